@@ -5,7 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
+from msgspec.structs import replace
+
 from lamina.errors import UsageError
+from lamina.extras import require
 from lamina.ports import Approver, Providers, ToolHost
 from lamina.runners.agent import MAX_REQUESTS
 from lamina.runners.preview import NoProviders, PlanPreview, Preview
@@ -16,10 +19,12 @@ from lamina.sources.attachments import Attachable
 from lamina.sources.note_search import EVERYWHERE, TOP
 from lamina.values.note import Scope
 from lamina.wiring.clients import Clients
+from lamina.wiring.first_target import require_first_target
 from lamina.wiring.sessions import open_session
 from lamina.wiring.tool_hosts import (
     agent_hosts,
     list_hosts,
+    missing_search_tool,
     offer_files,
     require_search,
     with_search,
@@ -38,6 +43,7 @@ async def open_chat(
     answers. History is summarised by the session's own model.
 
     Raises:
+        ExtraMissing: what its target needs is not installed; no session is begun.
         SessionBusy: the session is open elsewhere.
     """
     opened, clients = await _open(session, providers, opening)
@@ -48,6 +54,8 @@ async def _open(
     session: str | None, providers: Providers | None, opening: dict[str, Any]
 ) -> tuple[Session, Providers]:
     """The session, and who answers in it and summarises its history."""
+    if providers is None:
+        await require_first_target(session, opening)
     clients = providers or Clients()
     opening.setdefault("summarizer", ModelSummarizer(clients))
     return await open_session(session, **opening), clients
@@ -73,8 +81,10 @@ async def open_qa(
 
     Raises:
         SessionBusy: the session is open elsewhere.
+        ExtraMissing: search is not installed.
         UsageError: the workspace has no notes that could be searched.
     """
+    require("search")
     opened, clients = await _open(session, providers, opening)
     try:
         await withdraw_files(opened)
@@ -105,6 +115,7 @@ async def open_plan(
         UsageError: a function or the file cannot be used.
     """
     opened, clients, host = await _open_with_tools(session, tools, mcp, files, providers, opening)
+    opened.turns.news += missing_search_tool()
     runner = PlanRunner(
         opened, clients, host, search=opened.searcher, scope=scope, approver=approver
     )
@@ -135,6 +146,7 @@ async def open_agent(
     """
     opened, clients, host = await _open_with_tools(session, tools, mcp, files, providers, opening)
     if files:
+        opened.turns.news += missing_search_tool()
         host = with_search(opened, host, scope)
     runner = AgentRunner(opened, clients, host, approver=approver, max_requests=max_requests)
     return _close_clients(runner, clients, providers)
@@ -202,7 +214,9 @@ async def preview_question(
             runner = AgentRunner(session, NoProviders(), with_search(session, hosts[0], scope))
         case "agent":
             runner = ChatRunner(session, NoProviders())
-    return await runner.preview(text, attach=attach)
+    preview = await runner.preview(text, attach=attach)
+    warnings = missing_search_tool() if mode == "plan" or files else ()
+    return replace(preview, warnings=preview.warnings + warnings)
 
 
 __all__ = ["Clients", "open_agent", "open_chat", "open_plan", "open_qa", "preview_question"]

@@ -43,7 +43,7 @@ from lamina.values.trust import Trust
 from lamina.wiring.clock import SystemClock
 from lamina.wiring.folders import data_folder
 from lamina.wiring.hook_entry_points import load_hooks
-from lamina.wiring.index import LazyIndex
+from lamina.wiring.index import LazyIndex, missing_search
 from lamina.wiring.pages import LazyWebFetcher
 from lamina.wiring.reopened_session import apply_given
 from lamina.wiring.workspaces import folder_of, memory_source, open_workspace, workspace_folder
@@ -210,7 +210,8 @@ async def open_session(
         journal = await store.create(header)
     if not place:
         place, relations, notices, distrusted = await _agent_of(journal, folder, trust)
-    search_index = LazyIndex() if index is None else index
+    no_index = missing_search()
+    search_index = None if no_index else LazyIndex() if index is None else index
     opened = Session(
         journal,
         store=store,
@@ -220,7 +221,11 @@ async def open_session(
         hooks=all_hooks,
         summarizer=FunctionSummarizer(summarizer) if callable(summarizer) else summarizer,
         selector=Selector(
-            search_index, _guides(place, folder), relations=relations, notices=notices
+            search_index,
+            _guides(place, folder),
+            relations=relations,
+            notices=notices,
+            no_index=no_index,
         ),
         web=LazyWebFetcher() if web is None else web,
         memory=memory_source(memory_file),
@@ -264,8 +269,8 @@ def _screened(
     return parts, always and tuple(item for item, _ in pairs), warnings
 
 
-def _searcher(source: WorkspaceSource, index: Index) -> "WorkspaceSearch | None":
-    if not isinstance(source, NoteSource):
+def _searcher(source: WorkspaceSource, index: Index | None) -> "WorkspaceSearch | None":
+    if index is None or not isinstance(source, NoteSource):
         return None
     from lamina.sources.note_search import WorkspaceSearch
 
