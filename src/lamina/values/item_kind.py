@@ -64,8 +64,10 @@ class KindTraits(Struct, frozen=True, kw_only=True):
     is_binding: bool = False
     # The section that shows it in a chat's Markdown; empty if none does.
     chat_section: str = ""
-    # Files with these suffixes are of this kind.
+    # Files with these suffixes are of this kind. Where one is not, in spite of its name, or where
+    # that kind is asked for, it is read as the other kind.
     suffixes: tuple[str, ...] = ()
+    other_kind: "ItemKind | None" = None
     # How its key is read, as a regular expression with named parts, and what people call it by
     # these; by its key if this is empty.
     key_pattern: str = "(?P<key>.*)"
@@ -75,7 +77,7 @@ class KindTraits(Struct, frozen=True, kw_only=True):
 TRAITS: dict[ItemKind, KindTraits] = {
     "note": KindTraits(
         nature="file",
-        rank=1,
+        rank=10,
         tag="note_context",
         shape="active",
         shape_tag="active_note",
@@ -88,7 +90,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
     ),
     "url": KindTraits(
         nature="page",
-        rank=8,
+        rank=80,
         tag="url_content",
         shape="web_tab",
         shape_tag="web_tab_context",
@@ -97,7 +99,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
     ),
     "selection": KindTraits(
         nature="part",
-        rank=9,
+        rank=90,
         tag="selected_text",
         head=("title", "path", "start_line", "end_line"),
         has_title=True,
@@ -107,7 +109,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
     ),
     "query": KindTraits(
         nature="part",
-        rank=5,
+        rank=50,
         tag="query_context",
         head=("title", "path"),
         key_pattern="(?P<note>.+)#(?P<digest>[^#]{0,6})[^#]*",
@@ -115,7 +117,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
     ),
     "folder": KindTraits(
         nature="group",
-        rank=7,
+        rank=70,
         tag="folder_context",
         head=("title", "path"),
         meets_globs=True,
@@ -124,7 +126,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
     ),
     "tag": KindTraits(
         nature="group",
-        rank=6,
+        rank=60,
         tag="tag_context",
         head=("title", "name"),
         chat_section="Tags",
@@ -133,7 +135,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
     # Any file that is of no other kind.
     "file": KindTraits(
         nature="file",
-        rank=2,
+        rank=20,
         tag="file_context",
         head=("title", "name"),
         has_lines=True,
@@ -142,20 +144,20 @@ TRAITS: dict[ItemKind, KindTraits] = {
     ),
     "rule": KindTraits(
         nature="guide",
-        rank=13,
+        rank=130,
         tag="rule_context",
         head=("name",),
         body="Rule: {}",
         is_binding=True,
     ),
     "reference": KindTraits(
-        nature="guide", rank=12, tag="reference_context", head=("name",), body="Reference: {}"
+        nature="guide", rank=120, tag="reference_context", head=("name",), body="Reference: {}"
     ),
     # Its own text begins with what it is called.
-    "tool": KindTraits(nature="tool", rank=11, tag="tool_context", head=(), body="{}"),
+    "tool": KindTraits(nature="tool", rank=110, tag="tool_context", head=(), body="{}"),
     "pdf": KindTraits(
         nature="file",
-        rank=3,
+        rank=30,
         tag="embedded_pdf",
         head=("title", "name"),
         meets_globs=True,
@@ -164,7 +166,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
     ),
     "image": KindTraits(
         nature="file",
-        rank=4,
+        rank=40,
         tag="image_context",
         head=("title", "path"),
         meets_globs=True,
@@ -173,7 +175,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
     ),
 }
 # Where what is shown in another shape stands among the attachments of a turn.
-SHAPE_RANKS: dict[Shape, int] = {"active": 0, "web_tab": 10}
+SHAPE_RANKS: dict[Shape, int] = {"active": 0, "web_tab": 100}
 
 
 def _kinds(*natures: Nature) -> tuple[ItemKind, ...]:
@@ -191,6 +193,8 @@ KIND_OF_SUFFIX: dict[str, ItemKind] = {
 }
 
 
-def kind_of_file(path: str) -> ItemKind:
-    """What kind of item a file is, by its name."""
-    return KIND_OF_SUFFIX.get(PurePosixPath(path).suffix.lower(), "file")
+def kind_of_file(path: str, wanted: str = "") -> ItemKind:
+    """What kind of item a file is, by its name; the kind that is wanted, if it can be that, too."""
+    kind = KIND_OF_SUFFIX.get(PurePosixPath(path).suffix.lower(), "file")
+    other = TRAITS[kind].other_kind
+    return other if other is not None and other == wanted else kind

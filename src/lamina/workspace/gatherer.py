@@ -103,7 +103,7 @@ class Gatherer:
         location = self._locate(target.name, anchor=target.anchor)
         if location.anchor:
             return self._section(location)
-        return self._read(location, embed_depth)
+        return self._read(location, embed_depth, wanted=target.wanted)
 
     def _is(self, kind: Callable[[int], bool], path: str) -> bool:
         """Whether something of that kind is at exactly this path; a person may name hidden ones."""
@@ -163,8 +163,8 @@ class Gatherer:
 
     # -- reading ---------------------------------------------------------------------------------
 
-    def _read(self, location: FileLocation, embed_depth: int) -> GatheredItems:
-        main = read_item(self._root, location.path, hidden=True)
+    def _read(self, location: FileLocation, embed_depth: int, *, wanted: str = "") -> GatheredItems:
+        main = read_item(self._root, location.path, hidden=True, wanted=wanted)
         reading = replace(main, warnings=(*location.warnings, *main.warnings))
         items = GatheredItems(readings=(reading,))
         if main.item.kind != "note":
@@ -213,7 +213,11 @@ class Gatherer:
         return _with_source(GatheredItems(readings=(reading,)), "embed", source)
 
     def _lines(self, place: FileLocation, start: int, end: int) -> GatheredItems:
-        whole = read_item(self._root, place.path, hidden=True)
+        whole = read_item(self._root, place.path, hidden=True, wanted="file")
+        return self._cut(place, whole, start, end)
+
+    def _cut(self, place: FileLocation, whole: LoadedItem, start: int, end: int) -> GatheredItems:
+        """Lines of a text that was read."""
         if not TRAITS[whole.item.kind].has_lines:
             raise PathRefused("unreadable", f"{place.path} has no lines")
         lines = whole.item.content.removesuffix("\n").split("\n")
@@ -243,7 +247,7 @@ class Gatherer:
         section = find_section(whole.item.content, location.anchor)
         if section is None:
             raise PathRefused("missing", f"{location.path} has no heading {location.anchor!r}")
-        return self._lines(location, *section)
+        return self._cut(location, whole, *section)
 
     def _folder(self, name: str) -> GatheredItems:
         """A folder as a list of what is in it, with its notes and texts."""

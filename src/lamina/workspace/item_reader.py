@@ -16,14 +16,15 @@ from lamina.values.item_kind import PICTURE_TYPES, ItemKind, kind_of_file
 from lamina.workspace.fitted_picture import fit_picture
 
 
-def read_item(root: Root, path: str, *, hidden: bool = False) -> LoadedItem:
-    """The file at `path`; `hidden` allows a hidden one, which a person named.
+def read_item(root: Root, path: str, *, hidden: bool = False, wanted: str = "") -> LoadedItem:
+    """The file at `path`; `hidden` allows a hidden one, which a person named. `wanted` is the kind
+    that is asked for, if the file can be of more than one.
 
     Raises:
         PathRefused: it is not there, may not be opened, or cannot be read.
     """
     data, status = root.read(path, hidden=hidden)
-    reading = READERS[kind_of_file(path)](path, data)
+    reading = READERS[kind_of_file(path, wanted)](path, data)
     item = replace(
         reading.item,
         ctime=format_time(status.st_ctime),
