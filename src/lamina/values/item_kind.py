@@ -12,7 +12,7 @@ from msgspec import Struct
 
 ItemKind = Literal[
     "note", "url", "selection", "query", "folder", "tag", "file",
-    "rule", "reference", "tool", "pdf", "image",
+    "rule", "reference", "tool", "pdf", "image", "table",
 ]  # fmt: skip
 ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 
@@ -58,6 +58,8 @@ class KindTraits(Struct, frozen=True, kw_only=True):
     shape_tag: str = ""
     # Whether it is made of lines, which can be attached by themselves. Folders bring such files in.
     has_lines: bool = False
+    # Whether its first line says what the others mean, and is shown with them.
+    has_header: bool = False
     # Whether the globs of rules are matched with its path.
     meets_globs: bool = False
     # Whether it stays in the library when room is short, although nobody made it essential.
@@ -172,6 +174,19 @@ TRAITS: dict[ItemKind, KindTraits] = {
         meets_globs=True,
         chat_section="Notes",
         suffixes=tuple(PICTURE_TYPES),
+    ),
+    "table": KindTraits(
+        nature="file",
+        rank=25,
+        tag="table_context",
+        head=("title", "path"),
+        has_title=True,
+        has_lines=True,
+        has_header=True,
+        meets_globs=True,
+        chat_section="Notes",
+        suffixes=(".csv", ".tsv"),
+        other_kind="file",
     ),
 }
 # Where what is shown in another shape stands among the attachments of a turn.

@@ -39,6 +39,8 @@ from lamina.workspace.query_results import QueryResults
 MOST_GATHERED = 2_000
 MOST_LISTED = 5_000
 MOST_MATCHES = 8
+# How much of a header is shown with other lines of its table.
+MOST_HEADER = 1_000
 
 
 class FileLocation(Struct, frozen=True, kw_only=True):
@@ -233,13 +235,21 @@ class Gatherer:
         item = replace(
             whole.item,
             id=selection_id(place.path, start, last),
-            title=PurePosixPath(place.path).stem,
+            title=self._title(place.path, whole.item.content, start),
             content=excerpt.text,
             version="",
         )
         warnings = (*place.warnings, *whole.warnings, *end_warnings)
         reading = LoadedItem(item=item, excerpt=excerpt, warnings=warnings)
         return GatheredItems(readings=(reading,))
+
+    def _title(self, path: str, text: str, start: int) -> str:
+        """What lines of a file are called: after the file, and with its header if it has one."""
+        stem = PurePosixPath(path).stem
+        if start == 1 or not TRAITS[kind_of_file(path)].has_header:
+            return stem
+        header = self._secrets.cut_lines(text, 1, 1)
+        return f"{stem}: {(header.safe or header.text).strip()[:MOST_HEADER]}"
 
     def _section(self, location: FileLocation) -> GatheredItems:
         """The lines below a heading, up to the next one of its rank."""

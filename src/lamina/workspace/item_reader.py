@@ -1,4 +1,4 @@
-"""A file as an item: a note, a text, a PDF, a picture.
+"""A file as an item: a note, a text, a table, a PDF, a picture.
 
 Law: its text is byte for byte what the file holds; what is not text is refused with a reason.
 """
@@ -57,6 +57,12 @@ def _read_note(path: str, data: bytes) -> LoadedItem:
     return replace(reading, item=item)
 
 
+def _read_table(path: str, data: bytes) -> LoadedItem:
+    from lamina.workspace.table import read_table
+
+    return read_table(path, _read_text(path, data))
+
+
 def _read_text(path: str, data: bytes) -> LoadedItem:
     if b"\0" in data[:8192]:
         raise PathRefused("unreadable", f"{path} is not text")
@@ -76,6 +82,7 @@ READERS: dict[ItemKind, Callable[[str, bytes], LoadedItem]] = {
     "file": _read_text,
     "pdf": _read_pdf,
     "image": _read_picture,
+    "table": _read_table,
 }
 
 
