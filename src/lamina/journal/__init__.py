@@ -6,6 +6,7 @@ Private: see `lamina` for what is public.
 from lamina.journal.calibration import is_believable
 from lamina.journal.fold import awaits_results, fold_entry, initial_state, replay
 from lamina.journal.journal import Journal, journal_of, path_to, read_journal
+from lamina.journal.laid_versions import LaidVersions
 from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
 from lamina.journal.patch_effects import SUMMARY_ID, apply_patch, laid_items
 from lamina.journal.reasons import (
@@ -22,7 +23,7 @@ from lamina.journal.repair import (
     lost_results,
     replay_repaired,
 )
-from lamina.journal.state import LaidVersions, State
+from lamina.journal.state import LastRequests, Library, OpenTurn, State
 
 __all__ = [
     "LIBRARY_SOURCE",
@@ -34,6 +35,9 @@ __all__ = [
     "Journal",
     "LinePlaces",
     "LaidVersions",
+    "LastRequests",
+    "Library",
+    "OpenTurn",
     "MovedParts",
     "RecordedReason",
     "State",
