@@ -2,7 +2,8 @@
 
 from lamina.wiring.clock import SystemClock
 from lamina.wiring.folders import data_folder
-from lamina.wiring.sessions import attach, default_store, default_target, open_session
+from lamina.wiring.sessions import attach, default_target, open_session
+from lamina.wiring.stores import default_store
 
 __all__ = [
     "SystemClock",

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from lamina.errors import UnknownTarget, UsageError
 from lamina.ports import (
-    BundleSource,
     Clock,
     GuideSource,
     Index,
@@ -30,21 +29,20 @@ from lamina.session.session import Session
 from lamina.sources.hooks import Hooks
 from lamina.sources.secrets import SecretScreen
 from lamina.sources.selector import Selector
-from lamina.stores.jsonl import JsonlStore, file_stem
 from lamina.text import escape_content, render_project
-from lamina.values.entry import SessionEntry, start_entry
+from lamina.values.entry import start_entry
 from lamina.values.envelope import LIBRARY, Options, SystemPart
 from lamina.values.item import MEDIUM, AttachmentSpec, Item, Shape
 from lamina.values.message import ToolDefinition
 from lamina.values.settings import Settings
 from lamina.values.trust import Trust
 from lamina.wiring.clock import SystemClock
-from lamina.wiring.folders import data_folder
 from lamina.wiring.hook_entry_points import load_hooks
 from lamina.wiring.index import LazyIndex
 from lamina.wiring.pages import LazyWebFetcher
 from lamina.wiring.reopened_session import apply_given
-from lamina.wiring.workspaces import folder_of, memory_source, open_workspace, workspace_folder
+from lamina.wiring.stores import default_store
+from lamina.wiring.workspaces import folder_of, memory_source, open_workspace
 from lamina.workspace.folder import FolderWorkspace
 
 if TYPE_CHECKING:
@@ -74,20 +72,6 @@ class FunctionSummarizer:
 
     async def summarize(self, job: SummaryJob) -> object:
         return await self._ask(job)
-
-
-def default_store(workspace: str | os.PathLike[str] | WorkspaceSource | None = None) -> JsonlStore:
-    """The sessions of a workspace, in a folder of their own: two workspaces of one name share
-    nothing. Sessions of a workspace that was given as an object were once kept by its name alone,
-    and are still found there."""
-    if workspace is None or isinstance(workspace, str | os.PathLike):
-        return JsonlStore(workspace_folder(workspace or "."))
-    by_name = data_folder() / file_stem(workspace.name)
-    if (folder := folder_of(workspace)) is not None:
-        return JsonlStore(workspace_folder(folder), earlier=by_name)
-    if isinstance(workspace, BundleSource):
-        return JsonlStore(data_folder() / file_stem(workspace.id), earlier=by_name)
-    return JsonlStore(by_name)
 
 
 def default_target() -> str:
@@ -281,8 +265,7 @@ async def _agent_of(
 ) -> tuple[str, dict[str, tuple[str, ...]], tuple[str, ...], Collection[str]]:
     """The place of a session's agent, its relations, what does not count of it as a person is told,
     and the settings among that; none if the agent is gone, which its items then say."""
-    header = next(iter(journal.journal.entries.values()), None)
-    place = header.with_agent_at if isinstance(header, SessionEntry) else ""
+    place = journal.journal.header.with_agent_at
     if not place:
         return "", {}, (), ()
     from lamina.wiring.agent_defaults import read_agent_defaults
