@@ -3,6 +3,8 @@
 Laws: losing it loses nothing. A damaged file is renamed and a new one begun; a file that is not
 ours is left alone; one on a read-only disk is read as it is. What its rows mean, and what happens
 when the disk fails, is up to its owner, who also holds a lock: one thread at a time.
+
+Private: see `lamina` for what is public.
 """
 
 import os

@@ -2,6 +2,8 @@
 
 Law: the same value gives the same bytes in every process, on every platform, for every hash seed.
 Keys are sorted, text is UTF-8, numbers are as msgspec writes them, and there is no white space.
+
+Private: see `lamina` for what is public.
 """
 
 import hashlib

@@ -4,6 +4,8 @@ Laws: a later request extends the cached segments of the earlier one, all up to 
 one, unless reasons were recorded for what moved, each for its own. What was sent is what the
 journal recorded of it, not what would be made of it today. The check is the last act before
 encoding.
+
+Private: see `lamina` for what is public.
 """
 
 from collections.abc import Iterator, Sequence

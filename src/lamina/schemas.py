@@ -3,6 +3,8 @@
 Law: a schema is a stranger's. Nothing is fetched for it, none of its regular expressions is run
 (they are another dialect, and can be made to run for ever), and whatever is wrong with it is said
 in words, never raised.
+
+Private: see `lamina` for what is public.
 """
 
 from collections.abc import Iterator, Mapping

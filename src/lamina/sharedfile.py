@@ -2,6 +2,8 @@
 
 Law: it is read whole or not at all, and written whole or not at all; what cannot be read is never
 overwritten.
+
+Private: see `lamina` for what is public.
 """
 
 import errno

@@ -1,6 +1,8 @@
 """Task groups whose errors a caller can catch.
 
 Law: callers catch what went wrong, not groups. It knows nothing of the rest of the package.
+
+Private: see `lamina` for what is public.
 """
 
 from collections.abc import AsyncIterator, Iterator

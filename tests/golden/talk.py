@@ -29,7 +29,7 @@ from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.values.entry import ItemEntry
 from lamina.values.envelope import Options
-from lamina.values.item import Attachment, item_id, query_id, selection_id
+from lamina.values.item import Attachment, item_id, query_id, selection_id, url_id
 from lamina.values.message import ToolResult, ToolText
 from lamina.values.selection import SearchSettings
 from lamina.values.settings import Settings, Target
@@ -186,7 +186,7 @@ class Talk:
             identity = draw.pick((query_id("b.md", "LIST"), item_id("pdf", "plan.pdf")))
             attached.append(lamina.Item(id=identity, content=draw.words(15), title="Found"))
         if draw.chance(0.05):
-            web_tab = lamina.Item(id=lamina.url_id(PAGE), content="As the tab shows it.")
+            web_tab = lamina.Item(id=url_id(PAGE), content="As the tab shows it.")
             attached.append(lamina.attach(web_tab, shape="web_tab"))
         if draw.chance(0.05):
             attached.append(PICTURED)

@@ -111,7 +111,7 @@ async def test_items_of_another_workspace_are_refused(folder: Path, tmp_path: Pa
     (other / "secret.md").write_text("The code is 1234.", "utf-8")
     stranger = await lamina.open_session(workspace=other, store=lamina.MemoryStore(), target=TARGET)
     found = await stranger.workspace.read("secret.md", "attached")
-    assert not isinstance(found, lamina.LeftOut)
+    assert not isinstance(found, lamina.types.LeftOut)
     session = await lamina.open_session(workspace=folder, store=lamina.MemoryStore(), target=TARGET)
     turn = await session.prepare("What is the code?", attach=[found.item, "plan"])
     assert "1234" not in str(turn.request())

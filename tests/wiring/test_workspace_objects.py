@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import lamina
+from lamina.wiring import default_store
 from lamina.workspace.folder import FolderWorkspace
 
 pytestmark = pytest.mark.anyio
@@ -67,7 +68,7 @@ async def test_sessions_that_were_kept_by_a_name_alone_are_still_found(
     ) as session:
         await session.rename("from before")
     workspace = FolderWorkspace(twins[0])
-    store = lamina.wiring.default_store(workspace)
+    store = default_store(workspace)
     assert list(await store.sessions()) == ["old"]
     async with await lamina.open_session("old", workspace=workspace) as session:
         assert len(session.entries) == 2

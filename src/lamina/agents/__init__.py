@@ -2,6 +2,8 @@
 
 Laws: nothing that is read is ever run. Nothing outside an agent's root is opened. Whatever is wrong
 with a file is a problem with its place, and costs only the part that is wrong.
+
+Private: see `lamina` for what is public.
 """
 
 from lamina.agents.agent_reader import holds_agent, read_agent

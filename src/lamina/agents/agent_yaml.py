@@ -11,7 +11,7 @@ from lamina.agents.settings import keep_setting, read_model, read_search, read_s
 from lamina.agents.skills import read_skills
 from lamina.agents.yaml_fields import read_yaml
 from lamina.values.agent import Project
-from lamina.values.item import ITEM_KINDS, kind_of
+from lamina.values.item_kind import GUIDE_KINDS, ITEM_KINDS
 
 AGENT_FILES = ("agent.yaml", "agent.yml")
 _PARTS = {
@@ -45,7 +45,7 @@ def _complain_of_relations(draft: AgentDraft) -> None:
     for item, path, line in draft.mentions:
         kind, _, key = item.partition(":")
         server = key.partition("/")[0]
-        if kind in ("rule", "reference") and item not in there:
+        if kind in GUIDE_KINDS and item not in there:
             draft.problems.warn(path, f"relations: there is no {kind} {key!r}", line)
         elif kind == "tool" and server and server not in draft.servers:
             draft.problems.warn(path, f"relations: there is no server {server!r} in mcp.json", line)
@@ -121,7 +121,7 @@ def _related(draft: AgentDraft, sheet: Sheet, item: str, field: Field) -> str:
         item = f"tool:{item}"
     # Every id has a kind and a name; a tool's name begins with its server, empty for a function.
     kind, _, key = item.partition(":")
-    if kind in ITEM_KINDS and key and (kind_of(item) != "tool" or "/" in key):  # type: ignore[arg-type]
+    if kind in ITEM_KINDS and key and (kind != "tool" or "/" in key):
         draft.mentions.append((item, sheet.path, field.line))
         return item
     problem = f"relations: {item!r} names nothing; write tool:server/name, rule:name or the like"

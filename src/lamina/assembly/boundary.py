@@ -18,7 +18,7 @@ from lamina.journal import LIBRARY_SOURCE, State, texts_of
 from lamina.layers import Assembler
 from lamina.text import label_of
 from lamina.values.envelope import LaidItem
-from lamina.values.item import MEDIUM, Attachment, ItemId, kind_of
+from lamina.values.item import MEDIUM, Attachment, ItemId, is_binding
 from lamina.values.patch import Display, LibraryConsolidate, Patch, PatchOp
 from lamina.values.request import Boundary, LeftOut
 from lamina.values.settings import Target, cache_rules
@@ -148,7 +148,7 @@ def standing_sizes(
         if attachment is not None:
             priority, essential = attachment.priority, attachment.is_essential
         is_wanted = attachment is None or applies(state, attachment.item)
-        must_stay = essential or item_id in state.pinned or kind_of(item_id) == "rule"
+        must_stay = essential or item_id in state.pinned or is_binding(item_id)
         candidates.append(
             PruneCandidate(
                 item=item_id,

@@ -15,7 +15,7 @@ from lamina.errors import EssentialsTooLarge, InvalidSetting
 from lamina.journal import State
 from lamina.layers import Assembler
 from lamina.text import label_of
-from lamina.values.item import BROUGHT, Attachment, ItemId, is_guidance
+from lamina.values.item import BROUGHT, Attachment, ItemId, is_member
 from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, Target
 
@@ -136,7 +136,7 @@ def limit_attachments(
     limit = state.settings.attachment_limit
     if limit is None:
         return tuple(attachments), ()
-    limited = [a for a in attachments if not is_guidance(a.item.id) and a.item.kind != "tool"]
+    limited = [a for a in attachments if not is_member(a.item.id)]
     by_id = {a.item.id: a for a in attachments}
     reports, victims = [], set()
     for candidate in fit_attachments(size_attachments(state, limited, assembler), limit).dropped:

@@ -18,6 +18,7 @@ from lamina.journal import State
 from lamina.values.agent import Guide
 from lamina.values.entry import Membership
 from lamina.values.item import Include, ItemId, key_of, kind_of
+from lamina.values.item_kind import MEMBER_KINDS
 from lamina.values.tool import OfferedTool
 
 _ALIASES = {"ref": "reference"}
@@ -100,7 +101,7 @@ def read_member(text: str) -> ItemId:
     """
     kind, colon, key = text.strip().removeprefix("@").partition(":")
     kind = _ALIASES.get(kind.lower(), kind.lower())
-    if kind not in ("rule", "reference", "tool") or not colon or not key.strip():
+    if kind not in MEMBER_KINDS or not colon or not key.strip():
         raise UsageError(f"{text!r} is not of the form rule:NAME, ref:NAME or tool:SERVER/NAME")
     return ItemId(f"{kind}:{key.strip().strip(chr(34))}")
 

@@ -1,4 +1,6 @@
 """What was sent, looked at afterwards. Pure.
 
 Rebuilding requests, verifying them, counting what was used.
+
+Private: see `lamina` for what is public.
 """

@@ -19,9 +19,9 @@ from lamina.assembly.tools import USE_TOOL, intended_call
 from lamina.audit.requests import ListedRequest, list_requests
 from lamina.journal import Journal
 from lamina.values.entry import Entry, ItemEntry, MessageEntry, RequestEntry, SessionEntry
-from lamina.values.item import Include, ItemId, key_of, kind_of
+from lamina.values.item import Include, ItemId, is_member, key_of, kind_of
+from lamina.values.item_kind import MEMBER_KINDS
 
-COUNTED = ("rule", "reference", "tool")
 # With fewer turns than this nothing is suggested; from this share of them on, it is always.
 ENOUGH = 10
 MOSTLY = 0.8
@@ -162,7 +162,7 @@ def _read_turn(
 def _in_force(listed: ListedRequest) -> Iterator[tuple[ItemId, InForce]]:
     context = listed.request.context
     for item in context.items:
-        if kind_of(item.item) in COUNTED and item.placement != "left_out":
+        if is_member(item.item) and item.placement != "left_out":
             chosen = item.include == "agent" and item.origin not in ("", "glob")
             yield item.item, InForce(include=item.include, chosen=chosen, score=item.score)
     for tool in context.tools:
@@ -202,7 +202,7 @@ def sum_use(agent: str, turns: Iterable[TurnUse]) -> AgentUse:
         turns=len(in_order),
         items=tuple(
             _sum_item(item, by_item[item], since[item])
-            for item in sorted(by_item, key=lambda item: (COUNTED.index(kind_of(item)), item))
+            for item in sorted(by_item, key=lambda item: (MEMBER_KINDS.index(kind_of(item)), item))
         ),
     )
 

@@ -1,4 +1,7 @@
-"""The command line: `lamina --help`."""
+"""The command line: `lamina --help`.
+
+Private: see `lamina` for what is public.
+"""
 
 
 def main() -> None:

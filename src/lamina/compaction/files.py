@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from lamina.values.item import key_of, kind_of
+from lamina.values.item import file_of
 from lamina.values.message import Context, Message, ToolCall, ToolResult
 
 Access = Literal["read", "modified"]
@@ -54,10 +54,6 @@ _PATCH_KEYS = ("input", "patch", "patch_text", "diff")
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): *(\S.*?) *\r?$", re.M)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SPACES = re.compile(r"__+|[./:]")
-# Items that are a file; the others are places, names or addresses.
-_FILE_KINDS = {"note", "file", "pdf", "image"}
-# Items that are a part of a file, which stands in front of the last "#".
-_PART_KINDS = {"selection", "query"}
 
 
 class TouchedFiles(Struct, frozen=True, kw_only=True):
@@ -174,9 +170,4 @@ def _tidy(path: str) -> str:
 
 
 def _attached_by(context: Context) -> Iterator[str]:
-    for use in context.uses:
-        kind, key = kind_of(use.item), key_of(use.item)
-        if kind in _PART_KINDS:
-            yield key.rpartition("#")[0] or key
-        elif kind in _FILE_KINDS:
-            yield key
+    return filter(None, (file_of(use.item) for use in context.uses))

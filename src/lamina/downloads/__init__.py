@@ -1,1 +1,4 @@
-"""Getting the files of models onto this machine, and where they are kept."""
+"""Getting the files of models onto this machine, and where they are kept.
+
+Private: see `lamina` for what is public.
+"""

@@ -10,7 +10,8 @@ from lamina.faces.sent_requests import describe_segment, last_request
 from lamina.ports import TargetBook
 from lamina.session.session import Session
 from lamina.text import label_of
-from lamina.values.item import ITEM_KINDS
+from lamina.values.item import ItemId, kind_of
+from lamina.values.item_kind import ITEM_KINDS
 from lamina.values.prompt import LAYERS, Prompt, Segment
 from lamina.values.request import Agreement, ContextItem, ContextTool, LeftOut, RequestContext
 from lamina.values.usage import Usage
@@ -81,7 +82,7 @@ def label_left_out(omission: LeftOut) -> str:
 def is_news(omission: LeftOut) -> bool:
     """Whether a person is told of an omission unasked. That others fit better is how choosing goes;
     of tools that left, a warning names all that nobody removed."""
-    left = omission.reason == "removed" and omission.what.startswith("tool:")
+    left = omission.reason == "removed" and kind_of(ItemId(omission.what)) == "tool"
     return omission.reason != "ranked_lower" and not left
 
 

@@ -19,6 +19,7 @@ from lamina.ports import TargetBook
 from lamina.runners.citations import SEARCHED
 from lamina.values.entry import PLANNED, CustomEntry, MessageEntry, RequestEntry
 from lamina.values.item import Include, ItemId, key_of, kind_of
+from lamina.values.item_kind import MEMBER_KINDS
 from lamina.values.request import ContextItem, ContextTool, LeftOut, RequestContext
 
 # What was asked for and not had, for a person to put right.
@@ -114,7 +115,7 @@ def _explain(recorded: RebuiltRequest, message: MessageEntry, number: int, of: i
     context, state = request.context, recorded.state
     assert state is not None
     used = [item for item in context.items if item.placement != "left_out"]
-    kinds: dict[str, list[ContextItem]] = {"rule": [], "reference": [], "tool": [], "": []}
+    kinds: dict[str, list[ContextItem]] = {kind: [] for kind in (*MEMBER_KINDS, "")}
     for item in used:
         kinds[kind_of(item.item) if kind_of(item.item) in kinds else ""].append(item)
     tools = [_described(item, state) for item in kinds["tool"]]

@@ -1,4 +1,7 @@
-"""The tree of entries, and the fold that makes a session's state of one path through it."""
+"""The tree of entries, and the fold that makes a session's state of one path through it.
+
+Private: see `lamina` for what is public.
+"""
 
 from lamina.journal.calibration import is_believable
 from lamina.journal.fold import awaits_results, fold_entry, initial_state, replay

@@ -1,4 +1,7 @@
-"""L1-L5 to a `Prompt` of segments in wire order."""
+"""L1-L5 to a `Prompt` of segments in wire order.
+
+Private: see `lamina` for what is public.
+"""
 
 from lamina.layers.assembler import Assembler, ItemVersions, Layout, segment_digest
 from lamina.layers.token_sizes import MESSAGE_TOKENS, measure_layers

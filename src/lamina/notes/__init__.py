@@ -1,1 +1,4 @@
-"""Markdown notes: their metadata, their names, and queries over them."""
+"""Markdown notes: their metadata, their names, and queries over them.
+
+Private: see `lamina` for what is public.
+"""

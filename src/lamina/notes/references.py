@@ -17,13 +17,12 @@ from typing import Literal
 from msgspec import Struct
 
 from lamina.values.item import canonical_url
+from lamina.values.item_kind import FILE_KINDS
 
 _URL = re.compile(r"https?://", re.IGNORECASE)
 _LINES = re.compile(r"(?P<path>.+)#L(?P<start>[1-9][0-9]{0,8})(?:-L?(?P<end>[1-9][0-9]{0,8}))?")
 _LINK = re.compile(r"!?\[\[(.+)\]\]", re.DOTALL)
 _QUERY = re.compile(r"(?P<path>.+)#(?P<digest>[0-9a-f]{16})")
-# Kinds whose key is a path; items of other kinds are not in a workspace.
-_PATH_KINDS = ("note", "file", "pdf", "image")
 
 
 class Reference(Struct, frozen=True, kw_only=True):
@@ -55,7 +54,7 @@ def read_reference(text: str) -> Reference:
             return Reference(kind="query", name=match["path"], digest=match["digest"])
         if kind == "selection" and (lines := _read_lines(rest)):
             return lines
-        if kind in _PATH_KINDS:
+        if kind in FILE_KINDS:
             return Reference(kind="path", name=rest)
     if reference.startswith("#") and len(reference) > 1 and not re.search(r"\s", reference):
         return Reference(kind="tag", name=reference[1:])

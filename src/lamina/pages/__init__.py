@@ -1,4 +1,7 @@
-"""Pages and pictures from the web, fetched as rules allow."""
+"""Pages and pictures from the web, fetched as rules allow.
+
+Private: see `lamina` for what is public.
+"""
 
 from lamina.pages.fetcher import WebFetcher, WebLimits
 

@@ -1,4 +1,7 @@
-"""What the engine needs of the world, as Protocols. Adapters implement them; nothing here does."""
+"""What the engine needs of the world, as Protocols. Adapters implement them; nothing here does.
+
+Private: see `lamina` for what is public.
+"""
 
 from collections.abc import (
     AsyncIterator,

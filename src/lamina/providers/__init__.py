@@ -1,1 +1,4 @@
-"""Wires, clients and emulators per vendor, the embedded model, and the book of models."""
+"""Wires, clients and emulators per vendor, the embedded model, and the book of models.
+
+Private: see `lamina` for what is public.
+"""

@@ -24,7 +24,7 @@ from lamina.sources.attachments import Attachments
 from lamina.text import QUERY_FRAME, escape_content, label_of, one_line
 from lamina.values.collections import Chain
 from lamina.values.envelope import Envelope, SystemPart
-from lamina.values.item import Item
+from lamina.values.item import Item, is_member
 from lamina.values.message import Message, Text, ToolCall, ToolDefinition
 from lamina.values.settings import Target
 from lamina.values.usage import Usage
@@ -43,8 +43,6 @@ ATTACHED = "attached"
 MOST_ITEMS = 40
 SNIPPETS = 2
 SNIPPET_CHARACTERS = 200
-# These are sent in other ways, or do not concern the planner.
-_UNLISTED = ("rule", "reference", "tool")
 _FRONTMATTER = re.compile(r"\A---[ \t]*\n.*?^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 
 
@@ -127,7 +125,8 @@ class CallPlanner:
 
 def summarize_attached(items: Sequence[Item]) -> str:
     """What a planner sees of attachments: titles, paths, and how each begins."""
-    members = [item for item in items if item.kind not in _UNLISTED]
+    # What an agent brings is sent in other ways, or does not concern the planner.
+    members = [item for item in items if not is_member(item.id)]
     if not members:
         return ""
     lines = [line for item in members[:MOST_ITEMS] for line in _describe(item)]

@@ -11,7 +11,7 @@ import numpy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from lamina.values.item import key_of
+from lamina.values.item import key_of, kind_of
 from lamina.values.selection import Document, Query, QueryPart, SearchSettings, SelectedItem
 
 Matrix = NDArray[numpy.float32]
@@ -59,7 +59,7 @@ def lay_out_chunks(documents: Sequence[Document]) -> ChunkLayout:
     company = numpy.full(len(documents), -1)
     numbers: dict[str, int] = {}
     for place, document in enumerate(documents):
-        if document.id.startswith("tool:"):
+        if kind_of(document.id) == "tool":
             name = key_of(document.id).partition("/")[0]
             # A tool that has no server's name has no company.
             company[place] = numbers.setdefault(name, len(numbers)) if name else -1

@@ -1,1 +1,4 @@
-"""`Session` and `Turn`: preparing, committing and resuming turns, and moving about in the tree."""
+"""`Session` and `Turn`: preparing, committing and resuming turns, and moving about in the tree.
+
+Private: see `lamina` for what is public.
+"""

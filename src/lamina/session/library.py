@@ -18,6 +18,7 @@ from lamina.sources.changes import (
 )
 from lamina.values.entry import ForgetEntry, PinEntry
 from lamina.values.item import Item, ItemId, key_of
+from lamina.values.item_kind import GROUP_KINDS
 from lamina.values.request import LeftOut
 
 
@@ -33,7 +34,7 @@ async def pin(record: Record, reader: AttachmentReader, what: Attachable) -> boo
         raise UsageError(f"cannot pin: {why}")
     # What comes along with it does so every turn, with its own worth.
     item = reading.attachments[0].item
-    if item.kind in ("folder", "tag"):
+    if item.kind in GROUP_KINDS:
         raise UsageError(f"cannot pin the {item.kind} {item.key}: pin the notes of it that matter")
     if item.id in record.state.pinned:
         return False

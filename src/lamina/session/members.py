@@ -18,6 +18,7 @@ from lamina.record.record import Record
 from lamina.session.turn_lifecycle import TurnLifecycle
 from lamina.values.entry import IncludeEntry
 from lamina.values.item import Include, ItemId, kind_of
+from lamina.values.item_kind import GUIDE_KINDS
 
 
 class SessionItem(Struct, frozen=True, kw_only=True):
@@ -35,7 +36,7 @@ async def list_items(turns: TurnLifecycle, state: State) -> tuple[SessionItem, .
     there = {guide.id for guide in guides} | {tool.id for tool in tools}
     sorted_tools = sort_tools(state, tools)
     always: tuple[Member, ...] = (
-        *sort_guides(sort_by_include(guides, state.members, "rule", "reference").always),
+        *sort_guides(sort_by_include(guides, state.members, *GUIDE_KINDS).always),
         *sorted_tools.always,
     )
     items = [SessionItem(item=member.id, include="always") for member in always]

@@ -25,20 +25,18 @@ from lamina.values.item import (
     Item,
     ItemId,
     LoadedItem,
-    Shape,
     key_of,
     kind_of,
     note_id,
+    reference_to,
     url_id,
 )
+from lamina.values.item_kind import Shape
 from lamina.values.request import GatheredItems, LeftOut
 from lamina.values.settings import Settings
 from lamina.values.web import FetchedResource, UnfetchedResource, WebRules
 
 Attachable = str | Item | AttachmentSpec | Attachment
-# Kinds that a workspace can read again, by path or by id.
-_BY_PATH = ("note", "file", "pdf", "image")
-_BY_ID = ("selection", "folder", "tag", "query")
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
 NO_WEB = "pages are fetched only if the setting `web` allows it"
 
@@ -221,9 +219,9 @@ class AttachmentReader:
 
     async def _read_pinned(self, last: Item, state: State) -> tuple[Item, Sequence[str]]:
         """A pinned item as it is now, or as it last was if it can no longer be read."""
-        if not reference_to(last):
+        if not (reference := reference_to(last.id)):
             return last, ()
-        bundle = await self._gather(reference_to(last), "attached", state)
+        bundle = await self._gather(reference, "attached", state)
         if not bundle.readings:
             why = bundle.left_out[0].detail if bundle.left_out else "it is not there"
             return last, (f"pinned {last.key}: {why}; its last version is used",)
@@ -242,13 +240,6 @@ class AttachmentReader:
             # The journal it goes into belongs to one workspace.
             item = replace(item, workspace="")
         return item, (*reading.warnings, *warnings)
-
-
-def reference_to(item: Item) -> str:
-    """How a workspace is asked for an item again; empty for items of other origin."""
-    if item.kind in _BY_PATH:
-        return item.key
-    return item.id if item.kind in _BY_ID else ""
 
 
 def _bundle(reading: LoadedItem | LeftOut) -> GatheredItems:

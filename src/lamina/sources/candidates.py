@@ -6,15 +6,15 @@ from itertools import islice, takewhile
 from lamina.journal import State
 from lamina.ports import Corpus
 from lamina.values.agent import Guide
-from lamina.values.item import Attachment, ItemId, key_of, kind_of
+from lamina.values.item import Attachment, ItemId, file_of, key_of, kind_of
+from lamina.values.item_kind import TRAITS
 from lamina.values.message import Message, ToolResult
 from lamina.values.selection import Document
 from lamina.values.tool import OfferedTool
 
 # How many earlier questions count.
 RECENT_TURNS = 2
-# Kinds whose key is, or begins with, a path.
-_PATHS = ("note", "file", "selection", "pdf", "image", "folder")
+_GLOBBED = tuple(kind for kind, traits in TRAITS.items() if traits.meets_globs)
 
 
 def guide_document(guide: Guide) -> Document:
@@ -72,7 +72,8 @@ def matching_guides(
     """Guides whose globs match something attached, with what they match."""
     from lamina.selection.globs import first_match
 
-    paths = [_path_of(a.item.id) for a in attached if kind_of(a.item.id) in _PATHS]
+    items = [a.item.id for a in attached if kind_of(a.item.id) in _GLOBBED]
+    paths = [file_of(item) or key_of(item) for item in items]
     if not paths:
         return []
     return [
@@ -81,11 +82,6 @@ def matching_guides(
         if guide.globs and state.members.get(guide.id) != "removed"
         if (path := first_match(guide.globs, paths))
     ]
-
-
-def _path_of(item: ItemId) -> str:
-    key = key_of(item)
-    return key.rpartition("#L")[0] if kind_of(item) == "selection" else key
 
 
 def vanished_guides(state: State, there: Mapping[ItemId, Guide]) -> list[ItemId]:

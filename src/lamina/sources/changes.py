@@ -10,10 +10,11 @@ from msgspec import Struct
 
 from lamina.assembly.page import Page
 from lamina.journal import State
-from lamina.sources.attachments import AttachmentReader, Attachments, reference_to
+from lamina.sources.attachments import AttachmentReader, Attachments
 from lamina.text import label_of
 from lamina.values.entry import ForgetEntry, ItemEntry
-from lamina.values.item import AttachmentSpec, Item, ItemId, Shape
+from lamina.values.item import AttachmentSpec, Item, ItemId, reference_to
+from lamina.values.item_kind import Shape
 from lamina.values.patch import Display, ItemLay, Patch
 
 ChangeKind = Literal["edited", "deleted", "moved", "unreadable"]
@@ -44,7 +45,7 @@ async def compare_library(
     ignored_items = set(but) | set(state.forgotten)
     for item_id, standing in state.standing.items():
         item = state.items.get((item_id, standing.current))
-        if item is None or item_id in ignored_items or not reference_to(item):
+        if item is None or item_id in ignored_items or not reference_to(item_id):
             continue
         if comparison := await _compare(item, state, reader, keep):
             comparisons.append(comparison)
@@ -58,7 +59,7 @@ async def _compare(
     change: ChangeKind = "unreadable"
     # Its pictures are part of its version, and only an active note has them.
     shape: Shape = "active" if item.pictures and item.kind == "note" else "attached"
-    spec = AttachmentSpec(what=reference_to(item), shape=shape)
+    spec = AttachmentSpec(what=reference_to(item.id), shape=shape)
     reading = await reader.read(spec, state, keep=keep)
     now = reading.attachments[0].item if reading.attachments else None
     if now is None and reading.left_out and reading.left_out[0].reason != "missing":

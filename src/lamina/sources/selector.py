@@ -34,6 +34,7 @@ from lamina.sources.related_items import expand_chosen, expand_results
 from lamina.text import label_of
 from lamina.values.agent import Guide, Guides, Problem
 from lamina.values.item import Attachment, Include, Item, ItemId, key_of, kind_of
+from lamina.values.item_kind import GUIDE_KINDS
 from lamina.values.request import LeftOut
 from lamina.values.selection import Document, SearchSettings, SelectedItem
 from lamina.values.tool import OfferedTool
@@ -109,7 +110,7 @@ class Selector:
     ) -> Attachments:
         """The rules and references that apply to a question. `room` says what an item adds to the
         request."""
-        inclusion = sort_by_include(guides.guides, state.members, "rule", "reference")
+        inclusion = sort_by_include(guides.guides, state.members, *GUIDE_KINDS)
         own = {attachment.item.id for attachment in attached}
         by_id = {guide.id: guide for guide in guides.guides}
         additions = {guide.id: _attach(guide, "always") for guide in sort_guides(inclusion.always)}

@@ -1,1 +1,4 @@
-"""Where journals are kept."""
+"""Where journals are kept.
+
+Private: see `lamina` for what is public.
+"""

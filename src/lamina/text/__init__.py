@@ -1,4 +1,7 @@
-"""Values to the text a model reads. One-way: nothing rendered is ever parsed back."""
+"""Values to the text a model reads. One-way: nothing rendered is ever parsed back.
+
+Private: see `lamina` for what is public.
+"""
 
 from lamina.text.citations import (
     RenumberedAnswer,

@@ -6,11 +6,21 @@ is byte for byte what the file holds. Nothing random: a nonce would kill prefix 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import assert_never
 
 from lamina.text.characters import fold_text, is_visible, source_positions, splice
-from lamina.values.item import Item, ItemId, Shape, key_of, kind_of
+from lamina.values.item import Item, ItemId, key_of, kind_of
+from lamina.values.item_kind import (
+    GUIDE_KINDS,
+    SHAPE_RANKS,
+    TRAITS,
+    Element,
+    ItemKind,
+    KindTraits,
+    Shape,
+)
 from lamina.values.message import Context, ToolText, Use
 
 LIBRARY_HEADER = "## Context Library\n\nThe following notes are available for reference:\n\n"
@@ -28,28 +38,13 @@ RULES_SENTENCE = (
     "those it does not name do not apply."
 )
 
-# kind -> (tag, tag when active or a web tab, name of the key's element)
-_WRAPPERS: dict[str, tuple[str, str, str]] = {
-    "note": ("note_context", "active_note", "path"),
-    "url": ("url_content", "web_tab_context", "url"),
-    "selection": ("selected_text", "selected_text", "path"),
-    "query": ("query_context", "query_context", "path"),
-    "folder": ("folder_context", "folder_context", "path"),
-    "tag": ("tag_context", "tag_context", "name"),
-    "file": ("file_context", "file_context", "name"),
-    "pdf": ("embedded_pdf", "embedded_pdf", "name"),
-    "image": ("image_context", "image_context", "path"),
-    "rule": ("rule_context", "rule_context", "name"),
-    "reference": ("reference_context", "reference_context", "name"),
-    "tool": ("tool_context", "tool_context", "name"),
-}
-_GUIDE_LABELS = {"rule": "Rule", "reference": "Reference"}
 # What a search block is made of; see `citations`, where it is rendered.
 SEARCH_TAGS = (
     "search_instruction", "search_documents", "search_document", "search_text",
     "source_catalogue", "citation_rules",
 )  # fmt: skip
-_TAGS = tuple(sorted({tag for tags in _WRAPPERS.values() for tag in tags[:2]})) + (
+_ITEM_TAGS = {tag for row in TRAITS.values() for tag in (row.tag, row.shape_tag) if tag}
+_TAGS = tuple(sorted(_ITEM_TAGS)) + (
     "embedded_note", "project_system_prompt", "project_context", "saved_memories",
 )  # fmt: skip
 # All of these are looked for in folded text. Possessive (`*+`), so that hostile runs of white space
@@ -83,19 +78,12 @@ _PHRASE_STARTS = re.compile(
     re.IGNORECASE,
 )
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_SELECTION_KEY = re.compile(r"(.*)#L(\d+)-L(\d+)", re.DOTALL)
-
-# References before rules; the rest in the order people are used to.
-_ORDER = (
-    "active", "note", "file", "pdf", "image", "query", "tag", "folder",
-    "url", "selection", "web_tab", "tool", "reference", "rule",
-)  # fmt: skip
-_RANK = {name: rank for rank, name in enumerate(_ORDER)}
+_KEYS = {kind: re.compile(row.key_pattern, re.DOTALL) for kind, row in TRAITS.items()}
 
 
 def attachment_rank(item: ItemId, shape: Shape) -> int:
     """Where an attachment of this kind stands among those of one turn."""
-    return _RANK[shape if shape != "attached" else kind_of(item)]
+    return SHAPE_RANKS[shape] if shape != "attached" else TRAITS[kind_of(item)].rank
 
 
 def escape_content(text: str, *tags: str) -> str:
@@ -131,18 +119,17 @@ def _escape(text: str, openings: re.Pattern[str], *, phrases: bool = True) -> st
 
 def label_of(item: ItemId) -> str:
     """How a person and the model call an item: its path, URL or name."""
-    key = key_of(item)
-    match kind_of(item):
-        case "selection" if match := _SELECTION_KEY.fullmatch(key):
-            return f"{match[1]} (lines {match[2]}-{match[3]})"
-        case "tag":
-            return f"#{key}"
-        case "folder":
-            return f"{key}/"
-        case "query":
-            path, _, digest = key.rpartition("#")
-            return f"{path} (query {digest[:6]})" if path else key
+    kind, key = kind_of(item), key_of(item)
+    traits = TRAITS.get(kind)
+    if traits and traits.label and (parts := _key_parts(kind, key)):
+        return traits.label.format(**parts)
     return key
+
+
+def _key_parts(kind: ItemKind, key: str) -> dict[str, str]:
+    """The parts of a key by their names; none if it is not as keys of its kind are."""
+    match = _KEYS[kind].fullmatch(key)
+    return match.groupdict() if match else {}
 
 
 def one_line(value: str) -> str:
@@ -157,51 +144,38 @@ def _list_line(value: str) -> str:
 
 def render_item(item: Item, shape: Shape = "attached") -> str:
     """The block of one item as it stands in a message or in the library."""
-    tag, special, key_name = _WRAPPERS[item.kind]
-    if (item.kind, shape) in (("note", "active"), ("url", "web_tab")):
-        tag = special
-    content = escape_content(item.content)
-    lines = [f"<{tag}>"]
-    match item.kind:
-        case "rule" | "reference":
-            label = _GUIDE_LABELS[item.kind]
-            lines += [f"<name>{one_line(item.key)}</name>", f"{label}: {content}"]
-        case "note":
-            lines += [
-                f"<title>{one_line(item.title or _stem(item.key))}</title>",
-                f"<path>{one_line(item.key)}</path>",
-                f"<ctime>{one_line(item.ctime or 'Unknown')}</ctime>",
-                f"<mtime>{one_line(item.mtime or 'Unknown')}</mtime>",
-                f"<content>\n{content}\n</content>",
-            ]
-        case "selection":
-            match = _SELECTION_KEY.fullmatch(item.key)
-            path, start, end = match.groups() if match else (item.key, "?", "?")
-            lines += [
-                f"<title>{one_line(item.title or _stem(path))}</title>",
-                f"<path>{one_line(path)}</path>",
-                f"<start_line>{start}</start_line>",
-                f"<end_line>{end}</end_line>",
-                f"<content>\n{content}\n</content>",
-            ]
-        case "tool":
-            # Its own text begins with what it is called.
-            lines.append(content)
-        case _:
-            if item.title:
-                lines.append(f"<title>{one_line(item.title)}</title>")
-            lines += [
-                f"<{key_name}>{one_line(item.key)}</{key_name}>",
-                f"<content>\n{content}\n</content>",
-            ]
-    lines.append(f"</{tag}>")
-    return "\n".join(lines)
+    traits = TRAITS[item.kind]
+    tag = traits.shape_tag if shape == traits.shape else traits.tag
+    head, content = _head(item, traits), escape_content(item.content)
+    lines = [f"<{name}>{one_line(text)}</{name}>" for name, text in head if text or name != "title"]
+    return "\n".join([f"<{tag}>", *lines, traits.body.format(content), f"</{tag}>"])
+
+
+def _head(item: Item, traits: KindTraits) -> Iterator[tuple[Element, str]]:
+    """The elements in front of an item's content."""
+    parts = _key_parts(item.kind, item.key)
+    path = parts.get("path", item.key)
+    for name in traits.head:
+        match name:
+            case "title":
+                yield name, item.title or (_stem(path) if traits.has_title else "")
+            case "path" | "url" | "name":
+                yield name, path
+            case "ctime":
+                yield name, item.ctime or "Unknown"
+            case "mtime":
+                yield name, item.mtime or "Unknown"
+            case "start_line" | "end_line":
+                yield name, parts.get(name, "?")
+            case _:
+                assert_never(name)
 
 
 def render_bare(item: Item) -> str | None:
     """The original request form of rules and references, which has no wrapper."""
-    label = _GUIDE_LABELS.get(item.kind)
-    return f"{label}: {escape_content(item.content)}".strip() if label else None
+    if item.kind not in GUIDE_KINDS:
+        return None
+    return TRAITS[item.kind].body.format(escape_content(item.content)).strip()
 
 
 def render_names(context: Context, *, in_library: bool) -> str:

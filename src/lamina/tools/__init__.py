@@ -1,1 +1,4 @@
-"""Tools that a model can call: Python functions and MCP servers."""
+"""Tools that a model can call: Python functions and MCP servers.
+
+Private: see `lamina` for what is public.
+"""

@@ -2,23 +2,30 @@
 
 import hashlib
 import re
-from typing import Literal, NewType, get_args
+from typing import Literal, NewType, cast
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-ItemKind = Literal[
-    "note", "url", "selection", "query", "folder", "tag", "file",
-    "rule", "reference", "tool", "pdf", "image",
-]  # fmt: skip
-ITEM_KINDS: tuple[str, ...] = get_args(ItemKind)
+from lamina.values.item_kind import (
+    FILE_KINDS,
+    GROUP_KINDS,
+    GUIDE_KINDS,
+    MEMBER_KINDS,
+    PART_KINDS,
+    TRAITS,
+)
+from lamina.values.item_kind import ITEM_KINDS as ITEM_KINDS
+from lamina.values.item_kind import ItemKind as ItemKind
+from lamina.values.item_kind import Shape as Shape
 
 # `kind:key`; the key is the path, URL or name exactly as it is, never escaped.
 ItemId = NewType("ItemId", str)
 
 ESSENTIAL, HIGH, MEDIUM, LOW = 0, 3, 5, 10
 
+_BINDING_KINDS = tuple(kind for kind, traits in TRAITS.items() if traits.is_binding)
 _YOUTUBE_HOSTS = {
     "youtube.com",
     "www.youtube.com",
@@ -35,17 +42,44 @@ def item_id(kind: ItemKind, key: str) -> ItemId:
     return ItemId(f"{kind}:{key}")
 
 
-def kind_of(item: ItemId) -> str:
-    return item.partition(":")[0]
+def kind_of(item: ItemId) -> ItemKind:
+    """Its kind. Of what a later version wrote, it may be one that has no row in the table."""
+    return cast(ItemKind, item.partition(":")[0])
 
 
 def is_guidance(item: ItemId) -> bool:
     """Rules and references: named as a set in force, not turn by turn."""
-    return kind_of(item) in ("rule", "reference")
+    return kind_of(item) in GUIDE_KINDS
+
+
+def is_binding(item: ItemId) -> bool:
+    """Whether an item stays when room is short, although nobody made it essential."""
+    return kind_of(item) in _BINDING_KINDS
+
+
+def is_member(item: ItemId) -> bool:
+    """Rules, references and tools: an agent brings them, and nobody attaches them."""
+    return kind_of(item) in MEMBER_KINDS
 
 
 def key_of(item: ItemId) -> str:
     return item.partition(":")[2]
+
+
+def file_of(item: ItemId) -> str:
+    """The path of the file that an item is, or is a part of; empty for other items."""
+    kind, _, key = item.partition(":")
+    if kind in PART_KINDS:
+        return key.rpartition("#")[0] or key
+    return key if kind in FILE_KINDS else ""
+
+
+def reference_to(item: ItemId) -> str:
+    """How a workspace is asked for an item again; empty for what does not come from one."""
+    kind, _, key = item.partition(":")
+    if kind in FILE_KINDS:
+        return key
+    return item if kind in PART_KINDS + GROUP_KINDS else ""
 
 
 def note_id(path: str) -> ItemId:
@@ -127,7 +161,7 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
             force_setattr(self, "version", content_version(self.content, self.pictures))
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> ItemKind:
         return kind_of(self.id)
 
     @property
@@ -144,7 +178,6 @@ def content_version(content: str, pictures: tuple[Picture, ...] = ()) -> str:
     return digest.hexdigest()
 
 
-Shape = Literal["attached", "active", "web_tab"]
 Include = Literal["always", "manual", "agent"]
 
 # How an item came along with another one.

@@ -1,4 +1,7 @@
-"""Configuration in, working sessions out: the one place that knows both ports and adapters."""
+"""Configuration in, working sessions out: the one place that knows both ports and adapters.
+
+Private: see `lamina` for what is public.
+"""
 
 from lamina.wiring.clock import SystemClock
 from lamina.wiring.folders import data_folder

@@ -1,1 +1,4 @@
-"""Where attached things are read from."""
+"""Where attached things are read from.
+
+Private: see `lamina` for what is public.
+"""

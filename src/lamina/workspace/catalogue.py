@@ -25,11 +25,11 @@ from lamina.notes.note_reader import decode_note, read_note
 from lamina.notes.passages import searched_text
 from lamina.ports import Progress
 from lamina.values.item import Excerpt
+from lamina.values.item_kind import TRAITS
 from lamina.values.note import Catalogue, Passage
 from lamina.workspace.catalogue_file import CatalogueFile, KnownNote
 from lamina.workspace.file_secrets import FileSecrets, line_span
 from lamina.workspace.folder_watcher import FolderWatcher
-from lamina.workspace.item_reader import NOTE_SUFFIXES
 
 R = TypeVar("R")
 
@@ -46,7 +46,7 @@ SAVE_BATCH = 10_000
 # Progress is reported once per this many files.
 PROGRESS_STEP = 50
 STAMP = struct.Struct("<qqqQ")
-SUFFIXES = tuple(NOTE_SUFFIXES)
+SUFFIXES = TRAITS["note"].suffixes
 TEXT_BEGINNING = 8192
 BITS_64 = (1 << 64) - 1
 

@@ -20,23 +20,8 @@ from lamina.values.item import Picture
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-# What providers accept, and what can be converted.
-_SENT_TYPES = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-}
-PICTURE_TYPES = _SENT_TYPES | {
-    ".bmp": "image/bmp",
-    ".tif": "image/tiff",
-    ".tiff": "image/tiff",
-    ".avif": "image/avif",
-    ".heic": "image/heic",
-    ".heif": "image/heic",
-    ".ico": "image/x-icon",
-}
+# What providers accept; the others are converted.
+ACCEPTED_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 MAX_PICTURE_BYTES = 5 * MEBIBYTE
 # A file may be larger than what is sent.
 MAX_SOURCE_BYTES = 20 * MEBIBYTE
@@ -88,7 +73,7 @@ def fit_picture(data: bytes, expected_type: str = "") -> FittedPicture:
     kind = kind_of_picture(data)
     width, height = picture_size(data)
     is_small = len(data) <= MAX_PICTURE_BYTES and max(width, height) <= MAX_SIDE
-    if kind in _SENT_TYPES.values() and is_small:
+    if kind in ACCEPTED_TYPES and is_small:
         return FittedPicture(picture=_describe(data, kind, width, height), data=data)
     if kind not in _FORMATS:
         raise PathRefused("unreadable", _explain_refusal(kind, expected_type))

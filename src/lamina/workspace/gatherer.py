@@ -28,10 +28,11 @@ from lamina.values.item import (
     query_id,
     selection_id,
 )
+from lamina.values.item_kind import TRAITS, kind_of_file
 from lamina.values.note import Catalogue, Note
 from lamina.values.request import GatheredItems, LeftOut
 from lamina.workspace.file_secrets import FileSecrets
-from lamina.workspace.item_reader import kind_of_file, read_item
+from lamina.workspace.item_reader import read_item
 from lamina.workspace.query_results import QueryResults
 
 # The most files a folder or tag brings in; for more there is search.
@@ -213,7 +214,7 @@ class Gatherer:
 
     def _lines(self, place: FileLocation, start: int, end: int) -> GatheredItems:
         whole = read_item(self._root, place.path, hidden=True)
-        if whole.item.kind not in ("note", "file"):
+        if not TRAITS[whole.item.kind].has_lines:
             raise PathRefused("unreadable", f"{place.path} has no lines")
         lines = whole.item.content.removesuffix("\n").split("\n")
         if start > len(lines):
@@ -277,7 +278,7 @@ class Gatherer:
         if len(paths) > MOST_LISTED:
             listing += f"\n(and {len(paths) - MOST_LISTED:,} more)"
         main = Item(id=item, content=listing, workspace=self._root.id)
-        texts = [path for path in paths if kind_of_file(path) in ("note", "file")]
+        texts = [path for path in paths if TRAITS[kind_of_file(path)].has_lines]
         readings, left_out = [LoadedItem(item=main)], []
         for path in texts[:MOST_GATHERED]:
             try:

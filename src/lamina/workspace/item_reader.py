@@ -3,6 +3,7 @@
 Law: its text is byte for byte what the file holds; what is not text is refused with a reason.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
@@ -10,21 +11,9 @@ from msgspec.structs import replace
 
 from lamina.files.paths import PathRefused
 from lamina.files.root import Root
-from lamina.values.item import Item, ItemKind, LoadedItem, item_id
-from lamina.workspace.fitted_picture import PICTURE_TYPES, fit_picture
-
-NOTE_SUFFIXES = {".md", ".markdown", ".mdx"}
-PDF_SUFFIX = ".pdf"
-
-
-def kind_of_file(path: str) -> ItemKind:
-    """What kind of item a file is, by its name."""
-    suffix = PurePosixPath(path).suffix.lower()
-    if suffix in NOTE_SUFFIXES:
-        return "note"
-    if suffix in PICTURE_TYPES:
-        return "image"
-    return "pdf" if suffix == PDF_SUFFIX else "file"
+from lamina.values.item import Item, LoadedItem, item_id, note_id
+from lamina.values.item_kind import PICTURE_TYPES, ItemKind, kind_of_file
+from lamina.workspace.fitted_picture import fit_picture
 
 
 def read_item(root: Root, path: str, *, hidden: bool = False) -> LoadedItem:
@@ -33,15 +22,8 @@ def read_item(root: Root, path: str, *, hidden: bool = False) -> LoadedItem:
     Raises:
         PathRefused: it is not there, may not be opened, or cannot be read.
     """
-    kind = kind_of_file(path)
     data, status = root.read(path, hidden=hidden)
-    match kind:
-        case "image":
-            reading = _read_picture(path, data)
-        case "pdf":
-            reading = _read_pdf(path, data)
-        case _:
-            reading = _read_text(path, kind, data)
+    reading = READERS[kind_of_file(path)](path, data)
     item = replace(
         reading.item,
         ctime=format_time(status.st_ctime),
@@ -68,7 +50,13 @@ def _read_pdf(path: str, data: bytes) -> LoadedItem:
     return LoadedItem(item=item, warnings=tuple(f"{path}: {warning}" for warning in pdf.warnings))
 
 
-def _read_text(path: str, kind: ItemKind, data: bytes) -> LoadedItem:
+def _read_note(path: str, data: bytes) -> LoadedItem:
+    reading = _read_text(path, data)
+    item = replace(reading.item, id=note_id(path), title=PurePosixPath(path).stem)
+    return replace(reading, item=item)
+
+
+def _read_text(path: str, data: bytes) -> LoadedItem:
     if b"\0" in data[:8192]:
         raise PathRefused("unreadable", f"{path} is not text")
     warnings: tuple[str, ...] = ()
@@ -77,9 +65,17 @@ def _read_text(path: str, kind: ItemKind, data: bytes) -> LoadedItem:
     except UnicodeDecodeError as error:
         content = data.decode("utf-8", "replace")
         warnings = (f"{path} is not UTF-8 at byte {error.start}; those bytes are shown as �",)
-    title = PurePosixPath(path).stem if kind == "note" else ""
-    item = Item(id=item_id(kind, path), title=title, content=content)
+    item = Item(id=item_id("file", path), content=content)
     return LoadedItem(item=item, warnings=warnings)
+
+
+# A reader for every kind that is a file.
+READERS: dict[ItemKind, Callable[[str, bytes], LoadedItem]] = {
+    "note": _read_note,
+    "file": _read_text,
+    "pdf": _read_pdf,
+    "image": _read_picture,
+}
 
 
 def format_time(seconds: float) -> str:

@@ -18,13 +18,9 @@ from lamina.files.paths import MEBIBYTE, PathRefused, say_too_large
 from lamina.ports import FetchPicture
 from lamina.text import PictureRef, find_pictures
 from lamina.values.item import Picture
+from lamina.values.item_kind import PICTURE_TYPES
 from lamina.values.web import FetchedResource, UnfetchedResource
-from lamina.workspace.fitted_picture import (
-    MAX_SOURCE_BYTES,
-    PICTURE_TYPES,
-    FittedPicture,
-    fit_picture,
-)
+from lamina.workspace.fitted_picture import MAX_SOURCE_BYTES, FittedPicture, fit_picture
 
 MAX_TOTAL_BYTES = 20 * MEBIBYTE
 MAX_PICTURES = 20

@@ -5,24 +5,22 @@ can tell a comma in a name from one between names.
 """
 
 import re
+from pathlib import PurePosixPath
 
 from msgspec.structs import replace
 
 from lamina.formats.markdown.chat import ChatContext, ChatReference
 from lamina.notes.names import NoteNames
-from lamina.values.item import ItemKind, Shape, item_id, key_of, kind_of
+from lamina.values.item import item_id, key_of, kind_of
+from lamina.values.item_kind import KIND_OF_SUFFIX, TRAITS, ItemKind, Shape
 
 _SECTIONS = ("Notes", "URLs", "Web Tabs", "Tags", "Folders")
-_SECTION_OF = {
-    "note": "Notes", "file": "Notes", "pdf": "Notes", "image": "Notes",
-    "url": "URLs", "tag": "Tags", "folder": "Folders",
-}  # fmt: skip
+_SECTION_OF: dict[str, str] = {kind: traits.chat_section for kind, traits in TRAITS.items()}
+# Of the sections that show one kind of item only.
 _KIND_OF: dict[str, ItemKind] = {
-    "URLs": "url", "Web Tabs": "url", "Tags": "tag", "Folders": "folder"
-}  # fmt: skip
-_NOTE_KINDS: dict[str, ItemKind] = {
-    "pdf": "pdf", "png": "image", "jpg": "image", "jpeg": "image", "gif": "image", "webp": "image"
-}  # fmt: skip
+    "Web Tabs": "url",
+    **{row.chat_section: kind for kind, row in TRAITS.items() if row.nature != "file"},
+}
 
 _LINE = re.compile(r"\[Context: (.*)\]\s*")
 _LABEL = re.compile(r"(?:^| \| )([A-Z][A-Za-z]*(?: [A-Z][A-Za-z]*)*): ?")
@@ -87,5 +85,6 @@ def merge_contexts(before: ChatContext, now: ChatContext) -> ChatContext:
 
 
 def _note(name: str) -> ChatReference:
-    suffix = name.rpartition(".")[2].lower()
-    return ChatReference(item=item_id(_NOTE_KINDS.get(suffix, "note"), name.strip()))
+    # What has no known suffix is the name of a note.
+    kind = KIND_OF_SUFFIX.get(PurePosixPath(name.strip()).suffix.lower(), "note")
+    return ChatReference(item=item_id(kind, name.strip()))

@@ -37,7 +37,8 @@ from lamina.values.entry import (
     SessionEntry,
     SettingsEntry,
 )
-from lamina.values.item import ITEM_KINDS, ItemId, kind_of
+from lamina.values.item import ItemId, kind_of
+from lamina.values.item_kind import ITEM_KINDS
 from lamina.values.message import Context
 from lamina.values.request import RequestContext
 

@@ -27,12 +27,20 @@ from lamina.formats.markdown.exporter import BRANCH, EXTRA
 from lamina.journal.fold import BRANCH_NOTICE
 from lamina.notes.names import NoteNames
 from lamina.values.entry import BranchSummaryEntry, Entry, InfoEntry, MessageEntry, SessionEntry
-from lamina.values.item import AttachmentSpec, ItemId, item_id, key_of, kind_of, url_id
+from lamina.values.item import (
+    AttachmentSpec,
+    ItemId,
+    item_id,
+    key_of,
+    kind_of,
+    reference_to,
+    url_id,
+)
+from lamina.values.item_kind import FILE_KINDS, PART_KINDS
 from lamina.values.message import Block, Image, Message, Role, ToolResult
 
 SOURCE = "markdown"
 
-_PATH_KINDS = ("note", "file", "pdf", "image")
 _PART = re.compile(r"(.*)(#[^#/]*)", re.DOTALL)
 _NAME = re.compile(r"(.*)@([0-9]{8}_[0-9]{6})(?:\.md)?", re.DOTALL)
 
@@ -47,10 +55,8 @@ class Reattachment(Struct, frozen=True, kw_only=True):
 
     @property
     def spec(self) -> AttachmentSpec:
-        # A path is read as it stands; anything else is named by its id.
-        is_path = kind_of(self.item) in _PATH_KINDS
         return AttachmentSpec(
-            what=key_of(self.item) if is_path else self.item,
+            what=reference_to(self.item) or self.item,
             priority=self.reference.priority,
             essential=self.reference.essential,
             shape=self.reference.shape,
@@ -195,14 +201,13 @@ class _Finder:
         """`exact` says that the whole path is known, not only what the visible line names."""
         kind, key = kind_of(item), key_of(item)
         part = ""
-        match kind:
-            case "url":
-                return url_id(key)
-            case "selection" | "query":
-                match = _PART.fullmatch(key)
-                key, part = (match[1], match[2]) if match else (key, "")
-            case _ if kind not in _PATH_KINDS:
-                return item
+        if kind == "url":
+            return url_id(key)
+        if kind in PART_KINDS:
+            match = _PART.fullmatch(key)
+            key, part = (match[1], match[2]) if match else (key, "")
+        elif kind not in FILE_KINDS:
+            return item
         resolution = self._note_names.resolve(key)
         if exact and resolution.path not in (None, key) and not resolution.warning:
             warning = f"{key!r} is not there under that path; {resolution.path!r} is taken for it"
@@ -213,4 +218,4 @@ class _Finder:
             self.problems.append(ImportProblem(line=line, what=what, detail=resolution.warning))
         if resolution.path is None:
             return None
-        return item_id(kind, f"{resolution.path}{part}")  # type: ignore[arg-type]
+        return item_id(kind, f"{resolution.path}{part}")

@@ -1,0 +1,49 @@
+"""Patch operations: what a hook returns, and what `Session.apply` takes, to change what is sent.
+
+An operation that moves bytes which may have been sent needs a `reason`. A patch applies whole, or
+raises `lamina.errors.InvalidPatch` and changes nothing.
+"""
+
+from lamina.values.envelope import LaidItem, SystemPart
+from lamina.values.patch import (
+    CompactionApply,
+    Display,
+    ItemLay,
+    ItemSupersede,
+    LibraryConsolidate,
+    MessagesCachedReplace,
+    MessagesUncachedAppend,
+    OptionsSet,
+    Patch,
+    PatchOp,
+    ResultsReplace,
+    SystemPartRemove,
+    SystemPartSet,
+    SystemPartsReplace,
+    ToolsRemove,
+    ToolsReplace,
+)
+
+__all__ = [
+    "Patch",
+    "PatchOp",
+    "Display",
+    # L1 and the tools.
+    "SystemPart",
+    "SystemPartRemove",
+    "SystemPartSet",
+    "SystemPartsReplace",
+    "ToolsRemove",
+    "ToolsReplace",
+    # Messages and what a model is asked with.
+    "CompactionApply",
+    "MessagesCachedReplace",
+    "MessagesUncachedAppend",
+    "OptionsSet",
+    "ResultsReplace",
+    # The library.
+    "ItemLay",
+    "ItemSupersede",
+    "LaidItem",
+    "LibraryConsolidate",
+]
