@@ -18,7 +18,7 @@ def rebuild_prompt(path: Sequence[Entry], assembler: Assembler) -> Prompt:
     if not path or not isinstance(path[-1], RequestEntry):
         raise JournalError("the path to a request ends with its entry")
     state, _ = replay_repaired(path)
-    return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
+    return assembler.assemble(state.envelope, state.library.items, state.turn.start or 0)
 
 
 def request_digests(request: RequestEntry, requests: dict[str, RequestEntry]) -> tuple[str, ...]:

@@ -278,9 +278,11 @@ def entries_after(draw: st.DrawFn, state: State, prefix: str, most: int = 12) ->
                 entry = TransformEntry(transformer="test", patch=draw(patches), **fields)
             case 8:
                 entry = EphemeralEntry(tool_texts=draw(tool_texts), **fields)
-            case 9 if state.open_request is not None:
+            case 9 if state.requests.open is not None:
                 usage = Usage(input=draw(st.integers(0, 50)))
-                entry = ReplyEntry(request=state.open_request.id, usage=usage, stop="end", **fields)
+                entry = ReplyEntry(
+                    request=state.requests.open.id, usage=usage, stop="end", **fields
+                )
             case 9 | 10:
                 request = _request_fields(
                     draw(some_items), draw(some_items), draw(st.integers(0, 9))
@@ -342,8 +344,8 @@ def assembler(promotion: Promotion = "lazy", count: Callable[[str], int] = len) 
 
 
 def assemble_state(using: Assembler, state: State) -> Prompt:
-    start = len(state.envelope.cached) if state.turn_start is None else state.turn_start
-    return using.assemble(state.envelope, state.items, start)
+    start = len(state.envelope.cached) if state.turn.start is None else state.turn.start
+    return using.assemble(state.envelope, state.library.items, start)
 
 
 def envelope_of(*messages: Message, **fields: Any) -> Envelope:

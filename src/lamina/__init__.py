@@ -3,8 +3,9 @@
 It decides, for every request, what the model sees, in which order and why; keeps those bytes
 still so that prefix caches hit; records what was sent; and shows all of that to a person.
 
-Public are the names in `lamina`, `lamina.ops`, `lamina.errors` and `lamina.types`. Everything else
-is private: it can change or go in any release.
+Public are the names in `lamina`, `lamina.ops`, `lamina.errors` and `lamina.types`, and those in
+`lamina.sync`, which need no `await`. Everything else is private: it can change or go in any
+release.
 """
 
 from importlib import import_module
@@ -15,10 +16,11 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from lamina import errors as errors
     from lamina import ops as ops
+    from lamina import sync as sync
     from lamina import types as types
     from lamina.public import *  # noqa: F403
 else:
-    _MODULES = ("errors", "ops", "types")
+    _MODULES = ("errors", "ops", "sync", "types")
 
     def __getattr__(name: str) -> Any:
         # On first use: `import lamina` is cheap, opening a session is not.

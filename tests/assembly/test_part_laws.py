@@ -150,12 +150,12 @@ def test_members_come_in_the_order_in_which_they_were_added(
         page.write(IncludeEntry, item=item, membership="manual")
     latest_last = list(dict.fromkeys(reversed(added)))[::-1]
     known = {guide.id: guide for guide in there}
-    inclusion = sort_by_include(there, page.state.members, "rule")
+    inclusion = sort_by_include(there, page.state.library.members, "rule")
     assert [guide.id for guide in inclusion.manual] == [
         item for item in latest_last if item in known and known[item].include != "always"
     ]
     page.write(IncludeEntry, item=ItemId("rule:tone"), membership="default")
-    assert ItemId("rule:tone") not in page.state.members
+    assert ItemId("rule:tone") not in page.state.library.members
 
 
 # -- the list of tools ---------------------------------------------------------------------------
@@ -284,7 +284,9 @@ def play(
     state = initial_state(header(settings=settings))
     played = []
     for tools, count, boundary, calls in drawn:
-        played.append(_Round(state, tools, count, boundary and state.last_sent is not None, most))
+        played.append(
+            _Round(state, tools, count, boundary and state.requests.sent is not None, most)
+        )
         listed = set(played[-1].after) & calls
         state = apply(state, played[-1].plan, sent=True, calls=sorted(listed))
     return played
@@ -339,7 +341,7 @@ def test_a_sticky_list_moves_only_for_a_cause(
         new_always = always - set(standing)
         changed = [n for n in standing if n in known and known[n].definition != standing[n]]
         may_join = joins is None or each.state.tool_joins < joins
-        cause = each.state.last_sent is None or each.boundary or new_always or changed
+        cause = each.state.requests.sent is None or each.boundary or new_always or changed
         if not cause and not (may_join and each.chosen) and USE_TOOL.name not in known:
             assert each.plan.definitions is None
         # Those that stay keep their order; what is new comes behind them, `use_tool` in front.
@@ -349,7 +351,7 @@ def test_a_sticky_list_moves_only_for_a_cause(
         assert not fresh or each.after[-len(fresh) :] == fresh
         if cause is None or not (each.boundary or new_always or changed):
             gone = [name for name in each.before if name not in each.after]
-            assert not gone or each.state.last_sent is None or (may_join and each.chosen)
+            assert not gone or each.state.requests.sent is None or (may_join and each.chosen)
 
 
 @thorough

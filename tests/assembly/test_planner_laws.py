@@ -62,7 +62,7 @@ def digests_of(prompt: Prompt) -> list[str]:
 
 
 def is_essential(attachment: Attachment, state: State) -> bool:
-    return attachment.is_essential or attachment.item.id in state.pinned
+    return attachment.is_essential or attachment.item.id in state.library.pinned
 
 
 def shared_run(before: Prompt, after: Prompt) -> int:
@@ -98,22 +98,24 @@ SEAM_OF_RESULT = 50
 def least_request(refusal: Refusal) -> int:
     """About the smallest request that would do: tools, L1, what is essential, and what is asked."""
     state, draft, assembler = refusal.before, refusal.draft, refusal.assembler
-    front = assembler.assemble(state.envelope, state.items, len(state.envelope.cached)).front
+    front = assembler.assemble(
+        state.envelope, state.library.items, len(state.envelope.cached)
+    ).front
     fixed = sum(link.segment.tokens for link in front if link.segment.layer in ("tools", "L1"))
     essential: dict[ItemId, Item] = {}
-    for item, standing in state.standing.items():
+    for item, standing in state.library.standing.items():
         if not standing.current:
             continue
-        known, shown = state.known.get(item), state.items[item, standing.current]
-        if kind_of(item) == "rule" or item in state.pinned or (known and known.essential):
+        known, shown = state.library.known.get(item), state.library.items[item, standing.current]
+        if kind_of(item) == "rule" or item in state.library.pinned or (known and known.essential):
             essential[item] = shown
     for attachment in draft.attachments:
         if is_essential(attachment, state):
             essential[attachment.item.id] = attachment.item
     asked = [draft.text, *(text.text for text in draft.tool_texts)]
     asked += [message.text for message in draft.ephemera.messages]
-    asked += [state.question for _ in refusal.results[:1]]
-    seams = SEAMS + SEAM_OF_ITEM * (len(draft.attachments) + len(state.known))
+    asked += [state.turn.question for _ in refusal.results[:1]]
+    seams = SEAMS + SEAM_OF_ITEM * (len(draft.attachments) + len(state.library.known))
     # Calls stay with their results, however short those become.
     seams += SEAM_OF_RESULT * len(refusal.results)
     return (
@@ -189,7 +191,7 @@ def test_the_window_moves_the_prefix_once_in_many_turns(sizes: list[tuple[int, i
 
 def standing_blocks(item: ItemId, state: State) -> set[str]:
     """The blocks of the version that applies; with it those of the same text with images."""
-    laid = state.standing.get(item)
+    laid = state.library.standing.get(item)
     return {f"{item}@{laid.current[:8]}"} if laid else set()
 
 
@@ -207,9 +209,11 @@ def test_every_attachment_stands_in_the_prompt_or_is_left_out_with_a_reason(walk
                 assert item.id not in reported
                 (block,) = standing_blocks(item.id, plan.state)
                 assert block in blocks
-                shown = plan.state.items[item.id, plan.state.standing[item.id].current]
+                shown = plan.state.library.items[
+                    item.id, plan.state.library.standing[item.id].current
+                ]
                 assert shown.content == item.content
-            elif item.id not in plan.state.standing:
+            elif item.id not in plan.state.library.standing:
                 assert item.id in reported
         assert all(each.detail.strip() for each in context.left_out)
 
@@ -235,8 +239,8 @@ def test_a_new_version_that_goes_is_reported_and_no_older_one_outlives_it() -> N
         assert {a.item.id for a in moment.attachments} <= kept | reported
         outdated = [
             item
-            for item, laid in moment.plan.state.standing.items()
-            if (then := moment.before.sent_standing.get(item))
+            for item, laid in moment.plan.state.library.standing.items()
+            if (then := moment.before.requests.sent_standing.get(item))
             and laid.current in then.versions[: then.versions.index(then.current)]
         ]
         assert outdated == []
@@ -251,7 +255,7 @@ WIPED = Walk(steps=(Ask(attach=(Want(item=NOTES[0]),)), Wipe(), Ask()))
 @example(WIPED)
 def test_an_item_that_stood_and_no_longer_does_is_reported(walk: Walk) -> None:
     for moment in take(walk)[0]:
-        gone = set(moment.before.sent_standing) - set(moment.plan.state.standing)
+        gone = set(moment.before.requests.sent_standing) - set(moment.plan.state.library.standing)
         assert gone <= {omission.what for omission in moment.left_out}
 
 
@@ -332,7 +336,7 @@ def test_the_prompt_of_a_plan_is_made_of_its_state_alone(walk: Walk) -> None:
     for moment in take(walk)[0]:
         plan, state = moment.plan, moment.plan.state
         fresh = fresh_assembler(moment.assembler.layout)
-        rebuilt = fresh.assemble(state.envelope, state.items, state.turn_start or 0)
+        rebuilt = fresh.assemble(state.envelope, state.library.items, state.turn.start or 0)
         assert digests_of(rebuilt) == digests_of(plan.prompt)
         request = requests[plan.request.id] = plan.request
         base = digests[request.base] if request.base else []
@@ -359,7 +363,7 @@ def test_a_page_that_was_planned_on_can_be_planned_on_again(walk: Walk) -> None:
         messages = [entry for entry in moment.plan.entries if isinstance(entry, MessageEntry)]
         assert len(messages) == 1
         kept = [entry.item for entry in moment.plan.entries if isinstance(entry, ItemEntry)]
-        assert not [item for item in kept if (item.id, item.version) in moment.before.items]
+        assert not [item for item in kept if (item.id, item.version) in moment.before.library.items]
         assert len({block_of(item) for item in kept}) == len(kept)
 
 
@@ -382,7 +386,7 @@ def test_a_prompt_extends_the_last_one_sent_or_says_why_not(walk: Walk) -> None:
         assert extends == (agreement.broke is None)
         if agreement.broke:
             assert agreement.broke.reason.strip()
-            reasons = {reason.text for reason in moment.plan.state.reasons}
+            reasons = {reason.text for reason in moment.plan.state.requests.reasons}
             reasons |= {boundary.reason for boundary in moment.plan.request.context.boundaries}
             assert set(agreement.broke.reason.split("; ")) & {
                 part for reason in reasons for part in reason.split("; ")
@@ -487,7 +491,7 @@ def test_an_item_that_stands_is_named_and_not_sent_again(walk: Walk) -> None:
             continue
         standing = {
             (item, version)
-            for item, laid in moment.before.standing.items()
+            for item, laid in moment.before.library.standing.items()
             for version in laid.versions
         }
         question = moment.plan.state.envelope.cached[-1]
@@ -508,7 +512,7 @@ def test_what_is_essential_or_pinned_is_never_left_out(walk: Walk) -> None:
             if is_essential(attachment, moment.before):
                 assert attachment.item.id in kept
         for attachment in moment.attachments:
-            if attachment.item.id in moment.before.pinned:
+            if attachment.item.id in moment.before.library.pinned:
                 assert attachment.item.id in kept
 
 
@@ -521,7 +525,7 @@ def test_among_new_items_the_higher_priority_number_goes_first(walk: Walk) -> No
         new = [
             attachment
             for attachment in moment.draft.attachments
-            if attachment.item.id not in state.standing
+            if attachment.item.id not in state.library.standing
             and attachment.include != "always"
             and not is_essential(attachment, state)
         ]
@@ -573,8 +577,8 @@ def test_what_had_no_room_stays_out_while_it_stays_attached(walk: Walk) -> None:
         for attachment in moment.draft.attachments:
             item = attachment.item
             if (
-                item.id in moment.before.still_out
-                and item.id not in moment.before.standing
+                item.id in moment.before.library.still_out
+                and item.id not in moment.before.library.standing
                 and not is_essential(attachment, moment.before)
             ):
                 assert (item.id, "still_out") in {(e.what, e.reason) for e in moment.left_out}
@@ -636,7 +640,7 @@ def test_a_question_outlives_the_cuts_of_its_own_turn(walk: Walk) -> None:
     for moment in take(walk)[0]:
         if moment.results:
             texts = [segment.text for segment in moment.plan.prompt if segment.role == "user"]
-            assert any(moment.before.question in text for text in texts)
+            assert any(moment.before.turn.question in text for text in texts)
 
 
 @modest

@@ -196,7 +196,7 @@ def as_sent(prompt: Prompt | None, before: State) -> SentPrompt | None:
     """The prompt that was sent last on the path of a state."""
     if prompt is None:
         return None
-    last = before.last_sent
+    last = before.requests.sent
     promotion = last.promotion if last else "lazy"
     return SentPrompt(prompt=prompt, layout=Layout(promotion=promotion))
 
@@ -242,7 +242,7 @@ class _Walker:
                 self._ask(step)
                 return
             case Pin(item=item, pinned=pinned):
-                versions = [version for known, version in self.state.items if known == item]
+                versions = [version for known, version in self.state.library.items if known == item]
                 if versions:
                     page.write(PinEntry, item=ItemId(item), version=versions[-1], pinned=pinned)
             case Forget(item=item):
@@ -270,8 +270,8 @@ class _Walker:
             attachment.item.id: attachment
             for attachment in (want.attachment() for want in (*self.walk.always, *ask.attach))
         }
-        for item, version in self.state.pinned.items():
-            attachments.setdefault(item, Attachment(item=self.state.items[item, version]))
+        for item, version in self.state.library.pinned.items():
+            attachments.setdefault(item, Attachment(item=self.state.library.items[item, version]))
         return in_wire_order(attachments.values())
 
     def _ask(self, ask: Ask) -> None:

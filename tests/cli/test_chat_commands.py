@@ -67,7 +67,7 @@ def test_a_mention_that_cannot_be_read_is_said_and_recorded(notes: Path) -> None
     assert "left out: gone.md does not exist in the workspace" in talked.err
     assert "@bob is not a file here; it is sent as text" in talked.err
     assert "x.org" not in talked.err
-    request = talked.session.state.last_sent
+    request = talked.session.state.requests.sent
     assert request is not None
     assert [omission.reason for omission in request.context.left_out] == ["missing"]
 

@@ -57,7 +57,7 @@ def talk(notes: Path, *acts: Act, selector: SelectorFake | None = None, replies:
 
 def sent(talked: Talk) -> list[str]:
     """What the last request held, with its modes."""
-    last = talked.session.state.last_sent
+    last = talked.session.state.requests.sent
     assert last is not None
     items = [f"{item.item} {item.include}" for item in last.context.items]
     return sorted(items + [f"{each.item} {each.include}" for each in last.context.tools])

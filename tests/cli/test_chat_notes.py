@@ -48,7 +48,7 @@ def said(talked: Talk) -> list[str]:
 
 
 def sent(talked: Talk) -> list[str]:
-    last = talked.session.state.last_sent
+    last = talked.session.state.requests.sent
     assert last is not None
     return [item.item for item in last.context.items]
 
@@ -149,7 +149,7 @@ def test_the_open_note_brings_its_pictures_until_another_is_open(vault: Path) ->
         "no note is open any more",
         "no note is open; /active NOTE",
     ]
-    shown = [item for item in talked.session.state.items.values() if item.pictures]
+    shown = [item for item in talked.session.state.library.items.values() if item.pictures]
     assert [item.id for item in shown] == ["note:map.md"]
 
 
@@ -167,7 +167,7 @@ def test_the_open_note_goes_first_and_once(vault: Path) -> None:
         vault, "/active map", "/attach harbour", "What says @map.md?", replies=[answer("1.")]
     )
     assert sent(talked) == ["note:map.md", "note:sea/harbour.md"]
-    assert [item.id for item in talked.session.state.items.values() if item.pictures]
+    assert [item.id for item in talked.session.state.library.items.values() if item.pictures]
 
 
 # -- /search -------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ class SelectorFake(Selector):
         searched = {
             each.id: each
             for each in guides.guides
-            if each.include == "agent" and not each.globs and each.id not in state.members
+            if each.include == "agent" and not each.globs and each.id not in state.library.members
         }
         rest = Guides(guides=tuple(each for each in guides.guides if each.id not in searched))
         given = await super().guide(state, question, attached, rest, room, room_left)

@@ -75,7 +75,7 @@ def check_laws(session: ImportedSession, data: bytes | None = None) -> None:
             assert {picture.digest for picture in pictures} <= blobs
     assert session.leaf in known_ids
     assert entries[-1].id == session.leaf or entries[-1].parent == session.leaf
-    assert state_of(session).turn_start is None
+    assert state_of(session).turn.start is None
     envelope = state_of(session).envelope
     assert is_paired(list(envelope.cached))
     assert not envelope.uncached

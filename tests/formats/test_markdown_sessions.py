@@ -152,7 +152,7 @@ def test_tool_calls_results_and_usage_come_back_as_entries() -> None:
             e.message.blocks for e in before if isinstance(e, MessageEntry)
         ]
         assert messages[1].usage == Usage(input=12, output=5, cache_reported=False)
-        assert replay(imported_chat.entries).turns == 1
+        assert replay(imported_chat.entries).turn_count == 1
 
     run(body())
 

@@ -76,7 +76,7 @@ def test_no_turn_is_under_way_at_the_end() -> None:
     build = builder()
     add(build, "a", None, MessageEntry, at=None, message=message("a"))
     state = replay(build.finish().entries)
-    assert state.turn_start is None
+    assert state.turn.start is None
     assert len(state.envelope.cached) == 1
 
 

@@ -91,7 +91,7 @@ def paths_with_an_answered_request(draw: st.DrawFn) -> list[Entry]:
     path.draw(draw, "before", 4)
     path.request()
     path.draw(draw, "open", 4)
-    open_request = path.state.open_request
+    open_request = path.state.requests.open
     if open_request is not None:
         path.add(ReplyEntry, request=open_request.id, usage=Usage(), stop="end")
     path.draw(draw, "after", 4)
@@ -180,10 +180,10 @@ def test_reasons_given_since_the_last_request_that_was_sent_are_kept(
             if isinstance(op, CompactionApply):
                 gone = min(op.first_kept, len(before.cached)) - max(0, op.after)
                 cuts += [(op.reason, gone)] if gone > 0 else []
-    assert [reason.text for reason in states[-1].reasons] == reasons
-    found = [(reason.op, bool(reason.moved)) for reason in states[-1].reasons]
+    assert [reason.text for reason in states[-1].requests.reasons] == reasons
+    found = [(reason.op, bool(reason.moved)) for reason in states[-1].requests.reasons]
     assert set(movers) <= set(found)
-    assert states[-1].cuts == tuple(cuts)
+    assert states[-1].requests.cuts == tuple(cuts)
 
 
 @thorough
@@ -192,13 +192,13 @@ def test_what_stood_when_the_last_request_was_sent_is_kept(entries: list[Entry])
     states, at = states_along(entries), answered_at(entries)
     assert at is not None
     replies = [entry for entry in entries if isinstance(entry, ReplyEntry)]
-    assert states[-1].last_sent == entries[at]
-    assert states[-1].sent_standing == states[at].standing
-    assert states[-1].last_usage == replies[-1].usage
+    assert states[-1].requests.sent == entries[at]
+    assert states[-1].requests.sent_standing == states[at].library.standing
+    assert states[-1].requests.sent_usage == replies[-1].usage
     later = [entry for entry in entries[at:] if isinstance(entry, RequestEntry)]
     unanswered = [entry for entry in later if entry.id != replies[-1].request]
     open_after = [e for e in unanswered if entries.index(e) > entries.index(replies[-1])]
-    assert states[-1].open_request == (open_after[-1] if open_after else None)
+    assert states[-1].requests.open == (open_after[-1] if open_after else None)
 
 
 @thorough
@@ -211,9 +211,9 @@ def test_what_is_known_of_an_item_is_what_requests_said_of_it(entries: list[Entr
         if isinstance(entry, RequestEntry):
             for item in entry.context.items:
                 added += [] if item.item in added else [item.item]
-                turns = states[place - 1].turns
+                turns = states[place - 1].turn_count
                 latest[item.item] = (item.priority, item.essential, turns)
-    known = states[-1].known
+    known = states[-1].library.known
     assert {item: (k.priority, k.essential, k.named) for item, k in known.items()} == latest
     assert [known[item].added for item in added] == list(range(len(added)))
 
@@ -269,9 +269,9 @@ def test_what_is_pinned_forgotten_and_still_out_is_what_was_last_said(
             case _:
                 pass
     state = states_along(entries)[-1]
-    assert dict(state.pinned) == pinned
-    assert state.forgotten == forgotten
-    assert state.still_out == still_out
+    assert dict(state.library.pinned) == pinned
+    assert state.library.forgotten == forgotten
+    assert state.library.still_out == still_out
 
 
 @thorough
@@ -284,30 +284,32 @@ def test_the_question_is_the_last_one_and_the_goal_the_first(entries: list[Entry
         if isinstance(entry, MessageEntry) and entry.message.role == "user"
     ]
     texts = [message.text for message in asked]
-    assert states[-1].turns == len(asked)
-    assert states[-1].question == (texts[-1] if texts else "")
+    assert states[-1].turn_count == len(asked)
+    assert states[-1].turn.question == (texts[-1] if texts else "")
     assert states[-1].goal == next((text for text in texts if text), "")
     later = [e for e in entries if isinstance(e, RequestEntry | MessageEntry)]
     questions = [
         entry for entry in later if isinstance(entry, RequestEntry) or entry.message in asked
     ]
     waiting = questions[-1] if questions else None
-    assert states[-1].asked == (waiting.message.id if isinstance(waiting, MessageEntry) else "")
+    assert states[-1].turn.asked == (
+        waiting.message.id if isinstance(waiting, MessageEntry) else ""
+    )
 
 
 def test_a_request_that_was_refused_as_too_long_counts_until_the_next_question() -> None:
     path = Path()
     path.ask()
     path.request(retry=True)
-    assert path.state.retried
+    assert path.state.turn.retried
     path.answer()
     path.reply()
     path.request()
-    assert path.state.retried
+    assert path.state.turn.retried
     path.answer()
     path.reply()
     path.ask()
-    assert not path.state.retried
+    assert not path.state.turn.retried
 
 
 def test_only_joining_a_list_that_was_sent_counts_as_joining() -> None:
@@ -333,7 +335,7 @@ def test_what_an_answer_is_called_is_that_of_the_latest() -> None:
         path.request()
         path.answer()
         path.reply(provider_id=name)
-        assert path.state.last_reply == name
+        assert path.state.requests.sent_reply == name
 
 
 def test_a_count_is_halved_towards_what_the_provider_says_if_that_can_be() -> None:

@@ -22,7 +22,7 @@ from lamina.journal import (
     path_to,
     replay,
 )
-from lamina.values.collections import Chain
+from lamina.values.collections import Chain, FrozenMap
 from lamina.values.entry import (
     Entry,
     EphemeralEntry,
@@ -49,7 +49,12 @@ A = note_id("a.md")
 def frozen_copy(state: State) -> State:
     """The state as it is now, safe from whoever shares its tables."""
     envelope = replace(state.envelope, cached=Chain(state.envelope.cached))
-    return replace(state, items=copy.copy(state.items), envelope=envelope)
+    library = replace(state.library, items=copy.copy(state.library.items))
+    return replace(state, library=library, envelope=envelope)
+
+
+def without_items(state: State) -> State:
+    return replace(state, library=replace(state.library, items=FrozenMap()))
 
 
 # -- laws ----------------------------------------------------------------------------------------
@@ -82,16 +87,16 @@ def test_folding_changes_no_state_that_came_before(entries: list[Entry]) -> None
         states.append(fold_entry(states[-1], entry))
         kept.append(frozen_copy(states[-1]))
     for state, as_it_was in zip(states, kept, strict=True):
-        assert replace(state, items={}) == replace(as_it_was, items={})
+        assert without_items(state) == without_items(as_it_was)
 
 
 def test_an_item_kept_on_one_branch_is_not_known_on_another() -> None:
     """Else a sibling would leave out the entry that its own replay needs."""
     base = replay([header()])
     entry = ItemEntry(id="i1", parent="e0", at=1.0, item=Item(id=A, content="x"))
-    assert len(fold_entry(base, entry).items) == 1
-    assert base.items == {}
-    assert fold_entry(base, PinEntry(id="p1", parent="e0", at=1.0, item=A)).items == {}
+    assert len(fold_entry(base, entry).library.items) == 1
+    assert base.library.items == {}
+    assert fold_entry(base, PinEntry(id="p1", parent="e0", at=1.0, item=A)).library.items == {}
 
 
 @modest
@@ -133,7 +138,7 @@ def test_an_item_stands_exactly_while_a_block_of_it_stands_in_the_envelope(
     entries: list[Entry],
 ) -> None:
     for state in states_along(entries):
-        standing = {item: set(each.versions) for item, each in state.standing.items()}
+        standing = {item: set(each.versions) for item, each in state.library.standing.items()}
         assert standing == _standing_versions(state.envelope)
 
 
@@ -145,14 +150,14 @@ def test_reasons_are_those_of_the_patches_since_the_last_request_that_was_sent(
     open_at = 0
     for entry, (before, after) in zip(entries[1:], pairwise(states_along(entries)), strict=True):
         if isinstance(entry, RequestEntry):
-            open_at = len(after.reasons)
+            open_at = len(after.requests.reasons)
         if isinstance(entry, ReplyEntry):
             # What was recorded while the request was under way is for the next one to explain.
-            assert after.reasons == before.reasons[open_at:]
+            assert after.requests.reasons == before.requests.reasons[open_at:]
         else:
-            assert after.reasons[: len(before.reasons)] == before.reasons
+            assert after.requests.reasons[: len(before.requests.reasons)] == before.requests.reasons
         # An op that moved nothing still has its reason.
-        assert all(reason.text.strip() for reason in after.reasons)
+        assert all(reason.text.strip() for reason in after.requests.reasons)
 
 
 # -- one entry at a time -------------------------------------------------------------------------
@@ -201,15 +206,15 @@ def use(version: str, form: Form = "full") -> Use:
 
 def test_a_turn_lasts_from_the_question_to_the_final_answer() -> None:
     asked = Story().asks().requests()
-    assert (asked.state.turns, asked.state.turn_start) == (1, 0)
+    assert (asked.state.turn_count, asked.state.turn.start) == (1, 0)
     called = asked.answers(ToolCall(id="c", name="find")).replied()
     assert awaits_results(called.state)
-    assert called.state.turn_start == 0
+    assert called.state.turn.start == 0
     done = called.add(MessageEntry, message=Message(role="tool", blocks=())).requests()
     ended = done.answers().replied()
-    assert (ended.state.turns, ended.state.turn_start) == (1, None)
+    assert (ended.state.turn_count, ended.state.turn.start) == (1, None)
     again = ended.asks()
-    assert (again.state.turns, again.state.turn_start) == (2, 4)
+    assert (again.state.turn_count, again.state.turn.start) == (2, 4)
 
 
 def test_text_for_one_request_is_gone_when_the_turn_ends_or_the_next_begins() -> None:
@@ -225,14 +230,14 @@ def test_text_for_one_request_is_gone_when_the_turn_ends_or_the_next_begins() ->
 def test_a_reply_closes_its_request_and_clears_the_reasons() -> None:
     op = SystemPartSet(name="persona", text="x", reason=" new persona ")
     story = Story().patched(op, OptionsSet(temperature=0)).asks().requests()
-    assert story.state.open_request is story.entries[-1]
+    assert story.state.requests.open is story.entries[-1]
     moved = MovedParts(sources=("system:persona",))
     reason = RecordedReason(text="new persona", op="system_part_set", moved=moved)
-    assert story.state.reasons == (reason,)
+    assert story.state.requests.reasons == (reason,)
     closed = story.answers().replied()
-    assert closed.state.open_request is None
-    assert closed.state.last_sent is story.entries[-1]
-    assert closed.state.reasons == ()
+    assert closed.state.requests.open is None
+    assert closed.state.requests.sent is story.entries[-1]
+    assert closed.state.requests.reasons == ()
 
 
 def test_a_reply_to_a_request_that_is_not_open_is_refused() -> None:
@@ -258,25 +263,25 @@ def test_calibration_follows_what_was_reported_by_halves_and_not_beyond_reason()
 
 def test_a_new_version_stands_beside_the_old_one_and_a_name_can_choose_between_them() -> None:
     story = Story().asks("1", use("v1")).asks("2", use("v2"))
-    assert story.state.standing[A] == LaidVersions(versions=("v1", "v2"), current="v2")
+    assert story.state.library.standing[A] == LaidVersions(versions=("v1", "v2"), current="v2")
     back = story.asks("3", use("v1", "named"))
-    assert back.state.standing[A] == LaidVersions(versions=("v1", "v2"), current="v1")
+    assert back.state.library.standing[A] == LaidVersions(versions=("v1", "v2"), current="v1")
     patched = back.patched(SystemPartSet(name="p", text="x", reason="r"))
-    assert patched.state.standing == back.state.standing
+    assert patched.state.library.standing == back.state.library.standing
 
 
 def test_what_removes_a_block_makes_its_item_new_again() -> None:
     story = Story().asks("1", use("v1"))
     gone = story.patched(LibraryConsolidate(items=(), reason="r"))
-    assert gone.state.standing == {}
+    assert gone.state.library.standing == {}
 
 
 def test_pinning_brings_back_what_was_forgotten() -> None:
     forgotten = Story().add(ForgetEntry, item=A)
-    assert forgotten.state.forgotten == {A}
+    assert forgotten.state.library.forgotten == {A}
     pinned = forgotten.add(PinEntry, item=A, version="v1")
-    assert (pinned.state.forgotten, pinned.state.pinned) == (frozenset(), {A: "v1"})
-    assert pinned.add(PinEntry, item=A, pinned=False).state.pinned == {}
+    assert (pinned.state.library.forgotten, pinned.state.library.pinned) == (frozenset(), {A: "v1"})
+    assert pinned.add(PinEntry, item=A, pinned=False).state.library.pinned == {}
 
 
 def test_settings_apply_from_their_entry_on() -> None:

@@ -71,8 +71,8 @@ def test_results_and_decisions_are_read_back_as_they_were_written() -> None:
 
 def test_results_and_decisions_stand_while_their_calls_wait() -> None:
     state = asked().result("a", "found").decision("b", "deny").state
-    assert {call: each.text for call, each in state.results.items()} == {"a": "found"}
-    assert {call: entry.decision for call, entry in state.decisions.items()} == {"b": "deny"}
+    assert {call: each.text for call, each in state.turn.results.items()} == {"a": "found"}
+    assert {call: entry.decision for call, entry in state.turn.decisions.items()} == {"b": "deny"}
     assert state.allowed == {}
     # They are no messages: what is sent does not change by them.
     assert len(state.envelope.cached) == 2
@@ -81,8 +81,8 @@ def test_results_and_decisions_stand_while_their_calls_wait() -> None:
 def test_the_message_with_the_results_takes_their_place() -> None:
     results = [ToolResult(call_id=call, name="find", text="found") for call in "ab"]
     path = asked().result("a", "found").decision("b", "allow_once").message("tool", *results)
-    assert path.state.results == {}
-    assert path.state.decisions == {}
+    assert path.state.turn.results == {}
+    assert path.state.turn.decisions == {}
 
 
 def test_what_is_allowed_for_the_session_outlives_the_turn_with_its_latest_digest() -> None:
@@ -103,7 +103,7 @@ def test_a_result_whose_call_is_lost_does_no_harm(lost: int) -> None:
     path = asked().result("a", "found").decision("b", "allow_once").message("user", Text("Q2"))
     kept = [entry for n, entry in enumerate(path.entries) if n != lost]
     state, _ = replay_repaired(kept)
-    assert state.results == {}
+    assert state.turn.results == {}
     assert state.envelope.cached[-1].text == "Q2"
 
 
@@ -158,8 +158,8 @@ def test_calls_that_wait_are_the_same_after_a_restart(indexed: bool, tmp_path: P
             assert (scene.runner.session._record.snapshot is not None) == indexed
             after = scene.runner.session.state
             assert after == before
-            assert after.results["a"].text == words(size, "found")
-            assert after.decisions["c"].decision == "deny"
+            assert after.turn.results["a"].text == words(size, "found")
+            assert after.turn.decisions["c"].decision == "deny"
             assert list(after.allowed) == [tools[1].id]
             scene.plays(saying("Nine."))
             assert (await scene.go_on()).text == "Nine."

@@ -55,7 +55,7 @@ def patched(state: State, ops: Sequence[PatchOp]) -> State:
 def agreement_of(before: State, after: State, promotion: Promotion) -> Agreement:
     """What the ledger says of two states, of which the first one was sent."""
     sent = SentPrompt(prompt=assemble_state(assembler(promotion), before))
-    reasons = after.reasons[len(before.reasons) :]
+    reasons = after.requests.reasons[len(before.requests.reasons) :]
     prompt = assemble_state(assembler(promotion), after)
     return compare(sent, prompt, reasons, after.envelope.cached)
 
@@ -122,14 +122,17 @@ def test_a_tool_that_changed_places_with_one_that_has_its_reason_needs_none() ->
 
 
 def covered_sources(before: State, after: State) -> set[str]:
-    reasons = after.reasons[len(before.reasons) :]
+    reasons = after.requests.reasons[len(before.requests.reasons) :]
     return {source for reason in reasons for source in reason.moved.sources}
 
 
 def untouched_messages(before: State, after: State) -> int:
     """How many messages of history no reason speaks of."""
-    firsts = [reason.moved.messages_from for reason in after.reasons[len(before.reasons) :]]
-    sent = before.turn_start if before.turn_start is not None else len(before.envelope.cached)
+    firsts = [
+        reason.moved.messages_from
+        for reason in after.requests.reasons[len(before.requests.reasons) :]
+    ]
+    sent = before.turn.start if before.turn.start is not None else len(before.envelope.cached)
     return min([sent, *(first for first in firsts if first is not None)])
 
 

@@ -7,19 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import lamina
+import lamina.sync
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "lamina"
-# Where a user's code may import from; a door that is not built yet is none.
-MODULES = tuple(
-    name
-    for name in ("lamina", "lamina.ops", "lamina.errors", "lamina.types", "lamina.sync")
-    if name == "lamina" or (SOURCE / f"{name.removeprefix('lamina.')}.py").exists()
-)
+# Where a user's code may import from.
+MODULES = ("lamina", "lamina.ops", "lamina.errors", "lamina.types", "lamina.sync")
 # Made by opening a session or preparing a turn: their constructors are nobody's to call.
 MADE_BY_US = (
     lamina.Session, lamina.Turn, lamina.ChatRunner, lamina.AgentRunner, lamina.QaRunner,
-    lamina.PlanRunner,
+    lamina.PlanRunner, lamina.sync.Session, lamina.sync.Turn, lamina.sync.ChatRunner,
+    lamina.sync.AgentRunner, lamina.sync.QaRunner, lamina.sync.PlanRunner,
 )  # fmt: skip
 
 

@@ -59,7 +59,9 @@ def test_all_public_names_load_nothing_heavy() -> None:
 
 
 def test_every_public_name_is_listed_by_dir_and_has_one_home() -> None:
-    assert {*names_of("lamina"), "errors", "ops", "types", "__version__"} <= set(dir(lamina))
+    assert {*names_of("lamina"), "errors", "ops", "sync", "types", "__version__"} <= set(
+        dir(lamina)
+    )
     listed = [name for module in MODULES[:4] for name in names_of(module)]
     twice = {name for name in listed if listed.count(name) > 1}
     assert twice == {"BudgetError", "LaminaError", "PrefixMoved"}
@@ -132,8 +134,11 @@ def test_every_event_and_every_entry_is_in_types() -> None:
 
 def test_every_private_room_says_so() -> None:
     heads = [*SOURCE.glob("*/__init__.py"), *SOURCE.glob("*.py")]
-    public = {SOURCE / "__init__.py"} | {
-        SOURCE / f"{module.removeprefix('lamina.')}.py" for module in MODULES
+    public = {
+        SOURCE / place
+        for module in MODULES
+        for name in [module.removeprefix("lamina").lstrip(".")]
+        for place in (f"{name}/__init__.py" if name else "__init__.py", f"{name}.py")
     }
     silent = [
         str(head.relative_to(SOURCE))

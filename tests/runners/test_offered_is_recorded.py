@@ -179,7 +179,7 @@ class Play:
                 await self._ask_by_hand()
             case Remove(name=name):
                 await _unless_unknown(session.remove(f"tool:fake/{name}"))
-                if session.state.members.get(ItemId(f"tool:fake/{name}")) == "removed":
+                if session.state.library.members.get(ItemId(f"tool:fake/{name}")) == "removed":
                     self.taken_out.add(name)
             case Add(name=name):
                 if await _unless_unknown(session.add(f"tool:fake/{name}")):

@@ -276,7 +276,7 @@ class Player:
         twice = {call for call, times in ran.items() if times > 1}
         assert twice <= self.excused, twice
         results = {call.id for call in scene.runner.session.pending_calls}
-        assert not results & scene.runner.session.state.results.keys()
+        assert not results & scene.runner.session.state.turn.results.keys()
 
 
 def offered(names: tuple[str, ...], describes: str) -> list[OfferedTool]:

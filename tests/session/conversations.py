@@ -121,8 +121,8 @@ class Moment(Struct, frozen=True, kw_only=True):
 
     @property
     def entry(self) -> RequestEntry:
-        assert self.after.open_request is not None
-        return self.after.open_request
+        assert self.after.requests.open is not None
+        return self.after.requests.open
 
 
 # -- strategies ----------------------------------------------------------------------------------
@@ -366,7 +366,7 @@ class Player:
 
     def _note(self, turn: Turn, typed: str, named: frozenset[ItemId], *, resumed: bool) -> None:
         before = self._base(turn)
-        sent = before.last_sent
+        sent = before.requests.sent
         last = next((m for m in self.moments if sent is not None and m.turn.id == sent.id), None)
         self.moments.append(
             Moment(

@@ -172,7 +172,7 @@ def test_an_item_that_no_longer_stands_is_reported_when_it_goes(given: Conversat
     async def body() -> None:
         _, moments = await play(given)
         for moment in moments:
-            gone = set(moment.before.standing) - set(moment.after.standing)
+            gone = set(moment.before.library.standing) - set(moment.after.library.standing)
             assert gone <= {each.what for each in moment.turn.context.left_out}
 
     run(body())
@@ -248,11 +248,11 @@ def test_what_is_pinned_stays_while_a_turn_goes_on(given: Conversation) -> None:
         _, moments = await play(given)
         for moment in moments:
             before = (
-                {item.item for item in moment.before.last_sent.context.items}
-                if (moment.resumed and moment.before.last_sent)
+                {item.item for item in moment.before.requests.sent.context.items}
+                if (moment.resumed and moment.before.requests.sent)
                 else set()
             )
-            stay = before & moment.before.pinned.keys()
+            stay = before & moment.before.library.pinned.keys()
             assert stay <= {item.item for item in moment.turn.context.items}
 
     run(body())

@@ -143,7 +143,7 @@ def test_a_reason_is_used_up_by_the_request_that_it_explains() -> None:
         session = await three_turns()
         await session.set_system("system", "T", reason="once")
         await talk(session, "Q3")
-        assert session.state.reasons == ()
+        assert session.state.requests.reasons == ()
         assert (await session.prepare("Q4")).context.agreement.broke is None
 
     run(body())

@@ -101,7 +101,7 @@ def test_every_request_is_listed_once_and_answered_or_not(conversation: Conversa
     for each in requests.listed:
         assert each.active is (each.request.id in path)
         assert (each.reply is None) is (each.answer is None)
-    waiting = player.session.state.open_request
+    waiting = player.session.state.requests.open
     assert [each.request.id for each in requests.listed if each.open] == (
         [waiting.id] if waiting else []
     )

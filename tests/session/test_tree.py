@@ -267,7 +267,7 @@ def test_going_to_results_leaves_the_rest_of_their_turn() -> None:
         turn = await session.prepare("Q2")
         assert [role for role, _ in said(turn)] == ["user", "assistant", "tool", "user"]
         await turn.commit(openai_reply("A2"))
-        assert session.state.turn_start is None
+        assert session.state.turn.start is None
 
     run(body())
 
@@ -382,7 +382,7 @@ def test_a_fork_at_an_answer_keeps_its_reply_whatever_was_noted_while_it_was_awa
         assert answered.message is not None
         fork = await session.fork("fork", at=answered.message.id)
         assert isinstance(fork.path[-1], ReplyEntry)
-        assert fork.state.last_sent is not None
+        assert fork.state.requests.sent is not None
         again = await world.open("fork")
         assert again.damage == ()
         turn = await again.prepare("Q2")
@@ -474,11 +474,11 @@ def test_only_the_active_path_counts() -> None:
         await session.navigate(start)
         again = await world.open(session.id)
         for each in (session, again):
-            assert each.state.pinned == {}
+            assert each.state.library.pinned == {}
             assert each.settings.window is None
-            assert len(each.state.items) == 0
+            assert len(each.state.library.items) == 0
             assert [part.name for part in each.envelope.system] == ["system"]
-            assert each.state.standing == {}
+            assert each.state.library.standing == {}
         turn = await again.prepare("Q2b", attach=[B])
         assert placed(turn) == {"b.md": "message"}
         assert "AAA" not in all_text(turn)

@@ -174,8 +174,8 @@ def test_a_session_of_files_opened_again_from_its_index_goes_on_the_same(tmp_pat
         again = await lamina.open_session("s", **given)
         assert again.damage == ()
         assert again.state.envelope.cached.since(0) == state.envelope.cached.since(0)
-        assert again.state.standing == state.standing
-        assert (again.state.goal, again.state.question) == (state.goal, state.question)
+        assert again.state.library.standing == state.library.standing
+        assert (again.state.goal, again.state.turn.question) == (state.goal, state.turn.question)
         assert again.compactions == gone
         turn = await again.prepare("Next?", attach=[note("a.md", words(20))])
         assert turn.context.agreement.broke is None
@@ -344,7 +344,7 @@ def test_whatever_the_summarizer_does_no_item_goes_without_a_report(asking: Aski
         for moment in await player.play():
             context = moment.turn.context
             out = {each.what for each in context.left_out}
-            gone = set(moment.before.sent_standing) - set(moment.after.standing)
+            gone = set(moment.before.requests.sent_standing) - set(moment.after.library.standing)
             assert gone <= out
             present = {item.item: item.version for item in context.items}
             blocks = set(standing_blocks(moment.turn))

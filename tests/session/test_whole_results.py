@@ -108,10 +108,10 @@ def test_what_a_tool_cuts_by_itself_is_kept_whole_too() -> None:
         session = await world.open(session.id)
         again = await session.current_turn()
         assert again is not None
-        await again.resume([session.state.results["c1"], {"call_id": "c2", "text": "short"}])
+        await again.resume([session.state.turn.results["c1"], {"call_id": "c2", "text": "short"}])
         (entry,) = [e for e in session.entries if isinstance(e, MessageEntry) and e.whole_results]
         assert entry.whole_results == {"c1": kept.whole}
-        assert session.state.whole_results == {}
+        assert session.state.turn.whole_results == {}
 
     run(body())
 

@@ -188,7 +188,7 @@ async def test_pictures_of_the_open_note_go_along_and_no_others(house: House) ->
     house.put("y.png", png(2))
     async with await house.open() as session:
         await session.prepare("What?", attach=[lamina.attach("a", shape="active")])
-        with_pictures = [key for key, item in session.state.items.items() if item.pictures]
+        with_pictures = [key for key, item in session.state.library.items.items() if item.pictures]
         assert [item for item, _ in with_pictures] == ["note:a.md"]
 
 
@@ -278,7 +278,7 @@ async def test_an_item_of_this_workspace_or_of_none_is_taken(house: House) -> No
         turn = await ask(session, "What?", found.item, own)
         assert ids(turn) == ["note:a.md", "note:b.md"]
         # The journal belongs to one workspace; its name is not repeated in every item.
-        assert all(not item.workspace for item in session.state.items.values())
+        assert all(not item.workspace for item in session.state.library.items.values())
 
 
 # -- secrets -------------------------------------------------------------------------------------
@@ -456,11 +456,11 @@ async def test_pictures_of_pages_in_the_open_note_follow_the_same_rules(house: H
     active = lamina.attach("a", shape="active")
     async with await house.open() as session:
         turn = await ask(session, "What?", active)
-        assert not any(item.pictures for item in session.state.items.values())
+        assert not any(item.pictures for item in session.state.library.items.values())
         assert any("x.png" in warning for warning in turn.context.warnings)
     async with await house.open(web="public") as session:
         await ask(session, "What?", active)
-        assert any(item.pictures for item in session.state.items.values())
+        assert any(item.pictures for item in session.state.library.items.values())
     assert [rules.access for _, rules in house.web.asked] == ["off", "public"]
 
 

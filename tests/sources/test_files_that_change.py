@@ -129,7 +129,7 @@ async def test_a_pin_is_taken_away_by_the_name_it_was_given_by(
         assert await session.pin("plan")
         assert not await session.pin("plan.md")
         assert await session.unpin("[[plan]]")
-        assert not session.state.pinned
+        assert not session.state.library.pinned
 
 
 async def test_a_folder_is_not_pinned(folder: Path, tmp_path: Path) -> None:

@@ -180,14 +180,14 @@ class Player:
         assert not any("search failed" in warning for warning in scene.context.warnings)
         for request in scene.kept(RequestEntry)[requests:]:
             await self._require_laws(request)
-        members = scene.runner.session.state.members
+        members = scene.runner.session.state.library.members
         for name, _ in scene.host.calls[ran:]:
             (called,) = [each for each in self.tools.values() if each.definition.name == name]
             assert members.get(called.id) != "removed"
 
     async def _require_laws(self, request: RequestEntry) -> None:
         scene, context = self.scene, request.context
-        members = scene.runner.session.state.members
+        members = scene.runner.session.state.library.members
         used = {item.item: item for item in context.items}
         tools = {each.item: each for each in context.tools}
         out = {each.what for each in context.left_out}

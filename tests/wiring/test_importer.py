@@ -139,7 +139,7 @@ def test_a_pin_is_a_pin_again(notes: Path, store: JsonlStore) -> None:
     async def body() -> None:
         await bring_back(notes, store)
         async with await lamina.open_session("after", workspace=notes, store=store) as session:
-            assert session.state.pinned.keys() == {"note:pinned.md"}
+            assert session.state.library.pinned.keys() == {"note:pinned.md"}
             turn = await session.prepare("Go on.")
             assert [item.label for item in turn.context.items] == ["pinned.md"]
 

@@ -95,12 +95,12 @@ def consolidate(
 def _in_place(state: State, first_kept: int) -> tuple[ItemId, ...]:
     """Items with images that the question under way brought: they cannot go into the library, and
     the turn still needs them."""
-    start = state.turn_start
+    start = state.turn.start
     context = state.envelope.cached[start].context if start is not None else None
     if context is None or start is None or start < first_kept:
         return ()
     full = [use for use in context.uses if use.form == "full"]
-    return tuple(use.item for use in full if state.items[use.item, use.version].pictures)
+    return tuple(use.item for use in full if state.library.items[use.item, use.version].pictures)
 
 
 def _plan_library(state: State, victims: set[ItemId]) -> tuple[tuple[LaidItem, ...], list[LeftOut]]:
@@ -110,18 +110,18 @@ def _plan_library(state: State, victims: set[ItemId]) -> tuple[tuple[LaidItem, .
     def report(item: ItemId, reason: _Reason, detail: str) -> None:
         reports.append(LeftOut(what=item, reason=reason, detail=f"{label_of(item)}{detail}"))
 
-    for item, standing in state.standing.items():
+    for item, standing in state.library.standing.items():
         if not standing.current:
             report(item, "superseded", " no longer applied")
             continue
         if len(standing.versions) > 1:
             count = len(standing.versions) - 1
             report(item, "superseded", f": {count} earlier version(s) removed")
-        if item in state.forgotten and item not in state.pinned:
+        if item in state.library.forgotten and item not in state.library.pinned:
             report(item, "removed", " was removed by request")
         elif item in victims:
             continue
-        elif state.items[item, standing.current].pictures:
+        elif state.library.items[item, standing.current].pictures:
             report(item, "has_images", " has images and does not go into the library")
         else:
             library.append(LaidItem(item=item, version=standing.current))
@@ -136,19 +136,19 @@ def standing_sizes(
     candidates = []
     pictured = _in_place(state, 0)
     attachments = {attachment.item.id: attachment for attachment in attached}
-    for item_id, standing in state.standing.items():
-        if not standing.current or item_id in state.forgotten:
+    for item_id, standing in state.library.standing.items():
+        if not standing.current or item_id in state.library.forgotten:
             continue
-        item = state.items[item_id, standing.current]
+        item = state.library.items[item_id, standing.current]
         if item.pictures and item_id not in pictured:
             continue
-        known, attachment = state.known.get(item_id), attachments.get(item_id)
+        known, attachment = state.library.known.get(item_id), attachments.get(item_id)
         priority = known.priority if known else MEDIUM
         essential = bool(known and known.essential)
         if attachment is not None:
             priority, essential = attachment.priority, attachment.is_essential
         is_wanted = attachment is None or applies(state, attachment.item)
-        must_stay = essential or item_id in state.pinned or is_binding(item_id)
+        must_stay = essential or item_id in state.library.pinned or is_binding(item_id)
         candidates.append(
             PruneCandidate(
                 item=item_id,
@@ -195,12 +195,12 @@ def report_pruned(pruned: PruneOutcome, attached: Sequence[Attachment] = ()) -> 
 def moves_tools(state: State) -> bool:
     """Whether the list of tools is another one than was sent last."""
     moved = bool(_reasons_for(state, "tool:"))
-    return moved and state.envelope.tool_list != state.sent_tools
+    return moved and state.envelope.tool_list != state.requests.sent_tools
 
 
 def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
     """The moment at which the prefix is dead anyway, if this is one."""
-    last = state.last_sent
+    last = state.requests.sent
     if last is None:
         return Boundary(kind="first_request", reason="the first request of this session")
     if last.target != target.name:
@@ -224,7 +224,7 @@ def _reasons_for(state: State, prefix: str) -> str:
     """What was recorded for moving tools, or for moving system parts; the library is neither."""
     return texts_of(
         reason
-        for reason in state.reasons
+        for reason in state.requests.reasons
         if any(
             source.startswith(prefix) and source != LIBRARY_SOURCE
             for source in reason.moved.sources

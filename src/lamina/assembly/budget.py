@@ -113,8 +113,8 @@ def split_still_out(
     fitting, reports = [], []
     for attachment in attachments:
         item = attachment.item
-        out = item.id in state.still_out and item.id not in state.standing
-        if not out or attachment.is_essential or item.id in state.pinned:
+        out = item.id in state.library.still_out and item.id not in state.library.standing
+        if not out or attachment.is_essential or item.id in state.library.pinned:
             fitting.append(attachment)
         elif (tokens := assembler.item_tokens(item)) <= room:
             room -= tokens
@@ -142,7 +142,7 @@ def limit_attachments(
     for candidate in fit_attachments(size_attachments(state, limited, assembler), limit).dropped:
         item, tokens = candidate.item, candidate.tokens
         detail = f"{candidate.label} ({tokens:,} tokens) is over the attachment limit of {limit:,}"
-        if item in state.standing:
+        if item in state.library.standing:
             detail += "; its text stays in the context until the next boundary"
         reports.append(_left_out(by_id[item], "attachment_limit", detail, tokens))
         victims.add(item)
@@ -155,15 +155,15 @@ def size_attachments(
     candidates = []
     for index, attachment in enumerate(attachments):
         item = attachment.item
-        known = state.known.get(item.id)
+        known = state.library.known.get(item.id)
         candidates.append(
             PruneCandidate(
                 item=item.id,
                 label=label_of(item.id),
                 tokens=assembler.item_tokens(item),
                 priority=attachment.priority,
-                essential=attachment.is_essential or item.id in state.pinned,
-                recency=known.added if known else len(state.known) + index,
+                essential=attachment.is_essential or item.id in state.library.pinned,
+                recency=known.added if known else len(state.library.known) + index,
             )
         )
     return candidates

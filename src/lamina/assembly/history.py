@@ -65,10 +65,10 @@ def limit_history(state: State, assembler: Assembler) -> HistoryCut | None:
 
 def _history_tokens(state: State, assembler: Assembler) -> int:
     """L4 without the items that stand in it; from running totals, so it costs nothing."""
-    prompt = assembler.assemble(state.envelope, state.items, len(state.envelope.cached))
+    prompt = assembler.assemble(state.envelope, state.library.items, len(state.envelope.cached))
     in_place = sum(
-        assembler.item_tokens(state.items[item, version])
-        for item, standing in state.standing.items()
+        assembler.item_tokens(state.library.items[item, version])
+        for item, standing in state.library.standing.items()
         if not standing.in_library
         for version in standing.versions
     )
@@ -76,7 +76,7 @@ def _history_tokens(state: State, assembler: Assembler) -> int:
 
 
 def splits_turn(state: State, after: int, first_kept: int) -> bool:
-    return state.turn_start is not None and after <= state.turn_start < first_kept
+    return state.turn.start is not None and after <= state.turn.start < first_kept
 
 
 def summarise(
@@ -91,7 +91,7 @@ def summarise(
     a turn that is cut in the middle comes first, and stays whatever the room."""
     question = ""
     if split:
-        text = shorten_text(state.question, QUESTION_TOKENS, assembler.count_text)
+        text = shorten_text(state.turn.question, QUESTION_TOKENS, assembler.count_text)
         question = f"{UNDER_WAY}\n{text}"
     limit = state.settings.summary_tokens
     if room is not None:

@@ -70,13 +70,15 @@ def sort_by_include(
 
 def is_removed(state: State, tool: OfferedTool) -> bool:
     """Whether a tool was taken out of the session, by a person or by a patch."""
-    return state.members.get(tool.id) == "removed" or tool.definition.name in state.withdrawn
+    return (
+        state.library.members.get(tool.id) == "removed" or tool.definition.name in state.withdrawn
+    )
 
 
 def sort_tools(state: State, tools: Sequence[OfferedTool]) -> Inclusion[OfferedTool]:
     """Sorts tools by what the session says of them, and leaves out those that were removed."""
     inclusion = sort_by_include(
-        [t for t in tools if not is_removed(state, t)], state.members, "tool"
+        [t for t in tools if not is_removed(state, t)], state.library.members, "tool"
     )
     ids = {tool.id for tool in tools}
     return replace(

@@ -84,7 +84,7 @@ def explain_rules(page: Page, attachments: Sequence[Attachment]) -> None:
 
 def keep_item(page: Page, attachment: Attachment) -> None:
     item = attachment.item
-    if (item.id, item.version) not in page.state.items:
+    if (item.id, item.version) not in page.state.library.items:
         page.write(ItemEntry, item=item)
 
 
@@ -93,7 +93,7 @@ def resolve(state: State, attachments: Sequence[Attachment]) -> tuple[Use, ...]:
     for attachment in attachments:
         item = _as_standing(state, attachment.item)
         use = Use(item=item.id, version=item.version, form="full", shape=attachment.shape)
-        standing = state.standing.get(item.id)
+        standing = state.library.standing.get(item.id)
         if standing is None:
             uses.append(use)
         elif item.version not in standing.versions:
@@ -110,9 +110,9 @@ def resolve(state: State, attachments: Sequence[Attachment]) -> tuple[Use, ...]:
 def _as_standing(state: State, item: Item) -> Item:
     """The standing version that already shows all of `item`: a note that was active brought its
     images along, and attaching it without them brings nothing new."""
-    standing = state.standing.get(item.id)
+    standing = state.library.standing.get(item.id)
     for version in standing.versions if standing and not item.pictures else ():
-        earlier = state.items[item.id, version]
+        earlier = state.library.items[item.id, version]
         if earlier.content == item.content:
             return earlier
     return item
@@ -120,14 +120,14 @@ def _as_standing(state: State, item: Item) -> Item:
 
 def stands(state: State, item: Item) -> bool:
     """Whether a block that shows all of `item` stands in the envelope."""
-    standing = state.standing.get(item.id)
+    standing = state.library.standing.get(item.id)
     return standing is not None and _as_standing(state, item).version in standing.versions
 
 
 def applies(state: State, item: Item) -> bool:
     """Whether the block that shows all of `item` is the one that applies: at a boundary only that
     one stays."""
-    standing = state.standing.get(item.id)
+    standing = state.library.standing.get(item.id)
     return standing is not None and _as_standing(state, item).version == standing.current
 
 
@@ -159,7 +159,7 @@ def compose(
     if draft.tool_texts or draft.ephemera.messages:
         page.write(EphemeralEntry, tool_texts=draft.tool_texts, **asdict(draft.ephemera))
     state = page.state
-    prompt = assembler.assemble(state.envelope, state.items, state.turn_start or 0)
+    prompt = assembler.assemble(state.envelope, state.library.items, state.turn.start or 0)
     if not prompt.asked:
         raise UsageError("nothing to send: the message is empty and nothing new is attached")
     return TentativeTurn(kept=attachments, left_out=left_out, page=page, prompt=prompt)
@@ -186,7 +186,7 @@ def _list_absent(left_out: Sequence[LeftOut]) -> tuple[AbsentAttachment, ...]:
 def _list_in_force(state: State, guidance: tuple[ItemId, ...]) -> tuple[ItemId, ...] | None:
     """The rules to name in this turn; None if the list that stands says it already. In eager no
     list outlives its turn."""
-    standing = state.in_force if state.settings.promotion == "lazy" else None
+    standing = state.library.in_force if state.settings.promotion == "lazy" else None
     if not (guidance or standing):
         return None
     # The order is not news: chosen items come by score, which differs from turn to turn.

@@ -55,11 +55,11 @@ class _Settlement:
         self.state = state = page.state
         self.target = target
         toolset = implementations.toolset
-        last = state.last_sent
+        last = state.requests.sent
         self.ids = {tool.name: tool.item for tool in last.context.tools} if last else {}
         self.ids |= {t.definition.name: t.id for t in toolset.tools} if toolset else {}
         self.removed = {*state.withdrawn} | {
-            name for name, item in self.ids.items() if state.members.get(item) == "removed"
+            name for name, item in self.ids.items() if state.library.members.get(item) == "removed"
         }
         self.unhosted = state.hosted if implementations.without_tools else frozenset[str]()
         self.runnable = None
@@ -75,7 +75,7 @@ class _Settlement:
         tools = tuple(filter(self._fits, before))
         barred: tuple[str, ...] = ()
         if self._can_bar(tools):
-            tools = self.state.sent_tools
+            tools = self.state.requests.sent_tools
             barred = tuple(tool.name for tool in tools if not self._fits(tool))
         if (tools, barred) != (before, barred_names(envelope)):
             reason = self._reason(tools, barred)
@@ -95,8 +95,8 @@ class _Settlement:
         state = self.state
         if not self.target.bars_tools or state.settings.tool_policy == "exact":
             return False
-        sent = state.sent_tools
-        if state.last_sent is None or tuple(filter(self._fits, sent)) != fit:
+        sent = state.requests.sent_tools
+        if state.requests.sent is None or tuple(filter(self._fits, sent)) != fit:
             return False
         as_sent = replace(state, envelope=replace(state.envelope, tools=sent, listed=()))
         return find_boundary(as_sent, self.target, self.page.at) is None
@@ -122,9 +122,9 @@ class _Settlement:
 
     def _report(self, before: Envelope) -> Withdrawal:
         """What was offered, in the last request or until now, and is no longer."""
-        state, last = self.state, self.state.last_sent
+        state, last = self.state, self.state.requests.sent
         offered = {tool.name for tool in self.page.state.envelope.tools}
-        sent = [tool.name for tool in state.sent_tools]
+        sent = [tool.name for tool in state.requests.sent_tools]
         earlier = [name for name in sent if last and last.context.allows(name)]
         leavers = [n for n in (*earlier, *(tool.name for tool in before.tools)) if n not in offered]
         left_out = []
@@ -170,7 +170,7 @@ def describe_offer(
     names = [tool.name for tool in state.envelope.tool_list]
     if not names:
         return ()
-    last = state.last_sent.context.tools if state.last_sent else ()
+    last = state.requests.sent.context.tools if state.requests.sent else ()
     rows = {tool.name: tool for tool in last} | {tool.name: tool for tool in known}
     offered = {tool.definition.name: tool for tool in toolset.tools} if toolset else {}
     return tuple([rows.get(name) or _plain_row(name, offered.get(name)) for name in names])

@@ -102,7 +102,7 @@ class _TurnPlanner:
         if cut is not None:
             self.boundaries.append(Boundary(kind="history", reason="history is over its limit"))
         promotes = self.settings.promotion == "eager" and any(
-            not standing.in_library for standing in page.state.standing.values()
+            not standing.in_library for standing in page.state.library.standing.values()
         )
         if promotes and not cold:
             reason = "eager promotion into the library"
@@ -137,7 +137,7 @@ class _TurnPlanner:
     def _choose_attachments(self, cold: bool) -> None:
         state = self.page.state
         room = 0
-        if cold and state.still_out:
+        if cold and state.library.still_out:
             room = int(self.settings.prune_to * self.draft.room.limit) - self._standing_tokens()
         self.attachments, out = split_still_out(state, self.attachments, room, self.assembler)
         self.attachments, over = limit_attachments(state, self.attachments, self.assembler)
@@ -213,7 +213,7 @@ class _TurnPlanner:
     def _standing_tokens(self) -> int:
         state = self.page.state
         end = len(state.envelope.cached)
-        return self.assembler.assemble(state.envelope, state.items, end).tokens
+        return self.assembler.assemble(state.envelope, state.library.items, end).tokens
 
 
 def plan_results(
@@ -227,7 +227,7 @@ def plan_results(
     limit = draft.room.limit
     shorter = list(results)
     reports: list[LeftOut] = []
-    wholes = dict(page.state.whole_results) if wholes is None else dict(wholes)
+    wholes = dict(page.state.turn.whole_results) if wholes is None else dict(wholes)
 
     def send(sent_results: Sequence[ToolResult]) -> tuple[Page, Prompt]:
         pairs = zip(results, sent_results, strict=True)
@@ -302,7 +302,7 @@ def _still_without(
     # A turn may have very many steps: they are looked through only if there is something to find.
     if not any(is_result(omission.what) for omission in without):
         return without
-    turn = state.envelope.cached.since(state.turn_start or 0)
+    turn = state.envelope.cached.since(state.turn.start or 0)
     blocks = [block for message in turn for block in message.blocks]
     there = {result_name(block) for block in blocks if isinstance(block, ToolResult)}
     return [o for o in without if o.what in there or not is_result(o.what)]
@@ -321,4 +321,4 @@ def _with_results(
 
 
 def _assemble(state: State, assembler: Assembler) -> Prompt:
-    return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
+    return assembler.assemble(state.envelope, state.library.items, state.turn.start or 0)

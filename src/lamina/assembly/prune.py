@@ -58,11 +58,13 @@ def _prune_middle(
     cache is cold: they cost no more then, and are worth more. None if that would not do, or would
     put out an item while one of less worth stays."""
     state, settings = page.state, page.state.settings
-    front = assembler.assemble(state.envelope, state.items, len(state.envelope.cached)).front
+    front = assembler.assemble(
+        state.envelope, state.library.items, len(state.envelope.cached)
+    ).front
     free = room - total_tokens(front)
     goal = int(settings.prune_to * free)
     messages = state.envelope.cached.since(0)
-    sizes = assembler.message_sizes(messages, state.items)
+    sizes = assembler.message_sizes(messages, state.library.items)
     recent = int(goal * (1 - settings.prune_recent if cold else settings.prune_recent))
     first_kept = choose_cut(messages, sizes, recent, at_most=int(EXCHANGE_SHARE * free))
     latest = sum(sizes[first_kept:])
@@ -123,7 +125,10 @@ def _evicted_by(
     lost: list[PruneCandidate] = []
     staying: list[PruneCandidate] = []
     for candidate in standing_sizes(before, assembler, attached):
-        old, new = before.standing[candidate.item], after.standing.get(candidate.item)
+        old, new = (
+            before.library.standing[candidate.item],
+            after.library.standing.get(candidate.item),
+        )
         if new and new.current != old.current:
             return None
         (staying if new else lost).append(candidate)
@@ -171,7 +176,9 @@ def _prune_by_worth(
     """Lays everything out anew: first what applies to this turn, then the rest of the library by
     worth, and as much of the latest history as fits `prune_to` of the room that is left."""
     state, settings = page.state, page.state.settings
-    front = assembler.assemble(state.envelope, state.items, len(state.envelope.cached)).front
+    front = assembler.assemble(
+        state.envelope, state.library.items, len(state.envelope.cached)
+    ).front
     free = max(0, room - fixed_tokens(front))
     rest = int(settings.prune_to * free)
 

@@ -69,7 +69,7 @@ def record_request(
         raise WindowExceeded(problem, sizes, room.limit)
     # Laid out alike, another target moves nothing.
     own = _layout_reasons(boundaries) if sent and sent.layout != assembler.layout else []
-    agreement = ledger.compare(sent, prompt, (*state.reasons, *own), state.envelope.cached)
+    agreement = ledger.compare(sent, prompt, (*state.requests.reasons, *own), state.envelope.cached)
     if sent and sent.cause and agreement.broke and agreement.broke.reason == sent.cause.reason:
         boundaries = (*boundaries, sent.cause)
     warnings = draft.warnings
@@ -98,7 +98,7 @@ def record_request(
         ),
         warnings=warnings,
     )
-    base = state.last_sent if sent is not None else None
+    base = state.requests.sent if sent is not None else None
     shared = agreement.segments if base else 0
     run = prompt.cached_run()
     session = state.session
@@ -154,7 +154,7 @@ def _truly_out(
         return ()
     allowed = draft.allowed_tools
     offered = [tool for tool in draft.tools if allowed is None or tool.name in allowed]
-    there = {str(item) for item in state.standing if not _is_outdated(state, item)}
+    there = {str(item) for item in state.library.standing if not _is_outdated(state, item)}
     there |= {str(attachment.item.id) for attachment in kept} | {str(tool.item) for tool in offered}
     passing = ("removed", "has_images")
     return tuple(o for o in left_out if o.reason not in passing or o.what not in there)
@@ -162,20 +162,21 @@ def _truly_out(
 
 def _is_outdated(state: State, item: ItemId) -> bool:
     """Whether an earlier version of an item stands, and no longer the one of the last request."""
-    then, now = state.sent_standing.get(item), state.standing[item]
+    then, now = state.requests.sent_standing.get(item), state.library.standing[item]
     return then is not None and then.current not in now.versions and now.current in then.versions
 
 
 def _unreported(state: State, left_out: Sequence[LeftOut]) -> list[LeftOut]:
     """Items that stood in the last request and no longer do, whatever took them away."""
-    if state.sent_standing is state.standing:
+    if state.requests.sent_standing is state.library.standing:
         return []
     reported = {omission.what for omission in left_out}
-    why = texts_of(state.reasons) or "its block was removed"
+    why = texts_of(state.requests.reasons) or "its block was removed"
     return [
         LeftOut(what=item, reason="removed", detail=f"{label_of(item)} no longer stands: {why}")
-        for item in state.sent_standing
-        if (item not in state.standing or _is_outdated(state, item)) and item not in reported
+        for item in state.requests.sent_standing
+        if (item not in state.library.standing or _is_outdated(state, item))
+        and item not in reported
     ]
 
 
@@ -188,13 +189,13 @@ def _describe(
 ) -> tuple[ContextItem, ...]:
     if not attachments:
         return ()
-    last = state.envelope.cached[state.turn_start] if state.turn_start is not None else None
+    last = state.envelope.cached[state.turn.start] if state.turn.start is not None else None
     context = last.context if last else None
     full = {use.item for use in context.uses if use.form == "full"} if context else set()
     context_items = []
     for attachment in attachments:
         item = attachment.item
-        standing = state.standing.get(item.id)
+        standing = state.library.standing.get(item.id)
         placement: Placement = "above"
         if item.id in full:
             placement = "message"
@@ -209,8 +210,8 @@ def _describe(
                 layer="L3" if placement == "message" else "L2",
                 tokens=assembler.item_tokens(item),
                 essential=attachment.is_essential,
-                pinned=item.id in state.pinned,
-                reason=_reason_for(attachment, item.id in state.pinned),
+                pinned=item.id in state.library.pinned,
+                reason=_reason_for(attachment, item.id in state.library.pinned),
                 **_provenance(attachment),
             )
         )

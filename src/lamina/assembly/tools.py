@@ -73,7 +73,7 @@ def describe_tool(tool: OfferedTool) -> Item:
 
 def is_described(tool: OfferedTool, state: State) -> bool:
     """Whether the tool, as it is now, is described in the conversation."""
-    standing = state.standing.get(tool.id)
+    standing = state.library.standing.get(tool.id)
     return standing is not None and standing.current == describe_tool(tool).version
 
 
@@ -141,7 +141,7 @@ class _Planner:
             reason=self._reason(names) if changes else "",
             transformer=TOOLS_JOIN if changes and self._is_join(new) else TOOLS,
             described=tuple(self._describe(name) for name in described),
-            forget=tuple(item for item in ids if item in self.state.standing),
+            forget=tuple(item for item in ids if item in self.state.library.standing),
             tools=tuple(self._context(name) for name in names if name in self.there),
             warnings=self._warnings(over) if changes else (),
         )
@@ -149,7 +149,7 @@ class _Planner:
     def _may_join(self, new: Sequence[str]) -> bool:
         """Whether chosen tools go into the list; if it has to change anyway, they do."""
         state, settings = self.state, self.state.settings
-        last = state.last_sent
+        last = state.requests.sent
         if last is None or self.boundary is not None or not self.speaks_for_others:
             return True
         if any(name in self.present for name in new) or self._changed():
@@ -165,7 +165,7 @@ class _Planner:
 
     def _list(self, new: Sequence[str], described: Sequence[str]) -> list[str]:
         """The names of the list, in order of first use. Without a reason to move, it stays."""
-        unsent = self.state.last_sent is None
+        unsent = self.state.requests.sent is None
         moves = bool(new or self._changed())
         if self.policy == "exact":
             in_use = self.present | self.chosen
@@ -195,7 +195,9 @@ class _Planner:
     def _described_before(self, described: Sequence[str]) -> list[str]:
         """Tools that were described for earlier questions, and called since or chosen again."""
         candidates = self._called() - {*self.standing, *described, *self.chosen}
-        tools = [name for name, tool in self.agent.items() if tool.id in self.state.standing]
+        tools = [
+            name for name, tool in self.agent.items() if tool.id in self.state.library.standing
+        ]
         return [name for name in tools if name in candidates]
 
     def _idle(self) -> set[str]:

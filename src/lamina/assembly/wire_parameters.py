@@ -103,10 +103,10 @@ def digest_target(target: Target, explicit_cache: bool) -> str:
 
 def previous_reply(state: State, target: Target) -> str:
     """What the target's provider calls its last answer on this path."""
-    last = state.last_sent
+    last = state.requests.sent
     if last is None or last.target.partition(":")[0] != target.provider:
         return ""
-    return state.last_reply
+    return state.requests.sent_reply
 
 
 def left_in_cache(agreeing: int, base: Entry | None) -> int:

@@ -138,7 +138,7 @@ class Rebuilder:
         if key not in self._assemblers:
             self._assemblers[key] = Assembler(counter.count, layout)
         assembler = self._assemblers[key]
-        return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
+        return assembler.assemble(state.envelope, state.library.items, state.turn.start or 0)
 
 
 def other_renderer(request: RequestEntry, header: SessionEntry) -> str:

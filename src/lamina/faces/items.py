@@ -48,7 +48,7 @@ class ItemOverview:
         except (LaminaError, OSError) as error:
             self.problems = (str(error),)
             return
-        memberships = session.state.members
+        memberships = session.state.library.members
         offers = [(g.id, g.include, g.description, g.globs) for g in guides.guides]
         offers += [(t.id, t.include, t.definition.description, ()) for t in turns.tools]
         self.known = tuple(

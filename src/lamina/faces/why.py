@@ -160,7 +160,7 @@ def _by_level(guides: Iterable[Reason]) -> tuple[Reason, ...]:
 
 
 def _guide(item: ContextItem, state: State) -> Reason:
-    sent = state.items.get((item.item, item.version))
+    sent = state.library.items.get((item.item, item.version))
     # What a rule or reference is for, or how its text begins.
     purpose = (sent.title or sent.content) if sent else ""
     notes = ("pinned",) if item.pinned else ()
@@ -169,7 +169,7 @@ def _guide(item: ContextItem, state: State) -> Reason:
 
 def _described(item: ContextItem, state: State) -> Reason:
     """A tool that stands in the conversation, not in the list."""
-    sent = state.items.get((item.item, item.version))
+    sent = state.library.items.get((item.item, item.version))
     notes = (f"described in the conversation, called through {USE_TOOL.name}",)
     text = sent.content if sent else ""
     return _reason(item, *_server_and_name(item.item), item.placement, text, notes)

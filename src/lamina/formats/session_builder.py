@@ -266,7 +266,7 @@ class SessionBuilder:
         place = self.tail(leaf or self.last)
         place = self._settle(place, self._time_of(place), None)
         state = self._states[place]
-        if state.turn_start is not None or state.envelope.uncached:
+        if state.turn.start is not None or state.envelope.uncached:
             place = self._write(place, LeaveEntry, self._time_of(place))
         if self._entries[-1].id != place:
             self._write(place, LeafEntry, self._time_of(place))

@@ -14,6 +14,7 @@ from lamina.journal.journal import (
     read_journal,
     walk_back,
 )
+from lamina.journal.laid_versions import LaidVersions
 from lamina.journal.patch_effects import SUMMARY_ID, apply_patch, laid_items
 from lamina.journal.reasons import (
     LIBRARY_SOURCE,
@@ -29,7 +30,7 @@ from lamina.journal.repair import (
     lost_results,
     replay_repaired,
 )
-from lamina.journal.state import LaidVersions, State
+from lamina.journal.state import LastRequests, Library, OpenTurn, State
 
 __all__ = [
     "LIBRARY_SOURCE",
@@ -39,6 +40,9 @@ __all__ = [
     "GrownEntries",
     "Journal",
     "LaidVersions",
+    "LastRequests",
+    "Library",
+    "OpenTurn",
     "MovedParts",
     "RecordedReason",
     "State",

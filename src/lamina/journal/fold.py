@@ -4,16 +4,16 @@ Laws: the envelope is a pure fold over the active path; replay runs no hook, cal
 reads no file.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import reduce
-from typing import assert_never
+from typing import Any, assert_never
 
 from msgspec.structs import replace
 
 from lamina.errors import InvalidPatch, JournalError
 from lamina.journal.calibration import calibrate
+from lamina.journal.laid_versions import apply_lay_ops, find_laid_versions, lay_uses
 from lamina.journal.patch_effects import (
-    apply_lay_ops,
     apply_op,
     check_reasons,
     laid_items,
@@ -21,8 +21,13 @@ from lamina.journal.patch_effects import (
 )
 from lamina.journal.reasons import RecordedReason, find_moved_parts, reason_of
 from lamina.journal.removed_tools import TAKEN_OUT, TOOLS_JOIN, move_tools
-from lamina.journal.state import KnownItem, LaidVersions, State
-from lamina.values.collections import FrozenMap
+from lamina.journal.state import (
+    KnownItem,
+    LastRequests,
+    OpenTurn,
+    RecordedBefore,
+    State,
+)
 from lamina.values.entry import (
     BranchSummaryEntry,
     CustomEntry,
@@ -51,7 +56,7 @@ from lamina.values.entry import (
 )
 from lamina.values.envelope import Envelope
 from lamina.values.item import Item, ItemId
-from lamina.values.message import Message, Text, Use
+from lamina.values.message import Message, Text
 from lamina.values.patch import CompactionApply, Patch, op_name, op_reason
 
 BRANCH_NOTICE = "[Another branch of this conversation was left. What came of it:]"
@@ -69,11 +74,6 @@ def initial_state(entry: Entry) -> State:
         session=entry,
         settings=entry.settings,
         envelope=Envelope(system=entry.system, tools=entry.tools, options=entry.options),
-        items=FrozenMap(),
-        item_entries=FrozenMap(),
-        standing={},
-        known={},
-        pinned={},
         leaf=entry.id,
     )
     return _always(state, entry.included, entry.id)
@@ -108,7 +108,7 @@ def fold_entry(state: State, entry: Entry) -> State:
             state = _keep_item(state, item, entry.id)
         case TransformEntry(transformer=transformer, patch=patch):
             state = move_tools(state, _transform(state, patch), transformer, patch)
-            if transformer == TOOLS_JOIN and state.last_sent is not None:
+            if transformer == TOOLS_JOIN and state.requests.sent is not None:
                 state = replace(state, tool_joins=state.tool_joins + 1)
         case EphemeralEntry(tool_texts=texts, messages=messages):
             # Results of planned tools stay for their turn, messages for one request.
@@ -117,25 +117,27 @@ def fold_entry(state: State, entry: Entry) -> State:
             envelope = replace(state.envelope, tool_texts=tool_texts, uncached=uncached)
             state = replace(state, envelope=envelope)
         case ResultEntry(result=result, whole=whole):
-            state = replace(state, results={**state.results, result.call_id: result})
-            if whole:
-                wholes = {**state.whole_results, result.call_id: whole}
-                state = replace(state, whole_results=wholes)
+            turn = state.turn
+            wholes = {**turn.whole_results, result.call_id: whole} if whole else turn.whole_results
+            results = {**turn.results, result.call_id: result}
+            state = replace(state, turn=replace(turn, results=results, whole_results=wholes))
         case DecisionEntry():
             state = _decide(state, entry)
         case SettingsEntry(settings=settings):
             # Other limits, another try for what had no room.
-            out = state.still_out if settings.window == state.settings.window else frozenset()
-            state = replace(state, settings=settings, still_out=out)
+            if settings.window != state.settings.window:
+                state = _change_library(state, still_out=frozenset())
+            state = replace(state, settings=settings)
         case PinEntry(item=item_id, pinned=True, version=version):
-            state = replace(
+            library = state.library
+            state = _change_library(
                 state,
-                pinned={**state.pinned, item_id: version},
-                forgotten=state.forgotten - {item_id},
+                pinned={**library.pinned, item_id: version},
+                forgotten=library.forgotten - {item_id},
             )
         case PinEntry(item=item_id):
-            pinned = {item: at for item, at in state.pinned.items() if item != item_id}
-            state = replace(state, pinned=pinned)
+            pinned = {item: at for item, at in state.library.pinned.items() if item != item_id}
+            state = _change_library(state, pinned=pinned)
         case LeaveEntry():
             state = _end_turn(state)
         case ModelEntry(target=target):
@@ -157,22 +159,27 @@ def fold_entry(state: State, entry: Entry) -> State:
             pass
         case IncludeEntry(item=item_id, membership=membership, name=name):
             # Added again, it comes last.
-            members = {item: own for item, own in state.members.items() if item != item_id}
+            members = {item: own for item, own in state.library.members.items() if item != item_id}
             if membership != "default":
                 members[item_id] = membership
             withdrawn = {tool: why for tool, why in state.withdrawn.items() if tool != name}
             if name and membership == "removed":
                 withdrawn[name] = TAKEN_OUT
-            state = replace(state, members=members, withdrawn=withdrawn)
+            state = replace(_change_library(state, members=members), withdrawn=withdrawn)
         case ForgetEntry(item=item_id):
-            state = replace(state, forgotten=state.forgotten | {item_id})
+            state = _change_library(state, forgotten=state.library.forgotten | {item_id})
         case _:
             assert_never(entry)
     return replace(state, leaf=entry.id)
 
 
+def _change_library(state: State, **changes: Any) -> State:
+    return replace(state, library=replace(state.library, **changes))
+
+
 def _decide(state: State, entry: DecisionEntry) -> State:
-    state = replace(state, decisions={**state.decisions, entry.call_id: entry})
+    decisions = {**state.turn.decisions, entry.call_id: entry}
+    state = replace(state, turn=replace(state.turn, decisions=decisions))
     if entry.decision != "allow_session":
         return state
     return replace(state, allowed={**state.allowed, entry.tool: entry.digest})
@@ -187,54 +194,53 @@ def _open_again(state: State, entry: OpeningEntry) -> State:
 
 def _always(state: State, items: tuple[Item, ...], entry: str) -> State:
     for item in items:
-        if (item.id, item.version) not in state.items:
+        if (item.id, item.version) not in state.library.items:
             state = _keep_item(state, item, entry)
-    return replace(state, always=tuple((item.id, item.version) for item in items))
+    return _change_library(state, always=tuple((item.id, item.version) for item in items))
 
 
 def _keep_item(state: State, item: Item, entry: str) -> State:
-    key = (item.id, item.version)
-    return replace(
-        state,
-        pictured=state.pictured or bool(item.pictures),
-        items=state.items.with_entry(key, item),
-        item_entries=state.item_entries.with_entry(key, entry),
+    key, library = (item.id, item.version), state.library
+    library = replace(
+        library,
+        items=library.items.with_entry(key, item),
+        item_entries=library.item_entries.with_entry(key, entry),
     )
+    return replace(state, library=library, pictured=state.pictured or bool(item.pictures))
 
 
 def _append(state: State, message: Message, leaf: str) -> State:
-    cached = state.envelope.cached
+    cached, turn = state.envelope.cached, state.turn
     messages = cached.extend((message,))
     pictured = state.pictured or message.pictured
-    if state.results or state.decisions:
-        state = replace(state, results={}, whole_results={}, decisions={})
     if message.role != "user":
+        if turn.called_by or turn.results or turn.decisions:
+            turn = replace(turn, called_by="", results={}, whole_results={}, decisions={})
         envelope = replace(state.envelope, cached=messages)
-        state = replace(state, pictured=pictured, envelope=envelope, called_by="", leaf=leaf)
+        state = replace(state, pictured=pictured, envelope=envelope, turn=turn, leaf=leaf)
         # An answer that no request of ours waits for: it was imported, and ends its turn.
-        ends = message.role == "assistant" and state.open_request is None and not message.calls
+        ends = message.role == "assistant" and state.requests.open is None and not message.calls
         return _end_turn(state) if ends else state
-    context, text = message.context, message.text
+    library, context, text = state.library, message.context, message.text
+    if context:
+        in_force = library.in_force if context.in_force is None else context.in_force
+        standing = lay_uses(library.standing, context.uses)
+        library = replace(library, standing=standing, in_force=in_force)
     return replace(
         state,
         pictured=pictured,
         envelope=replace(state.envelope, cached=messages, tool_texts=()),
-        standing=lay_uses(state.standing, context.uses) if context else state.standing,
-        in_force=state.in_force if not context or context.in_force is None else context.in_force,
-        turns=state.turns + 1,
-        question=text,
+        library=library,
+        turn=OpenTurn(question=text, asked=message.id, start=len(cached)),
+        turn_count=state.turn_count + 1,
         goal=state.goal or text,
-        asked=message.id,
-        retried=False,
-        called_by="",
-        turn_start=len(cached),
         leaf=leaf,
     )
 
 
 def _request(state: State, entry: RequestEntry) -> State:
-    context = entry.context
-    known, pinned, forgotten = state.known, state.pinned, state.forgotten
+    context, library, requests = entry.context, state.library, state.requests
+    known, pinned, forgotten = library.known, library.pinned, library.forgotten
     if context.items:
         known = dict(known)
         for item in context.items:
@@ -243,59 +249,66 @@ def _request(state: State, entry: RequestEntry) -> State:
                 priority=item.priority,
                 essential=item.essential,
                 added=before.added if before else len(known),
-                named=state.turns,
+                named=state.turn_count,
             )
         versions = {item.item: item.version for item in context.items}
         # A pinned file that goes away stays as it last was.
         pinned = {item: versions.get(item, version) for item, version in pinned.items()}
         forgotten -= frozenset(versions)
     out = [o.what for o in context.left_out if o.reason in ("window", "still_out")]
+    before_open = RecordedBefore(
+        reasons=len(requests.reasons),
+        cuts=len(requests.cuts),
+        standing=library.standing,
+        tools=state.envelope.tool_list,
+    )
     return replace(
         state,
-        known=known,
-        still_out=frozenset(map(ItemId, out)),
-        pinned=pinned,
-        forgotten=forgotten,
-        asked="",
-        retried=state.retried or entry.retry,
-        open_request=entry,
-        open_at=(len(state.reasons), len(state.cuts), state.standing, state.envelope.tool_list),
+        library=replace(
+            library,
+            known=known,
+            still_out=frozenset(map(ItemId, out)),
+            pinned=pinned,
+            forgotten=forgotten,
+        ),
+        turn=replace(state.turn, asked="", retried=state.turn.retried or entry.retry),
+        requests=replace(requests, open=entry, before_open=before_open),
         leaf=entry.id,
     )
 
 
 def _reply(state: State, entry: ReplyEntry) -> State:
-    request = state.open_request
-    if request is None or request.id != entry.request:
+    requests = state.requests
+    request, before = requests.open, requests.before_open
+    if request is None or before is None or request.id != entry.request:
         problem = f"answers request {entry.request!r}, which is not open"
         raise JournalError(f"reply {entry.id!r} {problem}")
-    reasons, cuts, standing, tools = state.open_at or (0, 0, {}, ())
     state = replace(
         state,
         envelope=replace(state.envelope, uncached=()),
-        open_request=None,
-        open_at=None,
-        last_sent=request,
-        last_usage=entry.usage,
-        last_reply=entry.provider_id,
-        sent_standing=standing,
-        sent_tools=tools,
-        reasons=state.reasons[reasons:],
-        cuts=state.cuts[cuts:],
+        requests=LastRequests(
+            sent=request,
+            sent_usage=entry.usage,
+            sent_reply=entry.provider_id,
+            sent_standing=before.standing,
+            sent_tools=before.tools,
+            reasons=requests.reasons[before.reasons :],
+            cuts=requests.cuts[before.cuts :],
+        ),
         leaf=entry.id,
     )
-    before = state.calibration.get(request.target)
-    factor = calibrate(before, entry.usage.input, request.tokens)
-    if factor is not None and factor != before:
+    factor_before = state.calibration.get(request.target)
+    factor = calibrate(factor_before, entry.usage.input, request.tokens)
+    if factor is not None and factor != factor_before:
         state = replace(state, calibration={**state.calibration, request.target: factor})
     if awaits_results(state):
-        return replace(state, called_by=request.id)
+        return replace(state, turn=replace(state.turn, called_by=request.id))
     return _end_turn(state)
 
 
 def _end_turn(state: State) -> State:
     envelope = replace(state.envelope, tool_texts=(), uncached=())
-    return replace(state, turn_start=None, envelope=envelope)
+    return replace(state, turn=replace(state.turn, start=None), envelope=envelope)
 
 
 def awaits_results(state: State) -> bool:
@@ -307,14 +320,15 @@ def awaits_results(state: State) -> bool:
 def _transform(state: State, patch: Patch) -> State:
     for op in patch.ops:
         for item, version in laid_items(op):
-            if (item, version) not in state.items:
+            if (item, version) not in state.library.items:
                 problem = f"no content is kept of {item!r}, version {version[:8]!r}"
                 raise InvalidPatch(op_name(op), problem)
-    before, standing, in_force = state.envelope, state.standing, state.in_force
+    before, library, requests = state.envelope, state.library, state.requests
+    standing, in_force, cuts = library.standing, library.in_force, requests.cuts
     check_reasons(patch)
-    envelope, start, reasons = before, state.turn_start, []
+    envelope, start, reasons = before, state.turn.start, []
     for op in patch.ops:
-        after, start = apply_op(envelope, op, start, state.last_sent is not None)
+        after, start = apply_op(envelope, op, start, state.requests.sent is not None)
         if op_reason(op):
             reasons.append(reason_of(op, envelope, after))
         envelope = after
@@ -326,16 +340,19 @@ def _transform(state: State, patch: Patch) -> State:
         if isinstance(op, CompactionApply):
             dropped = min(op.first_kept, len(before.cached)) - max(0, op.after)
             if dropped > 0:
-                state = replace(state, cuts=(*state.cuts, (op.reason, dropped)))
+                cuts = (*cuts, (op.reason, dropped))
             if op.read or op.modified:
                 state = replace(state, read_files=op.read, modified_files=op.modified)
     return replace(
         state,
         envelope=envelope,
-        standing=apply_lay_ops(standing, patch),
-        in_force=in_force,
-        turn_start=start,
-        reasons=state.reasons + _net_reasons(reasons, before, envelope),
+        library=replace(library, standing=apply_lay_ops(standing, patch), in_force=in_force),
+        turn=replace(state.turn, start=start),
+        requests=replace(
+            requests,
+            reasons=requests.reasons + _net_reasons(reasons, before, envelope),
+            cuts=cuts,
+        ),
     )
 
 
@@ -347,40 +364,3 @@ def _net_reasons(
         return tuple(reasons)
     net = find_moved_parts(before, after)
     return tuple(replace(reason, moved=reason.moved.within(net)) for reason in reasons)
-
-
-def lay_uses(
-    standing: Mapping[ItemId, LaidVersions], uses: Iterable[Use]
-) -> Mapping[ItemId, LaidVersions]:
-    after = dict(standing)
-    for use in uses:
-        before = after.get(use.item)
-        versions = before.versions if before else ()
-        if use.form == "full":
-            # A version that stands twice counts at its last place only.
-            versions = (*(version for version in versions if version != use.version), use.version)
-            after[use.item] = LaidVersions(versions=versions, current=use.version)
-        elif before and before.current != use.version:
-            after[use.item] = replace(before, current=use.version, in_library=False)
-    return after
-
-
-def find_laid_versions(
-    envelope: Envelope, before: Mapping[ItemId, LaidVersions]
-) -> Mapping[ItemId, LaidVersions]:
-    """What stands in `envelope`. `before` is what stood until now: a version chosen by name alone
-    ("changed back") and one that was superseded stay so while the blocks stand."""
-    library = {
-        laid.item: LaidVersions(versions=(laid.version,), current=laid.version, in_library=True)
-        for laid in envelope.library
-    }
-    contexts = (message.context for message in envelope.cached)
-    uses = (use for context in contexts if context for use in context.uses if use.form == "full")
-    after = dict(lay_uses(library, uses))
-    for item, then in before.items():
-        now = after.get(item)
-        if now is None or then.current == now.current:
-            continue
-        if then.current in now.versions or (not then.current and then.versions == now.versions):
-            after[item] = replace(now, current=then.current)
-    return after

@@ -4,13 +4,12 @@ Laws: a patch applies whole or raises and changes nothing. No patch parts a tool
 result.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from msgspec.structs import replace
 
 from lamina.errors import InvalidPatch, InvalidSetting
-from lamina.journal.state import LaidVersions
 from lamina.values.collections import Chain
 from lamina.values.envelope import LIBRARY, Envelope, LaidItem, SystemPart
 from lamina.values.item import ItemId
@@ -349,21 +348,3 @@ def _without_names(message: Message) -> Message:
         return message
     rest = Context(uses=full, in_force=context.in_force)
     return _with_context(message, rest if rest != Context() else None)
-
-
-def apply_lay_ops(
-    standing: Mapping[ItemId, LaidVersions], patch: Patch
-) -> Mapping[ItemId, LaidVersions]:
-    """What stands, as a patch says of single versions: one that is laid down applies from then on,
-    one that is superseded no longer does."""
-    laid = {op.item: op.version for op in patch.ops if isinstance(op, ItemLay)}
-    gone = {(op.item, op.version) for op in patch.ops if isinstance(op, ItemSupersede)}
-    if not (laid or gone):
-        return standing
-    after = dict(standing)
-    for item, versions in standing.items():
-        if item in laid and laid[item] in versions.versions:
-            versions = replace(versions, current=laid[item])
-        current = "" if (item, versions.current) in gone else versions.current
-        after[item] = replace(versions, current=current)
-    return after

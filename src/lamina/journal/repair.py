@@ -61,7 +61,8 @@ def fold_repaired(state: State | None, entry: Entry, damage: list[Damage]) -> St
         damage.append(Damage(kind="lost_question", detail=detail))
         question = Message(role="user", blocks=(Text(LOST_QUESTION),), id=f"{entry.id}:lost")
         stand_in = MessageEntry(id=question.id, parent=state.leaf, at=entry.at, message=question)
-        state = replace(fold_entry(state, stand_in), asked="")
+        state = fold_entry(state, stand_in)
+        state = replace(state, turn=replace(state.turn, asked=""))
     try:
         if (sound_entry := _mend_entry(state, entry, damage)) is not None:
             return fold_entry(state, sound_entry)
@@ -74,18 +75,18 @@ def fold_repaired(state: State | None, entry: Entry, damage: list[Damage]) -> St
 def is_answered(state: State) -> bool:
     """Whether the open request has its answer, but not what closes it: that line is lost."""
     cached = state.envelope.cached
-    return state.open_request is not None and bool(len(cached)) and cached[-1].role == "assistant"
+    return state.requests.open is not None and bool(len(cached)) and cached[-1].role == "assistant"
 
 
 def close_answered_request(state: State) -> State:
     """The state with a request closed whose answer is there and whose closing is lost."""
-    if state.open_request is None or not is_answered(state):
+    if state.requests.open is None or not is_answered(state):
         return state
     closing = ReplyEntry(
         id=state.leaf,
         parent=state.leaf,
-        at=state.open_request.at,
-        request=state.open_request.id,
+        at=state.requests.open.at,
+        request=state.requests.open.id,
         usage=Usage(cache_reported=False),
         stop="lost",
     )
@@ -104,7 +105,7 @@ def lost_results(state: State, entry_id: str, at: float) -> MessageEntry:
 
 def _lost_question(state: State, entry: Entry) -> bool:
     """Whether an answer would be the first message of all, which no vendor takes."""
-    if not isinstance(entry, MessageEntry) or state.open_request is None:
+    if not isinstance(entry, MessageEntry) or state.requests.open is None:
         return False
     return entry.message.role == "assistant" and not len(state.envelope.cached)
 
@@ -132,7 +133,7 @@ def _mend_entry(state: State, entry: Entry, damage: list[Damage]) -> Entry | Non
                 detail = f"the content of items that {entry.id!r} attached is lost"
                 damage.append(Damage(kind="lost_item", detail=detail))
             return replace(entry, message=rest)
-        case PinEntry(item=item, pinned=True) if (item, entry.version) not in state.items:
+        case PinEntry(item=item, pinned=True) if (item, entry.version) not in state.library.items:
             detail = f"{item!r}, which was pinned, is lost"
             damage.append(Damage(kind="lost_item", detail=detail))
             return None
@@ -145,7 +146,7 @@ def _without_lost(state: State, message: Message) -> Message:
     context = message.context
     if context is None:
         return message
-    lost_uses = [use for use in context.uses if (use.item, use.version) not in state.items]
+    lost_uses = [use for use in context.uses if (use.item, use.version) not in state.library.items]
     if not lost_uses:
         return message
     labels = [label_of(use.item) for use in lost_uses if use.form == "full"]

@@ -1,12 +1,14 @@
 """What a session amounts to at one entry of its tree.
 
-Law: an item counts as laid down if and only if its block stands in the envelope.
+Law: a state is the fold of the path to its leaf, and holds nothing else. The library, the turn
+under way and the last requests are values of their own.
 """
 
 from collections.abc import Mapping
 
 from msgspec import Struct
 
+from lamina.journal.laid_versions import LaidVersions
 from lamina.journal.reasons import RecordedReason
 from lamina.values.collections import FrozenMap
 from lamina.values.entry import (
@@ -23,15 +25,6 @@ from lamina.values.settings import Settings
 from lamina.values.usage import Usage
 
 
-class LaidVersions(Struct, frozen=True, kw_only=True):
-    """The versions of an item whose blocks stand in the envelope, in order, and the one that
-    applies, none if it was superseded. `in_library` says that it needs no boundary to get there."""
-
-    versions: tuple[str, ...]
-    current: str
-    in_library: bool = False
-
-
 class KnownItem(Struct, frozen=True, kw_only=True):
     """What is remembered of an item once it was part of a turn."""
 
@@ -41,79 +34,126 @@ class KnownItem(Struct, frozen=True, kw_only=True):
     named: int
 
 
+class Library(Struct, frozen=True, kw_only=True):
+    """The items of a session: their contents, what of them stands, and what people want with them.
+
+    `items` holds every version that was part of the session, `item_entries` the entry that holds
+    each of them. `standing` is what is laid down, `known` what is remembered of an item once it was
+    part of a turn.
+
+    `pinned` holds each item with the version it had when it was pinned, for when it can no longer
+    be read; `forgotten` is what leaves at the next boundary; `members` are what a person added and
+    took out, in order; `always` is what applies to every turn.
+
+    `still_out` is attached, but out for want of room, and stays out while it stays attached.
+    `in_force` are the rules and references that the latest list still standing names; None if none
+    stands.
+    """
+
+    items: FrozenMap[tuple[ItemId, str], Item] = FrozenMap()
+    item_entries: FrozenMap[tuple[ItemId, str], str] = FrozenMap()
+    standing: Mapping[ItemId, LaidVersions] = {}
+    known: Mapping[ItemId, KnownItem] = {}
+    pinned: Mapping[ItemId, str] = {}
+    forgotten: frozenset[ItemId] = frozenset()
+    members: Mapping[ItemId, Membership] = {}
+    always: tuple[tuple[ItemId, str], ...] = ()
+    still_out: frozenset[ItemId] = frozenset()
+    in_force: tuple[ItemId, ...] | None = None
+
+
+class OpenTurn(Struct, frozen=True, kw_only=True):
+    """The turn under way; between two turns, what is left of the last one.
+
+    `question` is what was typed, which must survive a cut in the middle of the turn; `asked` the id
+    of that message while no request was made for it; `start` its place among the cached messages,
+    None if no turn is under way. `retried` says that the provider refused a request of it as too
+    long.
+
+    Of calls that wait: `called_by` is the request whose answer called, `results` what has run
+    already, `whole_results` the blobs with all of those that were cut, and `decisions` what a
+    person decided.
+    """
+
+    question: str = ""
+    asked: str = ""
+    start: int | None = None
+    retried: bool = False
+    called_by: str = ""
+    results: Mapping[str, ToolResult] = {}
+    whole_results: Mapping[str, str] = {}
+    decisions: Mapping[str, DecisionEntry] = {}
+
+
+class RecordedBefore(Struct, frozen=True, kw_only=True):
+    """What had been recorded when a request was prepared: how many reasons and cuts, what stood,
+    and the list of tools. The rest is for the next one to explain."""
+
+    reasons: int
+    cuts: int
+    standing: Mapping[ItemId, LaidVersions]
+    tools: tuple[ToolDefinition, ...]
+
+
+class LastRequests(Struct, frozen=True, kw_only=True):
+    """The request that waits for its answer, the last one that was sent, and what has been recorded
+    since then that a comparison with it needs.
+
+    `open` is the one that waits, `before_open` what had been recorded when it was prepared.
+
+    `sent` is the last one known to be sent, `sent_usage` what the provider said it cost, and
+    `sent_reply` what the provider calls its answer. `sent_standing` is what stood then (whatever is
+    gone since has to be reported), `sent_tools` the list of tools that went with it.
+
+    `reasons` are those recorded on this path since then, with what they cover; `cuts` how many
+    messages gave way to a summary, each with the reason.
+    """
+
+    open: RequestEntry | None = None
+    before_open: RecordedBefore | None = None
+    sent: RequestEntry | None = None
+    sent_usage: Usage | None = None
+    sent_reply: str = ""
+    sent_standing: Mapping[ItemId, LaidVersions] = {}
+    sent_tools: tuple[ToolDefinition, ...] = ()
+    reasons: tuple[RecordedReason, ...] = ()
+    cuts: tuple[tuple[str, int], ...] = ()
+
+
 class State(Struct, frozen=True, kw_only=True):
-    """What a session amounts to at one entry of its tree."""
+    """What a session amounts to at one entry of its tree, which is its `leaf`.
+
+    `session` is the header, `given` digests of what was given otherwise when the session was opened
+    again. `turn_count` counts the questions so far.
+
+    `goal` is what the session set out from, `read_files` and `modified_files` are what compactions
+    took out of sight. `pictured` says whether any message or item has images, whose bytes a request
+    then needs. `calibration` is what each target counts, over what we estimate. `inbox` are
+    messages that wait for the next turn, by the entry that holds them.
+
+    Of tools: `allowed` run unasked, each with the digest of the definition that was allowed;
+    `withdrawn` were removed by a person or a hook, by the model's names for them and with the
+    reason, and stay away until somebody gives them back; `hosted` are names in the list that came
+    with a runner's tools, which alone can run them; `tool_joins` is how often chosen tools joined a
+    list that had been sent.
+    """
 
     session: SessionEntry
     settings: Settings
     envelope: Envelope
-    items: FrozenMap[tuple[ItemId, str], Item]
-    # The entry that holds each of them.
-    item_entries: FrozenMap[tuple[ItemId, str], str]
-    standing: Mapping[ItemId, LaidVersions]
-    known: Mapping[ItemId, KnownItem]
-    # Each with the version it had when it was pinned, for when it can no longer be read.
-    pinned: Mapping[ItemId, str]
-    forgotten: frozenset[ItemId] = frozenset()
-    # Attached, but out for want of room; they stay out while they stay attached.
-    still_out: frozenset[ItemId] = frozenset()
-    # The rules and references that the latest list still standing names; None if none stands.
-    in_force: tuple[ItemId, ...] | None = None
-    turns: int = 0
-    # What was typed in the turn under way; it must survive a cut in the middle of it.
-    question: str = ""
-    # What the session set out from, and the files that compactions took out of sight.
+    library: Library = Library()
+    turn: OpenTurn = OpenTurn()
+    requests: LastRequests = LastRequests()
+    leaf: str = ""
+    turn_count: int = 0
+    given: Mapping[str, str] = {}
     goal: str = ""
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
-    # Whether any message or item has images, whose bytes a request then needs.
     pictured: bool = False
-    # The id of that message while no request was made for it.
-    asked: str = ""
-    turn_start: int | None = None
-    # The request whose answer called for results that are not there yet.
-    called_by: str = ""
-    # Of the calls that wait: what has run already, and what was decided.
-    results: Mapping[str, ToolResult] = {}
-    # The blobs with all of those that were cut.
-    whole_results: Mapping[str, str] = {}
-    decisions: Mapping[str, DecisionEntry] = {}
-    # Tools that run unasked in this session, with the digest of the definition that was allowed.
-    allowed: Mapping[ItemId, str] = {}
-    # Whether the provider refused a request of this turn as too long.
-    retried: bool = False
-    open_request: RequestEntry | None = None
-    # What had been recorded when that was prepared; the rest is for the next one to explain.
-    open_at: tuple[int, int, Mapping[ItemId, LaidVersions], tuple[ToolDefinition, ...]] | None = (
-        None
-    )
-    last_sent: RequestEntry | None = None
-    # What the provider said it cost.
-    last_usage: Usage | None = None
-    # What the provider calls its answer.
-    last_reply: str = ""
-    # What stood when that was sent: whatever is gone since has to be reported.
-    sent_standing: Mapping[ItemId, LaidVersions] = {}
-    # The list of tools that was sent with it.
-    sent_tools: tuple[ToolDefinition, ...] = ()
-    # Reasons recorded on this path since the last request that was sent, with what they cover.
-    reasons: tuple[RecordedReason, ...] = ()
-    # How many messages gave way to a summary since then, with the reason.
-    cuts: tuple[tuple[str, int], ...] = ()
     calibration: Mapping[str, float] = {}
-    # Digests of what was given otherwise when the session was opened again.
-    given: Mapping[str, str] = {}
-    # What applies to every turn.
-    always: tuple[tuple[ItemId, str], ...] = ()
-    # What a person added and took out, in order.
-    members: Mapping[ItemId, Membership] = {}
-    # Tools that a person or a hook removed, by the model's names for them, each with the reason.
-    # They stay away until somebody gives them back.
-    withdrawn: Mapping[str, str] = {}
-    # Names in the list that came with a runner's tools, which alone can run them.
-    hosted: frozenset[str] = frozenset()
-    # Messages that wait for the next turn, by the entry that holds them.
     inbox: Mapping[str, InboxEntry] = {}
-    # How often chosen tools joined a list that had been sent.
+    allowed: Mapping[ItemId, str] = {}
+    withdrawn: Mapping[str, str] = {}
+    hosted: frozenset[str] = frozenset()
     tool_joins: int = 0
-    leaf: str = ""

@@ -41,15 +41,15 @@ def page_for_question(record: Record, layouts: Layouts) -> Page:
         TurnStateError: calls wait for their results, and can be resumed.
     """
     state = record.state
-    request = state.open_request
+    request = state.requests.open
     if request is not None:
         before = record.state_at(record.before(request))
         leaf = request.parent if awaits_results(before) else None
         page = page_beside(record, layouts, request, leaf)
-        if page.state.turn_start is not None:
+        if page.state.turn.start is not None:
             page.write(LeaveEntry)
         return page
-    if awaits_results(state) and not state.called_by:
+    if awaits_results(state) and not state.turn.called_by:
         # The request that could go on with them is lost, and nobody can resume it.
         page = record.page()
         stand_in = lost_results(state, page.next_id(), page.at)
@@ -80,17 +80,17 @@ def _page_at(leaf: str, record: Record, layouts: Layouts, since: str, target: st
     state = record.state
     page = record.page(record.state_at(leaf))
     assembler = layouts.assembler_for(layouts.book.find(target), state.settings.promotion)
-    carry_over(page, record.since(since), state.items, assembler)
+    carry_over(page, record.since(since), state.library.items, assembler)
     return page
 
 
 def unsent_question(state: State) -> str | None:
     """The id of a question that stands at the end with no request for it, if one does."""
     cached = state.envelope.cached
-    if state.turn_start is None or state.turn_start != len(cached) - 1:
+    if state.turn.start is None or state.turn.start != len(cached) - 1:
         return None
     question = cached[-1]
-    return question.id if question.role == "user" and question.id == state.asked else None
+    return question.id if question.role == "user" and question.id == state.turn.asked else None
 
 
 def carry_over(
@@ -107,7 +107,7 @@ def carry_over(
             consolidate(page, assembler, reason)
             continue
         for key in _items_of(entry):
-            if key not in page.state.items and key in items:
+            if key not in page.state.library.items and key in items:
                 page.write(ItemEntry, item=items[key])
         fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
         page.write(type(entry), **{k: v for k, v in fields.items() if k not in _PLACE})

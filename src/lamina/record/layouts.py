@@ -60,7 +60,7 @@ class Layouts:
         """The prompt of a request, as it would be sent today."""
         assembler = self.assembler_for(self.book.find(request.target), request.promotion)
         state = self._record.state_at(request.id)
-        return assembler.assemble(state.envelope, state.items, state.turn_start or 0)
+        return assembler.assemble(state.envelope, state.library.items, state.turn.start or 0)
 
     def is_as_recorded(self, request: RequestEntry, prompt: Prompt) -> bool:
         """Whether a prompt that was rebuilt is the one that was recorded, on its wire."""
@@ -83,12 +83,12 @@ class Layouts:
         wire = request.wire or self.book.find(request.target).wire
         layout = Layout(promotion=request.promotion, wire=wire)
         self._sent, self._sent_for = SentPrompt(prompt=prompt, layout=layout), request.id
-        self._sent_at = (state.envelope, state.turn_start or 0)
+        self._sent_at = (state.envelope, state.turn.start or 0)
 
     def last_sent(self, base: State, assembler: Assembler, target: Target) -> SentPrompt | None:
         """The last request known to be sent on this path, for the next one, to `target`, to be
         compared with."""
-        last = base.last_sent
+        last = base.requests.sent
         if last is None:
             return None
         if self._sent is None or self._sent_for != last.id:
@@ -112,7 +112,7 @@ class Layouts:
         if sent.digests is not None:
             sent = next((trial for trial in trials if trial.digests is None), sent)
         self._sent, self._sent_for = sent, last.id
-        self._sent_at = (state.envelope, state.turn_start or 0)
+        self._sent_at = (state.envelope, state.turn.start or 0)
 
     def _make_again(
         self, last: RequestEntry, wire: str, state: State, assembler: Assembler
@@ -122,7 +122,7 @@ class Layouts:
         if assembler.layout != layout:
             target = self.book.find(last.target)
             assembler = Assembler(self.book.counter(target).count, layout)
-        prompt = assembler.assemble(state.envelope, state.items, state.turn_start or 0)
+        prompt = assembler.assemble(state.envelope, state.library.items, state.turn.start or 0)
         digests = other_digests(last, prompt, self._record.entries)
         if digests is None:
             return SentPrompt(prompt=prompt, layout=layout)
@@ -152,7 +152,7 @@ class Layouts:
         """The state that the last request was laid out from, if opening the session met it, or a
         snapshot says how to get it."""
         state = self._record.sent_state
-        if state is not None and state.open_request and state.open_request.id == last.id:
+        if state is not None and state.requests.open and state.requests.open.id == last.id:
             return state
         snapshot = self._record.snapshot
         if snapshot is None or snapshot.sent is None or snapshot.sent.request != last.id:
@@ -164,12 +164,13 @@ class Layouts:
             tool_texts=sent.tool_texts,
             uncached=sent.uncached,
         )
-        return replace(state, envelope=envelope, turn_start=sent.turn_start)
+        turn = replace(state.turn, start=sent.turn_start)
+        return replace(state, envelope=envelope, turn=turn)
 
     async def keep_snapshot(self, *, least: int, share: float = 0.0) -> None:
         """Keeps what can be taken up again when the session is opened, if it is worth it."""
         # Not while a request is open: leaving it means going back in front of it.
-        if self._record.state.open_request is None and self._record.is_snapshot_due(least, share):
+        if self._record.state.requests.open is None and self._record.is_snapshot_due(least, share):
             counter = self._assembled_for[0] if self._assembled_for else ""
             state, entries = self._record.state, self._record.entries
             sent = self._describe_sent(state)
@@ -179,7 +180,11 @@ class Layouts:
     def _describe_sent(self, state: State) -> SentLayout | None:
         """How to get from the envelope of `state` to the last one sent: only if it was appended to
         since, and nothing else."""
-        if self._sent_at is None or state.last_sent is None or self._sent_for != state.last_sent.id:
+        if (
+            self._sent_at is None
+            or state.requests.sent is None
+            or self._sent_for != state.requests.sent.id
+        ):
             return None
         then, turn_start = self._sent_at
         now = state.envelope
@@ -190,7 +195,7 @@ class Layouts:
         if now.cached.shared_with(then.cached) < len(then.cached):
             return None
         return SentLayout(
-            request=state.last_sent.id,
+            request=state.requests.sent.id,
             messages=len(then.cached),
             turn_start=turn_start,
             tool_texts=then.tool_texts,
@@ -201,7 +206,7 @@ class Layouts:
         """What the provider's cache figures mean, and what it says of them itself."""
         usage = reply.usage
         target = self.book.find(request.target)
-        last = state.last_sent
+        last = state.requests.sent
         rules = cache_rules(state.settings, target)
         # What the provider counts, over what we counted: the truest factor for this request.
         factor = usage.input / request.tokens if usage.input and request.tokens else 1.0
@@ -214,7 +219,8 @@ class Layouts:
             factor,
             same_cache=last is not None and last.target == request.target,
             held=_held(state, rules),
-            explicit_before=state.last_usage is not None and bool(state.last_usage.explicit),
+            explicit_before=state.requests.sent_usage is not None
+            and bool(state.requests.sent_usage.explicit),
         )
         if not reply.missed or verdict.meaning == "as_expected":
             return verdict
@@ -238,7 +244,7 @@ def _held(state: State, rules: CacheRules) -> int | None:
     """What a provider has of the last request, as it counted it itself: what it said it read and
     wrote, where it does so at markers. One that keeps answers has all of it and the answer, but
     for its last token, which was said and never read."""
-    last, usage = state.last_sent, state.last_usage
+    last, usage = state.requests.sent, state.requests.sent_usage
     if rules.explicit and usage is not None:
         return usage.cached + usage.written or None
     if not rules.keeps_answers or last is None or usage is None or not usage.input:

@@ -109,13 +109,15 @@ class Record:
         """Whether the last turn is over: no request is open, no call waits, no question stands
         unsent."""
         state = self.state
-        return state.open_request is None and state.turn_start is None and not awaits_results(state)
+        return (
+            state.requests.open is None and state.turn.start is None and not awaits_results(state)
+        )
 
     def require_open(self, request: RequestEntry) -> None:
         """Raises:
         TurnStateError: the request is not the open one.
         """
-        open_request = self.state.open_request
+        open_request = self.state.requests.open
         if open_request is None or open_request.id != request.id:
             raise TurnStateError(
                 "this turn is not the open one: it was committed already, or another turn "

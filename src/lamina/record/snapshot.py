@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from lamina.errors import JournalError
-from lamina.journal import Journal, State
+from lamina.journal import Journal, LastRequests, Library, State
 from lamina.layers import Assembler, Layout
 from lamina.values.collections import Chain, FrozenMap, LazyList
 from lamina.values.entry import (
@@ -32,24 +32,23 @@ from lamina.values.message import Context, Message, ToolText
 from lamina.values.prompt import StrandRecord
 
 # Raised whenever a fold means something else than before.
-VERSION = f"{FORMAT}/{RENDERER}/6"
+VERSION = f"{FORMAT}/{RENDERER}/7"
 
 # How a message is had: as its entry has it, the same without its context, or from here.
 _AS_ENTRY, _BARE, _INLINE = range(3)
-# Fields that are looked up, or kept in a form of their own.
-_APART = ("session", "envelope", "items", "item_entries", "open_request", "last_sent")
 
-_hints = get_type_hints(State)
-_Plain: Any = msgspec.defstruct(
-    "_Plain",
-    [(name, _hints[name]) for name in State.__struct_fields__ if name not in _APART],
-    kw_only=True,
-)
-_Bare: Any = msgspec.defstruct(
-    "_Bare",
-    [(n, t) for n, t in get_type_hints(Envelope).items() if n != "cached"],
-    kw_only=True,
-)
+
+def _without(kind: type[Struct], *names: str) -> Any:
+    """A struct with the fields of `kind` except `names`, which are looked up, or kept apart."""
+    hints = get_type_hints(kind)
+    fields = [(name, hints[name]) for name in kind.__struct_fields__ if name not in names]
+    return msgspec.defstruct(f"_{kind.__name__}", fields, kw_only=True)
+
+
+_State = _without(State, "session", "envelope", "library", "requests")
+_Envelope = _without(Envelope, "cached")
+_Library = _without(Library, "items", "item_entries")
+_Requests = _without(LastRequests, "open", "sent")
 
 
 class SentLayout(Struct, frozen=True, kw_only=True, array_like=True):
@@ -70,8 +69,10 @@ class _Strand(Struct, frozen=True, kw_only=True, array_like=True):
 
 class _Frozen(Struct, frozen=True, kw_only=True, array_like=True):
     version: str
-    plain: bytes
+    state: bytes
     envelope: bytes
+    library: bytes
+    requests: bytes
     kinds: bytes
     numbers: bytes
     inline: tuple[Message, ...]
@@ -101,7 +102,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
         """Gives an assembler the totals of history, if they are its own."""
         strand = self.strand
         if strand and (strand.counter, strand.layout) == (counter, assembler.layout):
-            assembler.thaw(strand.record, self.state.envelope.cached, self.state.items)
+            assembler.thaw(strand.record, self.state.envelope.cached, self.state.library.items)
 
 
 def freeze(
@@ -120,12 +121,14 @@ def freeze(
     return msgspec.msgpack.encode(
         _Frozen(
             version=VERSION,
-            plain=_encode(_Plain, state),
-            envelope=_encode(_Bare, state.envelope),
+            state=_encode(_State, state),
+            envelope=_encode(_Envelope, state.envelope),
+            library=_encode(_Library, state.library),
+            requests=_encode(_Requests, state.requests),
             **asdict(origin),
-            items=tuple((*key, entry) for key, entry in state.item_entries.items()),
-            open_request=state.open_request.id if state.open_request else "",
-            last_sent=state.last_sent.id if state.last_sent else "",
+            items=tuple((*key, entry) for key, entry in state.library.item_entries.items()),
+            open_request=state.requests.open.id if state.requests.open else "",
+            last_sent=state.requests.sent.id if state.requests.sent else "",
             strand=strand,
             sent=sent,
         )
@@ -176,8 +179,10 @@ def thaw(journal: Journal) -> Snapshot | None:
         frozen = msgspec.msgpack.decode(journal.snapshot, type=_Frozen)
         if frozen.version != VERSION:
             return None
-        plain = msgspec.msgpack.decode(frozen.plain, type=_Plain)
-        envelope = msgspec.msgpack.decode(frozen.envelope, type=_Bare)
+        plain = msgspec.msgpack.decode(frozen.state, type=_State)
+        envelope = msgspec.msgpack.decode(frozen.envelope, type=_Envelope)
+        library = msgspec.msgpack.decode(frozen.library, type=_Library)
+        requests = msgspec.msgpack.decode(frozen.requests, type=_Requests)
     except msgspec.MsgspecError:
         return None
     leaf = plain.leaf
@@ -190,10 +195,16 @@ def thaw(journal: Journal) -> Snapshot | None:
     state = State(
         session=journal.header,
         envelope=Envelope(cached=_cached(frozen, entries), **asdict(envelope)),
-        items=_items(frozen, entries),
-        item_entries=FrozenMap({(item, version): at for item, version, at in frozen.items}),
-        open_request=_request(frozen.open_request, entries),
-        last_sent=_request(frozen.last_sent, entries),
+        library=Library(
+            items=_items(frozen, entries),
+            item_entries=FrozenMap({(item, version): at for item, version, at in frozen.items}),
+            **asdict(library),
+        ),
+        requests=LastRequests(
+            open=_request(frozen.open_request, entries),
+            sent=_request(frozen.last_sent, entries),
+            **asdict(requests),
+        ),
         **asdict(plain),
     )
     return Snapshot(state=state, sent=frozen.sent, strand=frozen.strand)

@@ -122,7 +122,7 @@ class AgentMode(RunMode):
         if self._inbox.steers and (next_turn := await self._inbox.take(self._follow)):
             # The question gives way to the message; the results stay.
             return next_turn
-        results = run.session.state.results
+        results = run.session.state.turn.results
         return await turn.resume([results[call.id] for call in turn.pending_calls])
 
     async def end(self) -> None:
@@ -130,7 +130,7 @@ class AgentMode(RunMode):
 
     async def _run_calls(self, turn: Turn) -> Sequence[WaitingCall]:
         session = self._run.session
-        tools = QuestionReminder(self._tools.host, session.state.question)
+        tools = QuestionReminder(self._tools.host, session.state.turn.question)
         caller = Caller(session, tools, self._approver, self._run.emit)
         try:
             return await caller.run(turn, self._tools.by_name)

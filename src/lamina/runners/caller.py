@@ -137,7 +137,7 @@ class Caller:
             checked = check_call(call, definitions, tools, state.withdrawn)
             if isinstance(checked, str):
                 await self._keep(call, ToolOutput(text=checked, is_error=True))
-            elif (entry := state.decisions.get(call.id)) and holds(entry, checked.tool):
+            elif (entry := state.turn.decisions.get(call.id)) and holds(entry, checked.tool):
                 if await self._permits(checked, entry.decision):
                     free.append(checked)
             elif needs_decision(checked.tool, policy, state.allowed):

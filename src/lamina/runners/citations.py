@@ -154,7 +154,7 @@ def recorded_sources(session: Session, turn: Turn) -> tuple[CitedSource, ...] | 
     customs = (entry for entry in session.entries if isinstance(entry, CustomEntry))
     records = [entry.data for entry in customs if entry.kind == SEARCHED]
     own = [data for data in records if isinstance(data, dict) and data.get("request") == turn.id]
-    if not own and session.state.retried:
+    if not own and session.state.turn.retried:
         own = records[-1:]
     return read_sources(own[-1]) if own else None
 

@@ -40,7 +40,9 @@ class TextRoom:
         assembler = layouts.assembler_for(model, state.settings.promotion)
         limit = layouts.room(model, state).limit
         self._count = assembler.count_text
-        standing = assembler.assemble(state.envelope, state.items, len(state.envelope.cached))
+        standing = assembler.assemble(
+            state.envelope, state.library.items, len(state.envelope.cached)
+        )
         segments = (link.segment for link in standing.front)
         front = sum(segment.tokens for segment in segments if segment.layer in ("tools", "L1"))
         new_tokens = sum(

@@ -21,7 +21,9 @@ def pending_calls(record: Record) -> tuple[ToolCall, ...]:
     state = record.state
     if not awaits_results(state):
         return ()
-    return tuple(call for call in state.envelope.cached[-1].calls if call.id not in state.results)
+    return tuple(
+        call for call in state.envelope.cached[-1].calls if call.id not in state.turn.results
+    )
 
 
 async def keep_decision(
@@ -56,17 +58,17 @@ async def abandon_turn(record: Record, hooks: Hooks, why: str) -> bool:
     """Ends a turn whose calls wait: what ran keeps its result, as hooks changed it; the rest gets
     `why` as its result. False if no call waits."""
     state = record.state
-    if not awaits_results(state) or state.open_request is not None:
+    if not awaits_results(state) or state.requests.open is not None:
         return False
     blocks = tuple(
-        state.results.get(call.id)
+        state.turn.results.get(call.id)
         or ToolResult(call_id=call.id, name=call.name, text=why, is_error=True)
         for call in state.envelope.cached[-1].calls
     )
     async with record.writing() as page:
         message = Message(role="tool", blocks=blocks, id=page.next_id())
         message, warnings = await run_message_hooks(hooks, record.id, message, state.envelope)
-        page.write(MessageEntry, message=message, whole_results=dict(state.whole_results))
+        page.write(MessageEntry, message=message, whole_results=dict(state.turn.whole_results))
         for warning in warnings:
             problem = {"where": "message hook", "problem": warning}
             page.write(CustomEntry, kind=PROBLEM, data=problem)

@@ -90,7 +90,9 @@ class Compactor:
         Where the cache is cold anyway it does so earlier: cutting costs least then."""
         state, room, assembler = self._page.state, self._room, self._assembler
         settings = state.settings
-        tokens = assembler.assemble(state.envelope, state.items, len(state.envelope.cached)).tokens
+        tokens = assembler.assemble(
+            state.envelope, state.library.items, len(state.envelope.cached)
+        ).tokens
         tokens += sum(assembler.count_text(text) + MESSAGE_TOKENS for text in texts)
         # Names and frames come with every request: allow a little more than they take.
         tokens += self._new_tokens(items) + HEADER_TOKENS
@@ -108,7 +110,7 @@ class Compactor:
             limit = min(limit, state.settings.attachment_limit)
         sizes = []
         for item in items:
-            standing = state.standing.get(item.id)
+            standing = state.library.standing.get(item.id)
             if standing is None or item.version not in standing.versions:
                 sizes.append(self._assembler.item_tokens(item))
         return sum(size for size in sizes if size <= limit)
@@ -125,8 +127,8 @@ class Compactor:
             self._assembler.message_sizes(messages),
             keep=int(keep_limit(settings, window) / scale),
             summary_tokens=max(1, int(summary_limit(settings, window) / scale)),
-            turn_start=state.turn_start,
-            question=state.question,
+            turn_start=state.turn.start,
+            question=state.turn.question,
             goal=state.goal,
             known_files=TouchedFiles(read=state.read_files, modified=state.modified_files),
             trigger=trigger,
@@ -175,7 +177,7 @@ class Compactor:
         """What leaves the library if it is too large by itself: the least wanted first, never what
         is pinned or essential."""
         state, end = self._page.state, len(self._page.state.envelope.cached)
-        front = self._assembler.assemble(state.envelope, state.items, end).front
+        front = self._assembler.assemble(state.envelope, state.library.items, end).front
         room = self._room.limit - fixed_tokens(front) - plan.tokens_kept - summary - HEADER_TOKENS
         return drop_over(standing_sizes(state, self._assembler), max(0, room))[1]
 
@@ -232,8 +234,8 @@ class Compactions:
         """The tokens that the last request took by its provider's word, if they were over the
         window and it was answered all the same; 0 if not, or if something was done about it: one
         that says so of the smaller request, too, is wrong."""
-        last, usage = state.last_sent, state.last_usage
-        if last is None or usage is None or last.target != target.name or state.cuts:
+        last, usage = state.requests.sent, state.requests.sent_usage
+        if last is None or usage is None or last.target != target.name or state.requests.cuts:
             return 0
         if usage.input <= self._layouts.room(target, state).window:
             return 0
@@ -256,9 +258,9 @@ class Compactions:
         state = page.state
         if state.settings.compaction == "off":
             return None
-        if (reported := self.swallowed_overflow(state, target)) and state.last_sent:
+        if (reported := self.swallowed_overflow(state, target)) and state.requests.sent:
             # By its count: what we count as little may fill the window there.
-            scale = min(MOST_RATIO, min(reported, MOST_TOKENS) / max(1, state.last_sent.tokens))
+            scale = min(MOST_RATIO, min(reported, MOST_TOKENS) / max(1, state.requests.sent.tokens))
             return await self._compactor(page, target, promotion).compact("overflow", scale)
         if self.summarizer is None:
             return None
@@ -281,7 +283,7 @@ class Compactions:
             TurnStateError: a request is open.
         """
         state = self._record.state
-        if state.open_request is not None:
+        if state.requests.open is not None:
             raise TurnStateError("a request is open: commit its reply first, then compact")
         target = self._layouts.choose(None, state.settings)
         async with self._record.writing() as page:
@@ -290,7 +292,7 @@ class Compactions:
     async def keep(self, page: Page, *, leaving: bool = False) -> Page:
         """Writes a compaction by itself, so that a summary that took a model time is not lost with
         the request behind it. Not while another request is open, unless that one is to be left."""
-        if self._record.state.open_request is not None and not leaving:
+        if self._record.state.requests.open is not None and not leaving:
             return page
         await self._record.keep(page.written, page.state)
         return self._record.page()

@@ -36,7 +36,7 @@ async def pin(record: Record, reader: AttachmentReader, what: Attachable) -> boo
     item = reading.attachments[0].item
     if item.kind in GROUP_KINDS:
         raise UsageError(f"cannot pin the {item.kind} {item.key}: pin the notes of it that matter")
-    if item.id in record.state.pinned:
+    if item.id in record.state.library.pinned:
         return False
     async with record.writing() as page:
         write_item(page, item)
@@ -76,11 +76,13 @@ async def refresh(record: Record, reader: AttachmentReader) -> tuple[LibraryChan
 
 
 async def unpin(record: Record, what: str) -> bool:
-    return await _mark(record, what, record.state.pinned, PinEntry, pinned=False)
+    return await _mark(record, what, record.state.library.pinned, PinEntry, pinned=False)
 
 
 async def forget(record: Record, what: str) -> bool:
-    standing = [item for item in record.state.standing if item not in record.state.forgotten]
+    standing = [
+        item for item in record.state.library.standing if item not in record.state.library.forgotten
+    ]
     return await _mark(record, what, standing, ForgetEntry)
 
 

@@ -36,12 +36,12 @@ async def list_items(turns: TurnLifecycle, state: State) -> tuple[SessionItem, .
     there = {guide.id for guide in guides} | {tool.id for tool in tools}
     sorted_tools = sort_tools(state, tools)
     always: tuple[Member, ...] = (
-        *sort_guides(sort_by_include(guides, state.members, *GUIDE_KINDS).always),
+        *sort_guides(sort_by_include(guides, state.library.members, *GUIDE_KINDS).always),
         *sorted_tools.always,
     )
     items = [SessionItem(item=member.id, include="always") for member in always]
     others = {item.item for item in items} | {tool.id for tool in sorted_tools.removed}
-    for item, membership in state.members.items():
+    for item, membership in state.library.members.items():
         if membership == "manual" and item not in others:
             items.append(SessionItem(item=item, include="manual", missing=item not in there))
     return tuple(items)
@@ -51,7 +51,7 @@ async def add(record: Record, turns: TurnLifecycle, what: str) -> bool:
     """Puts an item in; False if it is in already."""
     item, include = await _find(turns, what)
     name, state = _name_of(turns, item), record.state
-    if is_included(item, include, state.members) and name not in state.withdrawn:
+    if is_included(item, include, state.library.members) and name not in state.withdrawn:
         return False
     membership = membership_added(include)
     await record.write(IncludeEntry, item=item, membership=membership, name=name)
@@ -60,7 +60,7 @@ async def add(record: Record, turns: TurnLifecycle, what: str) -> bool:
 
 async def remove(record: Record, turns: TurnLifecycle, what: str) -> bool:
     """Takes an item out; False if it was not there."""
-    members = record.state.members
+    members = record.state.library.members
     item = read_member(what)
     if members.get(item) == "removed":
         return False

@@ -142,7 +142,7 @@ class Session:
     @property
     def interrupted(self) -> bool:
         """Whether the last request was prepared and never answered."""
-        return self.state.open_request is not None
+        return self.state.requests.open is not None
 
     # -- a turn ----------------------------------------------------------------------------------
 

@@ -137,8 +137,8 @@ class SummaryWriter:
         """Tokens of the bytes that were sent, up to the cut."""
         state = self._page.state
         end = len(state.envelope.cached)
-        front = self._assembler.assemble(state.envelope, state.items, end).front
-        sizes = self._assembler.message_sizes(dropped, state.items)
+        front = self._assembler.assemble(state.envelope, state.library.items, end).front
+        sizes = self._assembler.message_sizes(dropped, state.library.items)
         return total_tokens(front) + sum(sizes) + MESSAGE_TOKENS
 
     def _finish(self, plan: CompactionPlan, text: str, problem: str = "") -> WrittenSummary:
@@ -231,7 +231,7 @@ class SummaryWriter:
         # Not the one in use, whose totals are of the whole of history.
         # Its counts are rough: an encoder only asks whether a prefix is long enough for a cache.
         assembler = Assembler(lambda text: len(text) // 4, self._assembler.layout)
-        prompt = assembler.assemble(envelope, state.items, len(envelope.cached))
+        prompt = assembler.assemble(envelope, state.library.items, len(envelope.cached))
         return WireRequest(
             prompt=prompt,
             target=self._target,

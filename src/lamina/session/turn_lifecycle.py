@@ -91,7 +91,7 @@ class TurnLifecycle:
         self.news = [f"journal: {damage}" for damage in record.damage]
         self.results = ToolResults(record, store, reader.screen, self.news)
         # Whether the session went on from an earlier opening, since when files may have changed.
-        self._compare_due = record.state.last_sent is not None
+        self._compare_due = record.state.requests.sent is not None
 
     @property
     def tools(self) -> tuple[OfferedTool, ...]:
@@ -211,7 +211,7 @@ class TurnLifecycle:
         items: Sequence[Item] = (),
     ) -> tuple[Page, Draft]:
         """What hooks and compaction make of a request before it is planned."""
-        earlier = page.state.cuts
+        earlier = page.state.requests.cuts
         await self._moments.on_context("before_request", page, target.name, message)
         left = self._settle(page, target)
         compaction = before
@@ -248,10 +248,10 @@ class TurnLifecycle:
     async def resume(self, turn: Turn, results: Sequence[ToolResult]) -> Turn:
         """The turn's next request, with the results of its calls."""
         async with self.lock:
-            record, request = self._record, self._record.state.open_request
+            record, request = self._record, self._record.state.requests.open
             page = page_beside(record, self.layouts, request) if request else record.page()
             state = page.state
-            if state.last_sent is None or state.last_sent.id != turn.id:
+            if state.requests.sent is None or state.requests.sent.id != turn.id:
                 raise TurnStateError("only the latest answer of a session can be resumed")
             if not awaits_results(state):
                 raise TurnStateError("the calls of this turn have their results already")
@@ -306,13 +306,13 @@ class TurnLifecycle:
         """The turn that was left in the middle; None if the last one is complete."""
         async with self.lock:
             state = self._record.state
-            waits = awaits_results(state) and state.called_by
-            if (request := state.open_request or (state.last_sent if waits else None)) is None:
+            waits = awaits_results(state) and state.turn.called_by
+            if (request := state.requests.open or (state.requests.sent if waits else None)) is None:
                 return None
             target = self.layouts.book.find(request.target)
             prompt = self.layouts.rebuild(request)
-            attachments = read_attachments(request.context, state.items)
-            if state.open_request is None:
+            attachments = read_attachments(request.context, state.library.items)
+            if state.requests.open is None:
                 message = state.envelope.cached[-1]
                 return await self._turn_of(request, prompt, target, attachments, message)
             asked = self._record.message_of(request)
@@ -337,7 +337,7 @@ class TurnLifecycle:
             limit = self.layouts.room(target, state).limit
             sizes = sizes_of(self.layouts.rebuild(request))
             problem = "the provider refused the request as too long"
-            if state.retried:
+            if state.turn.retried:
                 problem += " after a compaction, too; shorten the message"
                 raise WindowExceeded(problem, sizes, limit)
             page = page_beside(self._record, self.layouts, request)
@@ -364,7 +364,7 @@ class TurnLifecycle:
         # What it went without before, it goes without again, and says so.
         without = tuple(e for e in request.context.left_out if e.reason in WITHOUT)
         if message.role == "tool":
-            caller = page.state.last_sent
+            caller = page.state.requests.sent
             assert caller is not None
             return await self._answer_calls(
                 page, caller, target, message, attachments,

@@ -68,7 +68,7 @@ class AttachmentReader:
         """Everything that applies to the next turn of `state`."""
         if isinstance(attach, str):
             raise UsageError(f"attach takes a list: attach=[{attach!r}]")
-        if not (attach or state.pinned or state.always):
+        if not (attach or state.library.pinned or state.library.always):
             return NOTHING
         by_id: dict[ItemId, Attachment] = {}
         companions: dict[ItemId, Attachment] = {}
@@ -93,9 +93,9 @@ class AttachmentReader:
         for item_id, companion in companions.items():
             by_id.setdefault(item_id, companion)
         warnings += await self._add_pinned(by_id, state)
-        for key in state.always:
-            if key in state.items:
-                item = state.items[key]
+        for key in state.library.always:
+            if key in state.library.items:
+                item = state.library.items[key]
                 by_id.setdefault(item.id, Attachment(item=item, include="always"))
         missing = [omission for omission in left_out if omission.what not in by_id]
         return Attachments(
@@ -171,11 +171,13 @@ class AttachmentReader:
         # It may have been moved since it was last shown.
         if all(omission.reason != "missing" for omission in bundle.left_out):
             return bundle
-        notes = (key_of(item) for item in state.standing if kind_of(item) == "note")
+        notes = (key_of(item) for item in state.library.standing if kind_of(item) == "note")
         path = NoteNames(notes).resolve(ref.name).path
         if path is None:
             return bundle
-        last = state.items.get((note_id(path), state.standing[note_id(path)].versions[-1]))
+        last = state.library.items.get(
+            (note_id(path), state.library.standing[note_id(path)].versions[-1])
+        )
         place = await self._workspace.find_moved(last) if last else None
         if place is None:
             return bundle
@@ -206,13 +208,15 @@ class AttachmentReader:
     async def _add_pinned(self, by_id: dict[ItemId, Attachment], state: State) -> list[str]:
         """Adds what is pinned; returns warnings about it."""
         warnings: list[str] = []
-        for pin, version in state.pinned.items():
+        for pin, version in state.library.pinned.items():
             if pin in by_id:
                 by_id[pin] = replace(by_id[pin], essential=True)
-            elif (pin, version) not in state.items:
+            elif (pin, version) not in state.library.items:
                 warnings.append(f"pinned {pin}: its content is lost")
             else:
-                item, item_warnings = await self._read_pinned(state.items[pin, version], state)
+                item, item_warnings = await self._read_pinned(
+                    state.library.items[pin, version], state
+                )
                 warnings += item_warnings
                 by_id[item.id] = Attachment(item=item, essential=True)
         return warnings

@@ -79,7 +79,7 @@ def matching_guides(
     return [
         (guide, path)
         for guide in guides
-        if guide.globs and state.members.get(guide.id) != "removed"
+        if guide.globs and state.library.members.get(guide.id) != "removed"
         if (path := first_match(guide.globs, paths))
     ]
 
@@ -88,6 +88,8 @@ def vanished_guides(state: State, there: Mapping[ItemId, Guide]) -> list[ItemId]
     """Guides that the last request had from the agent, and that the agent no longer has."""
     return [
         item.item
-        for item in (state.last_sent.context.items if state.last_sent else ())
-        if item.level is not None and item.item not in there and item.item not in state.members
+        for item in (state.requests.sent.context.items if state.requests.sent else ())
+        if item.level is not None
+        and item.item not in there
+        and item.item not in state.library.members
     ]

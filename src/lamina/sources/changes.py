@@ -42,9 +42,9 @@ async def compare_library(
     """The items that stand and are not as the workspace has them now, except `but`. `keep` stores
     the bytes of their pictures, for bringing them up to date."""
     comparisons = []
-    ignored_items = set(but) | set(state.forgotten)
-    for item_id, standing in state.standing.items():
-        item = state.items.get((item_id, standing.current))
+    ignored_items = set(but) | set(state.library.forgotten)
+    for item_id, standing in state.library.standing.items():
+        item = state.library.items.get((item_id, standing.current))
         if item is None or item_id in ignored_items or not reference_to(item_id):
             continue
         if comparison := await _compare(item, state, reader, keep):
@@ -65,7 +65,7 @@ async def _compare(
     if now is None and reading.left_out and reading.left_out[0].reason != "missing":
         detail = reading.left_out[0].detail
     # What stands under its own id was there before: it only has the same name.
-    elif now is None or (now.id != item.id and now.id in state.standing):
+    elif now is None or (now.id != item.id and now.id in state.library.standing):
         change, detail, now = "deleted", f"{label} was deleted since it was shown", None
     elif now.id != item.id:
         change = "moved"
@@ -105,7 +105,7 @@ def bring_up_to_date(page: Page, comparisons: Sequence[ItemComparison]) -> None:
 
 def write_item(page: Page, item: Item) -> None:
     """Writes an item down, unless the journal holds this version of it."""
-    if (item.id, item.version) not in page.state.items:
+    if (item.id, item.version) not in page.state.library.items:
         page.write(ItemEntry, item=item)
 
 
@@ -113,7 +113,7 @@ def lay_items(page: Page, items: Iterable[Item], transformer: str, deed: str) ->
     """Lays down the items that do not stand in their present version."""
     ops = []
     for item in items:
-        standing = page.state.standing.get(item.id)
+        standing = page.state.library.standing.get(item.id)
         if not (standing and standing.current == item.version):
             ops.append(ItemLay(item=item.id, version=item.version))
     if ops:

@@ -76,7 +76,7 @@ class TurnChoices:
             op = ToolsReplace(tools=plan.definitions, reason=plan.reason)
             page.transform(plan.transformer, Patch(ops=(op,), display=Display(title=plan.reason)))
             for item in plan.forget:
-                if item not in state.forgotten:
+                if item not in state.library.forgotten:
                     page.write(ForgetEntry, item=item)
         missing = [
             LeftOut(what=item, reason="missing", detail=f"the tool {key_of(item)!r} is not there")
@@ -97,7 +97,7 @@ class TurnChoices:
         descriptions leave at the next boundary."""
         state = self._page.state
         described = [tool for tool in removed if is_described(tool, state)]
-        news = [tool for tool in described if tool.id not in state.forgotten]
+        news = [tool for tool in described if tool.id not in state.library.forgotten]
         for tool in news:
             self._page.write(ForgetEntry, item=tool.id)
         detail = "the tool {!r} is described above, and was removed"
@@ -127,7 +127,7 @@ class TurnChoices:
         """What the window still holds beside what stands and the question."""
         state = self._page.state
         end = len(state.envelope.cached)
-        standing = self._assembler.assemble(state.envelope, state.items, end).tokens
+        standing = self._assembler.assemble(state.envelope, state.library.items, end).tokens
         limit = self._layouts.room(self._target, state).limit
         return limit - standing - self._assembler.count_text(self._question)
 
@@ -175,10 +175,10 @@ class TurnChoices:
             if item in attached:
                 continue
             if item not in include:
-                if page.state.members.get(item) != "manual":
+                if page.state.library.members.get(item) != "manual":
                     detail = str(missing_member_error(item, guides.guides))
                     missing.append(LeftOut(what=item, reason="missing", detail=detail))
-            elif not is_included(item, include[item], page.state.members):
+            elif not is_included(item, include[item], page.state.library.members):
                 page.write(IncludeEntry, item=item, membership=membership_added(include[item]))
                 # A person wrote it: it holds, however often the request has to be tried.
                 page.began_at = page.state.leaf

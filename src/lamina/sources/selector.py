@@ -110,7 +110,7 @@ class Selector:
     ) -> Attachments:
         """The rules and references that apply to a question. `room` says what an item adds to the
         request."""
-        inclusion = sort_by_include(guides.guides, state.members, *GUIDE_KINDS)
+        inclusion = sort_by_include(guides.guides, state.library.members, *GUIDE_KINDS)
         own = {attachment.item.id for attachment in attached}
         by_id = {guide.id: guide for guide in guides.guides}
         additions = {guide.id: _attach(guide, "always") for guide in sort_guides(inclusion.always)}
@@ -119,7 +119,7 @@ class Selector:
             additions.setdefault(guide.id, _attach(guide, "agent", origin="glob", source=path))
         there = own | additions.keys()
         documents = [guide_document(guide) for guide in inclusion.agent if guide.id not in there]
-        candidates = {item for item in by_id if state.members.get(item) != "removed"}
+        candidates = {item for item in by_id if state.library.members.get(item) != "removed"}
         choice = await self._search(
             state, question, documents, state.settings.guide_search, candidates, there
         )
@@ -164,7 +164,9 @@ class Selector:
         documents = [
             Document(a.item.id, chunk_item(label_of(a.item.id), a.item.title, a.item.content))
             for a in (attachments if state.settings.relevance_priority else ())
-            if not a.is_essential and a.item.id not in state.pinned and a.item.content.strip()
+            if not a.is_essential
+            and a.item.id not in state.library.pinned
+            and a.item.content.strip()
         ]
         if not documents:
             return tuple(attachments), ()

@@ -99,7 +99,7 @@ def _is_named_anew(session: Session, target: str) -> bool:
     state = session.state
     if target != state.settings.target:
         return True
-    if state.open_request is not None and target != state.open_request.target:
+    if state.requests.open is not None and target != state.requests.open.target:
         return True
     return not (state.session.settings.target or "target" in state.given)
 

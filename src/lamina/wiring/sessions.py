@@ -1,12 +1,14 @@
 """Opening a session: its store, its workspace, its agent and its hooks."""
 
 import contextlib
+import inspect
 import os
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
+from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
 from lamina.errors import UnknownTarget, UsageError
@@ -65,13 +67,16 @@ def attach(
 
 
 class FunctionSummarizer:
-    """A function as a summarizer."""
+    """A function as a summarizer; a plain one is called in a worker thread."""
 
-    def __init__(self, ask: Callable[[SummaryJob], Awaitable[object]]) -> None:
+    def __init__(self, ask: Callable[[SummaryJob], object]) -> None:
         self._ask = ask
 
     async def summarize(self, job: SummaryJob) -> object:
-        return await self._ask(job)
+        if inspect.iscoroutinefunction(self._ask):
+            return await self._ask(job)
+        result = await run_sync(self._ask, job, abandon_on_cancel=True)
+        return await result if inspect.isawaitable(result) else result
 
 
 def default_target() -> str:
@@ -97,7 +102,7 @@ async def open_session(
     book: TargetBook | None = None,
     clock: Clock | None = None,
     hooks: Hooks | None = None,
-    summarizer: Summarizer | Callable[[SummaryJob], Awaitable[object]] | None = None,
+    summarizer: Summarizer | Callable[[SummaryJob], object] | None = None,
     index: Index | None = None,
     web: WebSource | None = None,
     memory_file: str | os.PathLike[str] | MemorySource | None = None,
@@ -111,8 +116,8 @@ async def open_session(
     asked from now on, whoever was asked before, and nothing else moves a session that is there to
     another one. Without a `store`, sessions are kept as
     files under the user's data folder (LAMINA_DATA), one folder per workspace. `hooks` take part in
-    every turn. A `summarizer` (an object, or an async function of a job) is asked for a summary
-    when history is compacted; its `job.request()` is ready for your client.
+    every turn. A `summarizer` (an object, or a function of a job, async or not) is asked for a
+    summary when history is compacted; its `job.request()` is ready for your client.
 
     `agent` is a name or a path: its persona, memory and settings hold unless others are given, a
     new session begins with its model, `project` may name one of its projects, and its rules and

@@ -114,13 +114,13 @@ class Chat(Conversation):
 
     def _describe(self) -> str:
         session = self.session
-        used = session.state.last_sent.tokens if session.state.last_sent else 0
+        used = session.state.requests.sent.tokens if session.state.requests.sent else 0
         window = session.settings.window or session.target().window
         parts = [session.settings.target, f"{used:,} of {window:,} tokens"]
         if self.attached:
             parts.append(f"{len(self.attached)} attached")
-        if session.state.pinned:
-            parts.append(f"{len(session.state.pinned)} pinned")
+        if session.state.library.pinned:
+            parts.append(f"{len(session.state.library.pinned)} pinned")
         figures = " · ".join(parts)
         # The name gets the room that is left.
         name = name_of(session.entries) or session.id

@@ -23,7 +23,7 @@ def list_arguments(chat: Conversation, name: str, words: list[str]) -> Arguments
         case "detach":
             return [*((path, "attached") for path in chat.attached), ("all", "")]
         case "unpin":
-            return [(key_of(item), "pinned") for item in chat.session.state.pinned]
+            return [(key_of(item), "pinned") for item in chat.session.state.library.pinned]
         case "add":
             return chat.members.addable
         case "remove":

@@ -103,7 +103,7 @@ async def pin(chat: Conversation, rest: str) -> None:
         is_new = await chat.session.pin(path)
         chat.screen.tell(f"pinned {path}" if is_new else f"{path} was pinned already")
     if not rest:
-        pinned = ", ".join(key_of(item) for item in chat.session.state.pinned)
+        pinned = ", ".join(key_of(item) for item in chat.session.state.library.pinned)
         chat.screen.tell(f"pinned: {pinned}" if pinned else "nothing is pinned; /pin PATH pins")
 
 

@@ -1,0 +1,79 @@
+"""What of the items stands in an envelope.
+
+Law: an item counts as laid down if and only if its block stands in the envelope.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.values.envelope import Envelope
+from lamina.values.item import ItemId
+from lamina.values.message import Use
+from lamina.values.patch import ItemLay, ItemSupersede, Patch
+
+
+class LaidVersions(Struct, frozen=True, kw_only=True):
+    """The versions of an item whose blocks stand in the envelope, in order, and the one that
+    applies, none if it was superseded. `in_library` says that it needs no boundary to get there."""
+
+    versions: tuple[str, ...]
+    current: str
+    in_library: bool = False
+
+
+def lay_uses(
+    standing: Mapping[ItemId, LaidVersions], uses: Iterable[Use]
+) -> Mapping[ItemId, LaidVersions]:
+    """What stands once a message with these uses was appended."""
+    after = dict(standing)
+    for use in uses:
+        before = after.get(use.item)
+        versions = before.versions if before else ()
+        if use.form == "full":
+            # A version that stands twice counts at its last place only.
+            versions = (*(version for version in versions if version != use.version), use.version)
+            after[use.item] = LaidVersions(versions=versions, current=use.version)
+        elif before and before.current != use.version:
+            after[use.item] = replace(before, current=use.version, in_library=False)
+    return after
+
+
+def find_laid_versions(
+    envelope: Envelope, before: Mapping[ItemId, LaidVersions]
+) -> Mapping[ItemId, LaidVersions]:
+    """What stands in `envelope`. `before` is what stood until now: a version chosen by name alone
+    ("changed back") and one that was superseded stay so while the blocks stand."""
+    library = {
+        laid.item: LaidVersions(versions=(laid.version,), current=laid.version, in_library=True)
+        for laid in envelope.library
+    }
+    contexts = (message.context for message in envelope.cached)
+    uses = (use for context in contexts if context for use in context.uses if use.form == "full")
+    after = dict(lay_uses(library, uses))
+    for item, then in before.items():
+        now = after.get(item)
+        if now is None or then.current == now.current:
+            continue
+        if then.current in now.versions or (not then.current and then.versions == now.versions):
+            after[item] = replace(now, current=then.current)
+    return after
+
+
+def apply_lay_ops(
+    standing: Mapping[ItemId, LaidVersions], patch: Patch
+) -> Mapping[ItemId, LaidVersions]:
+    """What stands, as a patch says of single versions: one that is laid down applies from then on,
+    one that is superseded no longer does."""
+    laid = {op.item: op.version for op in patch.ops if isinstance(op, ItemLay)}
+    gone = {(op.item, op.version) for op in patch.ops if isinstance(op, ItemSupersede)}
+    if not (laid or gone):
+        return standing
+    after = dict(standing)
+    for item, versions in standing.items():
+        if item in laid and laid[item] in versions.versions:
+            versions = replace(versions, current=laid[item])
+        current = "" if (item, versions.current) in gone else versions.current
+        after[item] = replace(versions, current=current)
+    return after

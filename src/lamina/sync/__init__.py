@@ -1,0 +1,47 @@
+"""Lamina without `await`: the same names as in `lamina`, for scripts, threads, notebooks and web
+frameworks that are not async.
+
+All calls run in one event loop, in a thread of its own, and wait for it; so they also work where a
+loop is running already, as in a notebook. Ctrl-C stops the call under way and keeps what came of
+it. What has no `await` in `lamina` (`attach`, `tool`, `Settings`, `Hooks`, stores...) is taken from
+there.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lamina.sync.answer import Answer as Answer
+    from lamina.sync.answer import Preview as Preview
+    from lamina.sync.runners import AgentRunner as AgentRunner
+    from lamina.sync.runners import Approver as Approver
+    from lamina.sync.runners import ChatRunner as ChatRunner
+    from lamina.sync.runners import PlanRunner as PlanRunner
+    from lamina.sync.runners import QaRunner as QaRunner
+    from lamina.sync.runners import open_agent as open_agent
+    from lamina.sync.runners import open_chat as open_chat
+    from lamina.sync.runners import open_plan as open_plan
+    from lamina.sync.runners import open_qa as open_qa
+    from lamina.sync.session import Session as Session
+    from lamina.sync.session import open_session as open_session
+    from lamina.sync.turn import Turn as Turn
+else:
+    # On first use, so that the import stays cheap.
+    _NAMES = {
+        "lamina.sync.answer": "Answer Preview",
+        "lamina.sync.runners": "AgentRunner Approver ChatRunner PlanRunner QaRunner open_agent "
+        "open_chat open_plan open_qa",
+        "lamina.sync.session": "Session open_session",
+        "lamina.sync.turn": "Turn",
+    }
+    _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
+    __all__ = sorted(_HOMES)
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'lamina.sync' has no attribute {name!r}")
+        globals()[name] = value = getattr(import_module(_HOMES[name]), name)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_HOMES})

@@ -1,0 +1,344 @@
+"""The one event loop that all calls of `lamina.sync` run in, in a thread of its own.
+
+Laws: a process has one loop, started by its first call and ended with it; a forked child starts its
+own. What interrupts a thread that waits for a call stops the call, too, and the thread goes on when
+the call has cleaned up. While it waits, the thread runs the callbacks of its call that are expected
+there. Knows nothing of sessions.
+"""
+
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
+from functools import partial
+from inspect import isawaitable
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+import anyio
+import anyio.to_thread
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from lamina.errors import UsageError
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+# The thread that keeps the loop, and what anyio calls those that work for a loop and end with it.
+_KEEPER, _WORKER = "lamina.sync", "AnyIO worker thread"
+# Where waiting cannot be interrupted, it is done in short turns.
+_PATIENCE = 0.1 if sys.platform == "win32" else None
+
+
+class Portal:
+    """The loop of one process, and the way into it."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self._ready: Future[BlockingPortal] = Future()
+        # Not a daemon: the threads that work for the loop would keep the process from ending.
+        threading.Thread(target=self._keep, name=_KEEPER).start()
+        self._blocking = self._ready.result()
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the loop is in another process, from which this one was forked."""
+        return self.process != os.getpid()
+
+    def start(self, function: Callable[[], Any]) -> None:
+        """Starts a function in the loop, which sees the context variables of this thread.
+
+        Raises:
+            UsageError: there is no loop any more, or this is its own thread.
+        """
+        if self.is_foreign:
+            raise UsageError(
+                "this was opened before the process forked, and its loop is not in this process; "
+                "open it again here"
+            )
+        try:
+            self._blocking.start_task_soon(function)
+        except RuntimeError as error:
+            raise UsageError(
+                f"lamina.sync cannot be called here ({error}); an async function that runs in its "
+                f"loop, as a hook may be, uses `lamina` and `await`"
+            ) from error
+
+    def run(self, function: Callable[[], Awaitable[R]]) -> R:
+        """Runs a coroutine function in the loop and waits for it."""
+        call = PortalCall(self, function)
+        with call.stopped_by_errors():
+            call.start()
+            while call.wait() is not None:
+                pass
+        return call.result()
+
+    def read(self, function: Callable[[], R]) -> R:
+        """What a plain function gives in the loop, where nothing else runs meanwhile."""
+
+        async def read() -> R:
+            return function()
+
+        return self.run(read)
+
+    def close(self, function: Callable[[], Awaitable[None]]) -> None:
+        """As `run`, for what an interruption should not leave half done. What another process
+        opened is left to it."""
+
+        async def close() -> None:
+            with anyio.CancelScope(shield=True):
+                await function()
+
+        if not self.is_foreign:
+            self.run(close)
+
+    def _keep(self) -> None:
+        try:
+            with start_blocking_portal(name="lamina.sync loop") as portal:
+                self._ready.set_result(portal)
+                _await_other_threads()
+                with suppress(RuntimeError):
+                    portal.call(portal.stop, True)
+        except BaseException as error:  # noqa: BLE001 - raised where the portal is wanted
+            if not self._ready.done():
+                self._ready.set_exception(error)
+
+
+def _await_other_threads() -> None:
+    """Waits until the program is over: its main thread, and all others that it started."""
+    threading.main_thread().join()
+    for thread in iter(_find_other_thread, None):
+        thread.join()
+
+
+def _find_other_thread() -> threading.Thread | None:
+    threads = (thread for thread in threading.enumerate() if not thread.daemon)
+    return next((t for t in threads if t.is_alive() and t.name not in (_KEEPER, _WORKER)), None)
+
+
+class PortalCall(Generic[R]):
+    """A coroutine in the loop, and the thread that waits for it."""
+
+    def __init__(self, portal: Portal, function: Callable[[], Awaitable[R]]) -> None:
+        self._portal = portal
+        self._function = function
+        self._scope: anyio.CancelScope | None = None
+        self._is_stopped = False
+        self._inbox: SimpleQueue[Errand | Arrival | None] = SimpleQueue()
+        self._outcome: Future[R] = Future()
+
+    @property
+    def is_done(self) -> bool:
+        return self._outcome.done()
+
+    def start(self) -> None:
+        self._portal.start(self._run)
+
+    def wait(self) -> "Arrival | None":
+        """What the call gives next; None when it has ended. Runs errands meanwhile."""
+        while isinstance(message := self._take(), Errand):
+            self._run_errand(message)
+        if message is None:
+            self._inbox.put(None)  # for whoever waits again
+        return message
+
+    def result(self) -> R:
+        return self._outcome.result()
+
+    @contextmanager
+    def stopped_by_errors(self) -> Iterator[None]:
+        """Stops the call if the block is left by an error, and waits until it has cleaned up; a
+        second interruption gets out at once."""
+        try:
+            yield
+        except BaseException:
+            if not self.is_done:
+                self._portal.start(self._stop)
+                while self.wait() is not None:
+                    pass
+            raise
+
+    # -- in the loop -----------------------------------------------------------------------------
+
+    def give(self, value: Any) -> None:
+        """Gives the thread something before the call ends."""
+        self._inbox.put(Arrival(value))
+
+    async def run_in_thread(self, function: Callable[[], Any]) -> Any:
+        """What a function gives in the thread that waits."""
+        errand = Errand(function)
+        self._inbox.put(errand)
+        try:
+            await errand.finished.wait()
+        finally:
+            errand.is_void = True
+        if errand.error is not None:
+            raise errand.error
+        return errand.value
+
+    async def _run(self) -> None:
+        if self._is_stopped:
+            return
+        _CALL.set(self)
+        try:
+            with anyio.CancelScope() as self._scope:
+                self._outcome.set_result(await self._function())
+        except anyio.get_cancelled_exc_class():
+            raise  # the loop ends
+        # Nothing may get out into the loop that all others use.
+        except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
+            self._outcome.set_exception(error)
+        finally:
+            self._end()
+
+    def _stop(self) -> None:
+        self._is_stopped = True
+        if self._scope is not None:
+            self._scope.cancel()
+        else:
+            self._end()
+
+    def _end(self) -> None:
+        if not self._outcome.done():
+            self._outcome.set_exception(UsageError("the call was stopped: the program ends"))
+        self._inbox.put(None)
+
+    # -- in the thread ---------------------------------------------------------------------------
+
+    def _take(self) -> "Errand | Arrival | None":
+        while True:
+            with suppress(Empty):
+                return self._inbox.get(timeout=_PATIENCE)
+
+    def _run_errand(self, errand: "Errand") -> None:
+        if errand.is_void:
+            return
+        try:
+            errand.value = errand.function()
+        except Exception as error:  # noqa: BLE001 - raised where the loop waits for it
+            errand.error = error
+        self._portal.start(errand.finished.set)
+
+
+class Errand:
+    """A function that is to be run in the thread that waits for a call."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self.function = function
+        self.finished = anyio.Event()
+        self.value: Any = None
+        self.error: Exception | None = None
+        # Nobody waits for it any more.
+        self.is_void = False
+
+
+class Arrival:
+    """Something that a call gives to its thread before it ends."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class HeldContext(Generic[R]):
+    """An async context manager in `with`: one task in the loop enters it, holds it and leaves it.
+    If it gives an async iterator, `items` reads that."""
+
+    def __init__(
+        self, portal: Portal, manager: Callable[[], AbstractAsyncContextManager[R]]
+    ) -> None:
+        self._portal = portal
+        self._manager = manager
+        self._left: anyio.Event | None = None
+        self._call = PortalCall(portal, self._hold)
+
+    def __enter__(self) -> R:
+        with self._call.stopped_by_errors():
+            self._call.start()
+            arrival = self._call.wait()
+        if arrival is None:
+            self._call.result()
+        assert arrival is not None
+        value: R = arrival.value
+        return value
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._left is None or self._portal.is_foreign:
+            return
+        if not self._call.is_done:
+            self._portal.start(self._left.set)
+        while self._call.wait() is not None:
+            pass
+        # What ended the block is what its caller has to see.
+        with suppress(Exception) if error is not None else nullcontext():
+            self._call.result()
+
+    def items(self, source: AsyncIterator[T]) -> Iterator[T]:
+        """The items of an async iterator, which is asked for one at a time."""
+
+        async def pull() -> None:
+            found: tuple[T, ...] = ()
+            try:
+                found = (await anext(source),)
+            except (StopAsyncIteration, anyio.ClosedResourceError):
+                pass
+            finally:
+                self._call.give(found)
+
+        while not self._call.is_done:
+            self._portal.start(pull)
+            arrival = self._call.wait()
+            if arrival is None or not arrival.value:
+                return
+            yield arrival.value[0]
+
+    async def _hold(self) -> None:
+        self._left = anyio.Event()
+        async with self._manager() as value:
+            self._call.give(value)
+            await self._left.wait()
+
+
+_CALL: ContextVar[PortalCall[Any] | None] = ContextVar("lamina_sync_call", default=None)
+
+
+async def call_back(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of the caller's gives: in the thread that waits for the call under way, or,
+    if none does, in a worker thread. An awaitable that it gives is awaited in the loop."""
+    call, bound = _CALL.get(), partial(function, *arguments)
+    if call is None or call.is_done:
+        result = await anyio.to_thread.run_sync(bound, abandon_on_cancel=True)
+    else:
+        result = await call.run_in_thread(bound)
+    return await result if isawaitable(result) else result
+
+
+_lock = threading.Lock()
+_portal: Portal | None = None
+
+
+def portal() -> Portal:
+    """The portal of this process."""
+    global _portal
+    with _lock:
+        if _portal is None:
+            _portal = Portal()
+        return _portal
+
+
+def _forget_portal() -> None:
+    """In a forked child: the threads of its parent are not there."""
+    global _lock, _portal
+    _lock, _portal = threading.Lock(), None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_portal)

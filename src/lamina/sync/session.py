@@ -1,0 +1,278 @@
+"""A session without `await`: every call waits in the portal until it is done."""
+
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from lamina.audit.dropped_history import DroppedHistory
+from lamina.journal import State
+from lamina.ports import WorkspaceSource
+from lamina.session import session as async_session
+from lamina.session.compactor import CompactionOutcome
+from lamina.session.members import SessionItem
+from lamina.session.tree import TreePosition
+from lamina.sources.attachments import Attachable, Attachments
+from lamina.sources.changes import LibraryChange
+from lamina.sources.hooks import Hooks
+from lamina.sync.portal import Portal, portal
+from lamina.sync.turn import Turn
+from lamina.values.damage import Damage
+from lamina.values.entry import Entry
+from lamina.values.envelope import Envelope
+from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
+from lamina.values.patch import Display, PatchOp
+from lamina.values.request import LeftOut
+from lamina.values.settings import Settings, Target
+from lamina.values.tool import Decision, OfferedTool
+from lamina.wiring import sessions
+
+
+class Session:
+    """One conversation; `lamina.Session` without `await`. Make one with `lamina.sync.open_session`;
+    close it, or use it in `with`, so that others can open it."""
+
+    def __init__(self, portal: Portal, session: async_session.Session) -> None:
+        self._portal = portal
+        self._session = session
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the session's file. What was prepared and not committed stays as it is."""
+        self._portal.close(self._session.close)
+
+    @property
+    def id(self) -> str:
+        """What the session is opened again by."""
+        return self._session.id
+
+    def target(self, name: str | None = None) -> Target:
+        """The target the session talks to, or another one by name; as `lamina.Session.target`."""
+        return self._portal.read(lambda: self._session.target(name))
+
+    @property
+    def workspace(self) -> WorkspaceSource:
+        """Where attached paths are read from."""
+        return self._session.workspace
+
+    @property
+    def hooks(self) -> Hooks:
+        """The hooks of this session, to register more."""
+        return self._session.hooks
+
+    @property
+    def state(self) -> State:
+        """What the session amounts to now."""
+        return self._session.state
+
+    @property
+    def envelope(self) -> Envelope:
+        """System parts, tools and messages as they stand now."""
+        return self._session.envelope
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self._session.settings
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every entry of the session, abandoned branches included, in order of writing."""
+        return self._portal.read(lambda: self._session.entries)
+
+    @property
+    def path(self) -> tuple[Entry, ...]:
+        """The entries from the header to where the session goes on: all that counts."""
+        return self._portal.read(lambda: self._session.path)
+
+    @property
+    def damage(self) -> tuple[Damage, ...]:
+        """What was wrong with the journal when it was opened."""
+        return self._session.damage
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the last request was prepared and never answered."""
+        return self._session.interrupted
+
+    # -- a turn ----------------------------------------------------------------------------------
+
+    def prepare(
+        self,
+        text: str,
+        *,
+        attach: Iterable[Attachable] = (),
+        target: str | None = None,
+        tool_texts: Iterable[ToolText] = (),
+    ) -> Turn:
+        """The next request: what was typed, with what applies to it; as `lamina.Session.prepare`.
+
+        Raises:
+            BudgetError: what must be sent does not fit.
+            PrefixMoved: bytes already sent would move without a recorded reason.
+            TurnStateError: tool calls of the turn before still wait for their results.
+        """
+        turn = self._portal.run(
+            lambda: self._session.prepare(text, attach=attach, target=target, tool_texts=tool_texts)
+        )
+        return Turn(self._portal, turn)
+
+    def current_turn(self, *, target: str | None = None) -> Turn | None:
+        """The turn that was left in the middle; as `lamina.Session.current_turn`."""
+        turn = self._portal.run(lambda: self._session.current_turn(target=target))
+        return None if turn is None else Turn(self._portal, turn)
+
+    def compact(self) -> CompactionOutcome:
+        """Lets the older part of history give way to a summary, now; as
+        `lamina.Session.compact`."""
+        return self._portal.run(self._session.compact)
+
+    @property
+    def compactions(self) -> tuple[DroppedHistory, ...]:
+        """What compactions and prunes took out of the context of this path, with its messages."""
+        return self._portal.read(lambda: self._session.compactions)
+
+    # -- calls that wait -------------------------------------------------------------------------
+
+    @property
+    def pending_calls(self) -> tuple[ToolCall, ...]:
+        """Calls of the last answer that have no result yet."""
+        return self._portal.read(lambda: self._session.pending_calls)
+
+    def keep_result(self, result: ToolResult, *, whole: str = "") -> ToolResult:
+        """Writes down what a tool gave while other calls wait; as `lamina.Session.keep_result`."""
+        return self._portal.run(lambda: self._session.keep_result(result, whole=whole))
+
+    def read_result(self, what: str) -> str:
+        """All of what a tool gave, also what was not sent: by its call's id, or a digest."""
+        return self._portal.run(lambda: self._session.read_result(what))
+
+    def keep_decision(
+        self, call_id: str, tool: OfferedTool, decision: Decision, *, planned: bool = False
+    ) -> None:
+        """Writes down what a person decided about a call; as `lamina.Session.keep_decision`."""
+        self._portal.run(
+            lambda: self._session.keep_decision(call_id, tool, decision, planned=planned)
+        )
+
+    def abandon_turn(self, why: str = "The call was not run: the turn was stopped.") -> bool:
+        """Ends a turn whose calls wait, so that something else can be asked; as
+        `lamina.Session.abandon_turn`."""
+        return self._portal.run(lambda: self._session.abandon_turn(why))
+
+    # -- what is in ------------------------------------------------------------------------------
+
+    def items(self) -> tuple[SessionItem, ...]:
+        """What the session's agent always includes, then what was added by hand."""
+        return self._portal.run(self._session.items)
+
+    def add(self, what: str) -> bool:
+        """Adds a rule, a reference or a tool to the session; as `lamina.Session.add`."""
+        return self._portal.run(lambda: self._session.add(what))
+
+    def remove(self, what: str) -> bool:
+        """Takes a rule, a reference or a tool out of the session; as `lamina.Session.remove`."""
+        return self._portal.run(lambda: self._session.remove(what))
+
+    # -- what stays ------------------------------------------------------------------------------
+
+    def pin(self, what: Attachable) -> bool:
+        """Makes an item essential, named every turn and kept at boundaries. False if it was."""
+        return self._portal.run(lambda: self._session.pin(what))
+
+    def preload(self, attach: Iterable[Attachable]) -> tuple[LeftOut, ...]:
+        """Lays items down before anything is asked, and gives what could not be had; as
+        `lamina.Session.preload`."""
+        return self._portal.run(lambda: self._session.preload(attach))
+
+    def preview_attachment(self, what: Attachable) -> Attachments:
+        """What an attachment would bring, or why it cannot be had; nothing is attached."""
+        return self._portal.run(lambda: self._session.preview_attachment(what))
+
+    def find_changes(self) -> tuple[LibraryChange, ...]:
+        """What stands in the context and is no longer as the workspace has it. Changes nothing."""
+        return self._portal.run(self._session.find_changes)
+
+    def refresh(self) -> tuple[LibraryChange, ...]:
+        """Brings what stands up to date, and gives what changed; as `lamina.Session.refresh`."""
+        return self._portal.run(self._session.refresh)
+
+    def unpin(self, what: str) -> bool:
+        """Takes a pin away; `what` is an item id or its path or name. False if there was none."""
+        return self._portal.run(lambda: self._session.unpin(what))
+
+    def forget(self, what: str) -> bool:
+        """Lets an item leave the library at the next boundary. False if none stands there."""
+        return self._portal.run(lambda: self._session.forget(what))
+
+    def set_system(self, name: str, text: str, *, reason: str) -> None:
+        """Sets one system part: a boundary once something was sent, hence the reason."""
+        self._portal.run(lambda: self._session.set_system(name, text, reason=reason))
+
+    def set_tools(self, tools: Sequence[ToolDefinition], *, reason: str) -> None:
+        """Replaces the tools, which stand first on every wire."""
+        self._portal.run(lambda: self._session.set_tools(tools, reason=reason))
+
+    def apply(self, transformer: str, *ops: PatchOp, display: Display | None = None) -> None:
+        """Applies patch operations, whole or not at all; as `lamina.Session.apply`.
+
+        Raises:
+            InvalidPatch: an op is wrong; nothing was changed.
+        """
+        self._portal.run(lambda: self._session.apply(transformer, *ops, display=display))
+
+    def rebuild_library(self, reason: str) -> bool:
+        """Rebuilds the library now, at the price of the prefix. False if nothing would change."""
+        return self._portal.run(lambda: self._session.rebuild_library(reason))
+
+    def update_settings(self, **settings: Any) -> Settings:
+        """Changes settings of this session from the next turn on; as
+        `lamina.Session.update_settings`."""
+        return self._portal.run(lambda: self._session.update_settings(**settings))
+
+    # -- the tree --------------------------------------------------------------------------------
+
+    def navigate(self, entry: str, *, summary: str = "") -> TreePosition:
+        """Goes on at another entry; as `lamina.Session.navigate`.
+
+        Raises:
+            UnknownSession: there is no such entry.
+        """
+        return self._portal.run(lambda: self._session.navigate(entry, summary=summary))
+
+    def label(self, entry: str, text: str) -> None:
+        """Gives an entry a name; an empty one takes it away."""
+        self._portal.run(lambda: self._session.label(entry, text))
+
+    def rename(self, name: str) -> None:
+        """Gives the session a name that people are shown."""
+        self._portal.run(lambda: self._session.rename(name))
+
+    def add_custom_entry(self, kind: str, data: Any = None) -> None:
+        """Keeps data of an application's own in the journal; it is part of no context."""
+        self._portal.run(lambda: self._session.add_custom_entry(kind, data))
+
+    def fork(self, session: str | None = None, *, at: str | None = None) -> "Session":
+        """A session of its own that begins with this one's path; as `lamina.Session.fork`."""
+        copy = self._portal.run(lambda: self._session.fork(session, at=at))
+        return Session(self._portal, copy)
+
+    def save_as(self, session: str | None = None) -> "Session":
+        """The whole tree as another session: for when the file of this one is gone."""
+        return Session(self._portal, self._portal.run(lambda: self._session.save_as(session)))
+
+
+def open_session(session: str | None = None, **opening: Any) -> Session:
+    """Opens a session: a new one, or one that its store holds under the id `session`. Takes what
+    `lamina.open_session` takes."""
+    here = portal()
+    return Session(here, here.run(lambda: sessions.open_session(session, **opening)))
