@@ -65,6 +65,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (notes / "src" / "main.py").write_text("x = 1\n", "utf-8")
     (notes / "projects" / "boat.md").write_text("A boat.\n", "utf-8")
     (notes / "runbooks" / "keys.md").write_text("# Keys\n\nRotate keys on Mondays.\n", "utf-8")
+    (notes / "sales.csv").write_text("month,units\n1,20\n", "utf-8")
+    (notes / "sales.tsv").write_text("month\tunits\n1\t20\n", "utf-8")
     (notes / "report.pdf").write_bytes(make_pdf("Hello"))
     (notes / "plan.png").write_bytes(png(2))
     return notes
@@ -75,7 +77,7 @@ def test_every_form_of_the_table_is_the_kind_of_item_that_it_says(folder: Path) 
 
     async def body() -> None:
         listed = rows()
-        assert len(listed) == 7
+        assert len(listed) == 8
         for written, kinds in listed:
             assert set(kinds) <= set(ITEM_KINDS)
             if kinds == ["url"]:

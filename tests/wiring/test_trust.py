@@ -11,8 +11,9 @@ from tests.agents.files import write
 
 from lamina.errors import UsageError
 from lamina.values.settings import Settings
-from lamina.wiring.agent_defaults import AgentDefaults, merge_settings, read_agent_defaults
+from lamina.wiring.agent_defaults import AgentDefaults, read_agent_defaults
 from lamina.wiring.agents import find_agent
+from lamina.wiring.session_contents import merge_settings
 from lamina.wiring.trust import FolderTrust, keep_trust, trust_book
 
 SERVERS = {"fs": {"command": "node", "args": ["./server.js"], "env": {"KEY": "${KEY:-}"}}}

@@ -517,7 +517,7 @@ def test_an_embedded_file_or_pdf_comes_along_and_a_picture_does_not(vault: Vault
     vault.put("x.pdf", make_pdf("Hello"))
     vault.put("y.csv", "1,2\n")
     vault.put("z.png", png(1))
-    assert vault.ids("a") == ["note:a.md", "pdf:x.pdf", "file:y.csv"]
+    assert vault.ids("a") == ["note:a.md", "pdf:x.pdf", "table:y.csv"]
 
 
 def test_an_embed_cannot_name_what_is_hidden_or_outside(vault: Vault, tmp_path: Path) -> None:

@@ -16,15 +16,20 @@ from lamina.values.agent import Agent, Guides, Problem
 
 
 class AgentFolder:
-    """The agent at a path, as it is now; `within` is the workspace that brings it, if one does."""
+    """The agent at a path, as it is now; `within` is the workspace that brings it, if one does.
+    `loaded` is the agent as it was read before, if it was."""
 
     def __init__(
-        self, path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None
+        self,
+        path: str | os.PathLike[str],
+        within: str | os.PathLike[str] | None = None,
+        *,
+        loaded: LoadedAgent | None = None,
     ) -> None:
         # Absolute, so that it stays the same if the process changes its folder.
         self.path = Path(os.path.abspath(Path(path).expanduser()))
         self._within = None if within is None else os.path.abspath(within)
-        self._latest: LoadedAgent | None = None
+        self._latest = loaded
         self._lock = anyio.Lock()
 
     async def agent(self) -> Agent:

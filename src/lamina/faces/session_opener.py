@@ -6,7 +6,6 @@ be in the way.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
@@ -24,7 +23,6 @@ from lamina.sources.note_search import WorkspaceSearch
 from lamina.values.patch import Display, OptionsSet
 from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, Target
-from lamina.values.trust import Trust
 from lamina.wiring import default_target
 from lamina.wiring.runners import Clients, open_agent, open_plan, open_qa
 from lamina.wiring.workspaces import memory_file
@@ -79,7 +77,7 @@ async def open_runner(
         UsageError: there is no such agent or project, or an option would have no effect.
     """
     refuse_ignored(options)
-    agent, trust = await _read_agent(options, notices)
+    agent = await _read_agent(options, notices)
     session, name = options.session, options.target
     if session is not None:
         session = (await find_session(session, options.workspace)).session
@@ -96,7 +94,7 @@ async def open_runner(
         await ensure_target(target, notices)
     if _is_searched(options, agent):
         await ensure_search(notices)
-    runner = await _open(session, options, _persona(options, agent), approver, clients, trust)
+    runner = await _open(session, options, agent, approver, clients)
     runner.closing.append(clients.aclose)
     try:
         runner.session.turns.selector.progress = notices.index_progress("indexing", "chunks")
@@ -119,19 +117,19 @@ async def open_runner(
 async def _open(
     session: str | None,
     options: SessionOptions,
-    system: str | tuple[tuple[str, str], ...],
+    agent: "AgentDefaults | None",
     approver: Approver | None,
     clients: Clients,
-    trust: Trust,
 ) -> ChatRunner:
     window = options.changes.window
     # An agent has settings of its own, as a session that is there has.
     is_plain = session is None and options.agent is None
     opening: dict[str, Any] = {
-        "system": system,
-        "agent": options.agent,
+        "system": _persona(options, agent),
+        "agent": agent,
         "project": options.project,
-        "trust": trust,
+        # For the agent of a session that goes on; one that is named was asked about.
+        "trust": options.trust,
         "workspace": options.workspace,
         "target": options.target,
         "settings": Settings(window=window) if window is not None and is_plain else None,
@@ -147,32 +145,27 @@ async def _open(
     )
 
 
-async def _read_agent(
-    options: SessionOptions, notices: Notices
-) -> "tuple[AgentDefaults | None, Trust]":
-    """The agent, and what of its folder is trusted: what the person was shown and agreed to, or
-    what is there now."""
+async def _read_agent(options: SessionOptions, notices: Notices) -> "AgentDefaults | None":
+    """The agent as it is now, with what counts of its folder: what the person trusts, or was shown
+    and agreed to."""
     if options.agent is None:
-        return None, options.trust
+        return None
     from lamina.faces.trust import trust_folder
     from lamina.wiring.agent_defaults import read_agent_defaults
 
-    read = partial(
-        read_agent_defaults, options.agent, options.workspace,
-        project=options.project, default_persona=SYSTEM,
-    )  # fmt: skip
-    agent = await read()
+    agent = await read_agent_defaults(
+        options.agent, options.workspace, project=options.project, default_persona=SYSTEM
+    )
     folder = agent.trust
     if folder.counts:
-        return agent, False
+        return agent
     if not options.trust:
         if not await notices.agree(folder):
-            return agent, False
+            return agent
         if folder.can_be_kept:
             await trust_folder(folder)
-    # By its digest: whatever it is by now, this is what counts.
-    trust = folder.claims.digest
-    return await read(trust=trust), trust
+    # As it was shown: whatever the folder holds by now, it is not read again.
+    return agent.trusted()
 
 
 def _persona(

@@ -27,7 +27,7 @@ _QUERY = re.compile(r"(?P<path>.+)#(?P<digest>[0-9a-f]{16})")
 
 class Reference(Struct, frozen=True, kw_only=True):
     """What is meant. `name` is a path, the name of a note, a tag without `#`, or an address;
-    `anchor` a heading; `digest` the end of a query's id."""
+    `anchor` a heading; `digest` the end of a query's id; `wanted` the kind that an id names."""
 
     kind: Literal["path", "folder", "tag", "url", "lines", "query"]
     name: str
@@ -35,6 +35,7 @@ class Reference(Struct, frozen=True, kw_only=True):
     start: int = 0
     end: int = 0
     digest: str = ""
+    wanted: str = ""
 
 
 def read_reference(text: str) -> Reference:
@@ -55,7 +56,7 @@ def read_reference(text: str) -> Reference:
         if kind == "selection" and (lines := _read_lines(rest)):
             return lines
         if kind in FILE_KINDS:
-            return Reference(kind="path", name=rest)
+            return Reference(kind="path", name=rest, wanted=kind)
     if reference.startswith("#") and len(reference) > 1 and not re.search(r"\s", reference):
         return Reference(kind="tag", name=reference[1:])
     if lines := _read_lines(reference):

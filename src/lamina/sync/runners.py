@@ -8,7 +8,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, Unpack
 
 from lamina import ports
 from lamina.ports import Providers, ToolHost
@@ -28,6 +28,7 @@ from lamina.values.message import ToolCall
 from lamina.values.note import Scope
 from lamina.values.tool import Decision, OfferedTool, Toolset
 from lamina.wiring import runners
+from lamina.wiring.opening import AgentOpening, SessionOpening, takes
 
 Decide = Callable[[ToolCall, OfferedTool], Decision | Awaitable[Decision]]
 
@@ -231,8 +232,12 @@ class PlanRunner(AgentRunner):
     without `await`."""
 
 
+@takes(SessionOpening)
 def open_chat(
-    session: str | None = None, *, providers: Providers | None = None, **opening: Any
+    session: str | None = None,
+    *,
+    providers: Providers | None = None,
+    **opening: Unpack[SessionOpening],
 ) -> ChatRunner:
     """A session with a model that answers: `with open_chat() as chat: chat.run("Hello")`. Takes
     what `lamina.open_chat` takes."""
@@ -241,13 +246,14 @@ def open_chat(
     return ChatRunner(here, runner)
 
 
+@takes(SessionOpening)
 def open_qa(
     session: str | None = None,
     *,
     scope: Scope = EVERYWHERE,
     top: int = TOP,
     providers: Providers | None = None,
-    **opening: Any,
+    **opening: Unpack[SessionOpening],
 ) -> QaRunner:
     """As `open_chat`, answering from the notes of the workspace, with citations. Takes what
     `lamina.open_qa` takes."""
@@ -258,6 +264,7 @@ def open_qa(
     return QaRunner(here, runner)
 
 
+@takes(AgentOpening)
 def open_plan(
     session: str | None = None,
     *,
@@ -267,7 +274,7 @@ def open_plan(
     scope: Scope = EVERYWHERE,
     approver: ports.Approver | Approver | Decide | None = None,
     providers: Providers | None = None,
-    **opening: Any,
+    **opening: Unpack[AgentOpening],
 ) -> PlanRunner:
     """As `open_agent`, with one planned batch of tools. Takes what `lamina.open_plan` takes."""
     here = portal()
@@ -281,6 +288,7 @@ def open_plan(
     return PlanRunner(here, runner)
 
 
+@takes(AgentOpening)
 def open_agent(
     session: str | None = None,
     *,
@@ -291,7 +299,7 @@ def open_agent(
     approver: ports.Approver | Approver | Decide | None = None,
     max_requests: int = MAX_REQUESTS,
     providers: Providers | None = None,
-    **opening: Any,
+    **opening: Unpack[AgentOpening],
 ) -> AgentRunner:
     """As `open_chat`, with tools that the model may call. Takes what `lamina.open_agent` takes; the
     `approver` may also be a plain function of the call and the tool, and is called in the thread

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from lamina.audit.dropped_history import DroppedHistory
 from lamina.journal import State
@@ -25,6 +25,7 @@ from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, Target
 from lamina.values.tool import Decision, OfferedTool
 from lamina.wiring import sessions
+from lamina.wiring.opening import SessionOpening, takes
 
 
 class Session:
@@ -271,7 +272,8 @@ class Session:
         return Session(self._portal, self._portal.run(lambda: self._session.save_as(session)))
 
 
-def open_session(session: str | None = None, **opening: Any) -> Session:
+@takes(SessionOpening)
+def open_session(session: str | None = None, **opening: Unpack[SessionOpening]) -> Session:
     """Opens a session: a new one, or one that its store holds under the id `session`. Takes what
     `lamina.open_session` takes."""
     here = portal()

@@ -15,6 +15,7 @@ from lamina.values.item_kind import (
     MEMBER_KINDS,
     PART_KINDS,
     TRAITS,
+    kind_of_file,
 )
 from lamina.values.item_kind import ITEM_KINDS as ITEM_KINDS
 from lamina.values.item_kind import ItemKind as ItemKind
@@ -78,7 +79,8 @@ def reference_to(item: ItemId) -> str:
     """How a workspace is asked for an item again; empty for what does not come from one."""
     kind, _, key = item.partition(":")
     if kind in FILE_KINDS:
-        return key
+        # The path is enough, unless it would be read as another kind.
+        return key if kind_of_file(key) == kind_of_file(key, kind) else item
     return item if kind in PART_KINDS + GROUP_KINDS else ""
 
 

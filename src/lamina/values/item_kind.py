@@ -12,7 +12,7 @@ from msgspec import Struct
 
 ItemKind = Literal[
     "note", "url", "selection", "query", "folder", "tag", "file",
-    "rule", "reference", "tool", "pdf", "image",
+    "rule", "reference", "tool", "pdf", "image", "table",
 ]  # fmt: skip
 ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 
@@ -58,14 +58,18 @@ class KindTraits(Struct, frozen=True, kw_only=True):
     shape_tag: str = ""
     # Whether it is made of lines, which can be attached by themselves. Folders bring such files in.
     has_lines: bool = False
+    # Whether its first line says what the others mean, and is shown with them.
+    has_header: bool = False
     # Whether the globs of rules are matched with its path.
     meets_globs: bool = False
     # Whether it stays in the library when room is short, although nobody made it essential.
     is_binding: bool = False
     # The section that shows it in a chat's Markdown; empty if none does.
     chat_section: str = ""
-    # Files with these suffixes are of this kind.
+    # Files with these suffixes are of this kind. Where one is not, in spite of its name, or where
+    # that kind is asked for, it is read as the other kind.
     suffixes: tuple[str, ...] = ()
+    other_kind: "ItemKind | None" = None
     # How its key is read, as a regular expression with named parts, and what people call it by
     # these; by its key if this is empty.
     key_pattern: str = "(?P<key>.*)"
@@ -75,7 +79,7 @@ class KindTraits(Struct, frozen=True, kw_only=True):
 TRAITS: dict[ItemKind, KindTraits] = {
     "note": KindTraits(
         nature="file",
-        rank=1,
+        rank=10,
         tag="note_context",
         shape="active",
         shape_tag="active_note",
@@ -88,7 +92,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
     ),
     "url": KindTraits(
         nature="page",
-        rank=8,
+        rank=80,
         tag="url_content",
         shape="web_tab",
         shape_tag="web_tab_context",
@@ -97,7 +101,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
     ),
     "selection": KindTraits(
         nature="part",
-        rank=9,
+        rank=90,
         tag="selected_text",
         head=("title", "path", "start_line", "end_line"),
         has_title=True,
@@ -107,7 +111,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
     ),
     "query": KindTraits(
         nature="part",
-        rank=5,
+        rank=50,
         tag="query_context",
         head=("title", "path"),
         key_pattern="(?P<note>.+)#(?P<digest>[^#]{0,6})[^#]*",
@@ -115,7 +119,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
     ),
     "folder": KindTraits(
         nature="group",
-        rank=7,
+        rank=70,
         tag="folder_context",
         head=("title", "path"),
         meets_globs=True,
@@ -124,7 +128,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
     ),
     "tag": KindTraits(
         nature="group",
-        rank=6,
+        rank=60,
         tag="tag_context",
         head=("title", "name"),
         chat_section="Tags",
@@ -133,7 +137,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
     # Any file that is of no other kind.
     "file": KindTraits(
         nature="file",
-        rank=2,
+        rank=20,
         tag="file_context",
         head=("title", "name"),
         has_lines=True,
@@ -142,20 +146,20 @@ TRAITS: dict[ItemKind, KindTraits] = {
     ),
     "rule": KindTraits(
         nature="guide",
-        rank=13,
+        rank=130,
         tag="rule_context",
         head=("name",),
         body="Rule: {}",
         is_binding=True,
     ),
     "reference": KindTraits(
-        nature="guide", rank=12, tag="reference_context", head=("name",), body="Reference: {}"
+        nature="guide", rank=120, tag="reference_context", head=("name",), body="Reference: {}"
     ),
     # Its own text begins with what it is called.
-    "tool": KindTraits(nature="tool", rank=11, tag="tool_context", head=(), body="{}"),
+    "tool": KindTraits(nature="tool", rank=110, tag="tool_context", head=(), body="{}"),
     "pdf": KindTraits(
         nature="file",
-        rank=3,
+        rank=30,
         tag="embedded_pdf",
         head=("title", "name"),
         meets_globs=True,
@@ -164,16 +168,29 @@ TRAITS: dict[ItemKind, KindTraits] = {
     ),
     "image": KindTraits(
         nature="file",
-        rank=4,
+        rank=40,
         tag="image_context",
         head=("title", "path"),
         meets_globs=True,
         chat_section="Notes",
         suffixes=tuple(PICTURE_TYPES),
     ),
+    "table": KindTraits(
+        nature="file",
+        rank=25,
+        tag="table_context",
+        head=("title", "path"),
+        has_title=True,
+        has_lines=True,
+        has_header=True,
+        meets_globs=True,
+        chat_section="Notes",
+        suffixes=(".csv", ".tsv"),
+        other_kind="file",
+    ),
 }
 # Where what is shown in another shape stands among the attachments of a turn.
-SHAPE_RANKS: dict[Shape, int] = {"active": 0, "web_tab": 10}
+SHAPE_RANKS: dict[Shape, int] = {"active": 0, "web_tab": 100}
 
 
 def _kinds(*natures: Nature) -> tuple[ItemKind, ...]:
@@ -191,6 +208,8 @@ KIND_OF_SUFFIX: dict[str, ItemKind] = {
 }
 
 
-def kind_of_file(path: str) -> ItemKind:
-    """What kind of item a file is, by its name."""
-    return KIND_OF_SUFFIX.get(PurePosixPath(path).suffix.lower(), "file")
+def kind_of_file(path: str, wanted: str = "") -> ItemKind:
+    """What kind of item a file is, by its name; the kind that is wanted, if it can be that, too."""
+    kind = KIND_OF_SUFFIX.get(PurePosixPath(path).suffix.lower(), "file")
+    other = TRAITS[kind].other_kind
+    return other if other is not None and other == wanted else kind

@@ -4,25 +4,27 @@ Law: an agent is read once, and what was judged is what is used.
 """
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from anyio.to_thread import run_sync
 from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
+from lamina.agents.agent_reader import LoadedAgent
 from lamina.agents.claims import without_claims
+from lamina.agents.folder import AgentFolder
 from lamina.errors import UsageError
 from lamina.values.agent import Agent, Project
 from lamina.values.envelope import Options
 from lamina.values.settings import Settings
 from lamina.values.trust import Trust
 from lamina.wiring.agents import (
+    AgentFinder,
     WorkspacePath,
-    find_agent,
-    find_shadowed,
+    bringer_of,
     persona_parts,
-    read_agent,
     servers_path,
 )
 from lamina.wiring.trust import FolderTrust, look_up_trust
@@ -32,18 +34,56 @@ if TYPE_CHECKING:
 
 
 class AgentDefaults(Struct, frozen=True, kw_only=True):
-    """What an agent gives a session that says nothing else. `agent` and `servers` are what counts
-    of it; `notices` say what does not."""
+    """What an agent gives a session that says nothing else. `loaded` and `all_servers` are as they
+    were read; `agent` and `servers` are what counts of them, and `notices` say what does not. Where
+    the path of an agent is wanted it can be given instead, and is not read again."""
 
-    agent: Agent
+    loaded: LoadedAgent
     place: str
     trust: FolderTrust
-    servers: "ServerList"
-    notices: tuple[str, ...] = ()
+    all_servers: "ServerList"
     system: tuple[tuple[str, str], ...] = ()
     project: Project | None = None
-    settings: Settings = Settings()
-    options: Options = Options()
+    # What is said of another agent of the same name.
+    shadowed: str = ""
+
+    def __fspath__(self) -> str:
+        return self.place
+
+    @property
+    def agent(self) -> Agent:
+        agent = self.loaded.agent
+        if self.trust.counts:
+            return agent
+        return replace(agent, **without_claims(agent, self.trust.claims))
+
+    @property
+    def servers(self) -> "ServerList":
+        from lamina.tools.mcp_client.config import ServerList
+
+        return self.all_servers if self.trust.counts else ServerList()
+
+    @property
+    def settings(self) -> Settings:
+        settings: Settings = merge_fields(Settings(), self.agent.settings)
+        return settings
+
+    @property
+    def options(self) -> Options:
+        options: Options = merge_fields(Options(), self.agent.options)
+        return options
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.trust.notice(), self.shadowed)))
+
+    def trusted(self) -> "AgentDefaults":
+        """The agent as it was read, and all of it counts: a person was shown it and agreed."""
+        return replace(self, trust=replace(self.trust, standing="given"))
+
+    def guides(self, workspace: WorkspacePath) -> AgentFolder:
+        """Its rules and references, read again only once a file of them changed."""
+        return AgentFolder(self.place, bringer_of(self.place, workspace), loaded=self.loaded)
 
 
 async def read_agent_defaults(
@@ -55,41 +95,45 @@ async def read_agent_defaults(
     trust: Trust = False,
 ) -> AgentDefaults:
     """The agent of a name or path, as a session takes it: what its folder may not say does not
-    count, unless `trust` says so.
+    count, unless `trust` says so. One that was read already is given back.
 
     Raises:
         UsageError: there is no such agent, or it has no such project.
     """
-
-    def read() -> AgentDefaults:
-        from lamina.tools.mcp_client.config import ServerList, servers_from
-
-        place = find_agent(os.fspath(agent), workspace)
-        definition = read_agent(place, workspace)
-        servers = servers_from(definition.servers, servers_path(definition), os.environ)
-        folder = look_up_trust(definition, place, servers, workspace, trust)
-        notices = [folder.notice()]
-        if not folder.counts:
-            definition = replace(definition, **without_claims(definition, folder.claims))
-            servers = ServerList()
-        if other := find_shadowed(os.fspath(agent), workspace):
-            notices.append(
-                f"the agent {os.fspath(agent)!r} is your own; the workspace has one of that name, "
-                f"which is reached by its path: {str(other)!r}"
-            )
-        return AgentDefaults(
-            agent=definition,
-            place=os.path.abspath(place),
-            trust=folder,
-            servers=servers,
-            notices=tuple(filter(None, notices)),
-            system=persona_parts(definition, workspace, default_persona),
-            project=find_project(definition, project) if project else None,
-            settings=merge_fields(Settings(), definition.settings),
-            options=merge_fields(Options(), definition.options),
-        )
-
+    if isinstance(agent, AgentDefaults):
+        return agent
+    read = partial(_read, os.fspath(agent), workspace, project, default_persona, trust)
     return await run_sync(read)
+
+
+def _read(
+    name: str, workspace: WorkspacePath, project: str | None, default_persona: str, trust: Trust
+) -> AgentDefaults:
+    from lamina.tools.mcp_client.config import servers_from
+
+    finder = AgentFinder(workspace)
+    place = os.path.abspath(finder.find(name))
+    loaded = finder.load(place)
+    servers = servers_from(loaded.agent.servers, servers_path(loaded.agent), os.environ)
+    return AgentDefaults(
+        loaded=loaded,
+        place=place,
+        trust=look_up_trust(loaded.agent, place, servers, workspace, trust),
+        all_servers=servers,
+        system=persona_parts(loaded.agent, workspace, default_persona),
+        project=find_project(loaded.agent, project) if project else None,
+        shadowed=_tell_shadowed(name, finder),
+    )
+
+
+def _tell_shadowed(name: str, finder: AgentFinder) -> str:
+    other = finder.find_shadowed(name)
+    if other is None:
+        return ""
+    return (
+        f"the agent {name!r} is your own; the workspace has one of that name, "
+        f"which is reached by its path: {str(other)!r}"
+    )
 
 
 def find_project(agent: Agent, name: str) -> Project:
@@ -103,19 +147,6 @@ def find_project(agent: Agent, name: str) -> Project:
             return project
     names = ", ".join(project.name for project in agent.projects) or "none"
     raise UsageError(f"the agent {agent.name!r} has no project {name!r}; it has: {names}")
-
-
-def merge_settings(given: Settings | None, agent: Settings) -> Settings:
-    """The settings of a session: what was given beside the agent's. What was left at its default
-    was not said, so that a word on one thing never undoes what an agent is strict about."""
-    if given is None:
-        return agent
-    own = {
-        field.name: value
-        for field in fields(Settings)
-        if (value := getattr(given, field.name)) != field.default
-    }
-    return replace(agent, **own)
 
 
 def merge_fields(base: Any, fields: dict[str, Any]) -> Any:

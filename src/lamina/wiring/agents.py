@@ -2,13 +2,15 @@
 
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.agents import agent_reader
+from lamina.agents.agent_reader import LoadedAgent
 from lamina.errors import LaminaError, UsageError
 from lamina.files.linked_root import LinkedRoot, full_path
 from lamina.files.own_file import read_own_file
@@ -64,45 +66,82 @@ def agent_folders(workspace: str | os.PathLike[str]) -> tuple[tuple[str, Path], 
     )
 
 
+class AgentFinder:
+    """Finds agents by name, among the user's own and in a workspace. Each is read at most once."""
+
+    def __init__(self, workspace: WorkspacePath) -> None:
+        self._workspace = workspace
+        self._loaded: dict[str, LoadedAgent] = {}
+
+    def load(self, path: str | os.PathLike[str]) -> LoadedAgent:
+        """The agent at a path, as `find` gives it.
+
+        Raises:
+            UsageError: there is no agent.
+        """
+        place = os.path.abspath(path)
+        if place not in self._loaded:
+            # From the top, so that what is said of its files holds wherever the process goes.
+            within = bringer_of(place, self._workspace)
+            self._loaded[place] = agent_reader.load_agent(place, within)
+        return self._loaded[place]
+
+    def find(self, name_or_path: str) -> Path:
+        """The folder or file of the agent that a person means: by name among their own or in the
+        workspace, or by path.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if _is_name(name_or_path) and (matches := self._matches(name_or_path)):
+            return matches[0][1]
+        path = Path(name_or_path).expanduser()
+        if path.exists():
+            return path
+        for _, _, path in self._agents:
+            if self._written_name(path) == name_or_path:
+                return path
+        names = ", ".join(sorted({name for _, name, _ in self._agents})) or "none"
+        raise UsageError(
+            f"there is no agent {name_or_path!r}: no path, and none of those that are known by "
+            f"name ({names}). `lamina agent list` shows them, `lamina agent new {name_or_path}` "
+            f"writes one"
+        )
+
+    def find_shadowed(self, name: str) -> Path | None:
+        """The workspace's agent of a name that one's own has as well."""
+        if not _is_name(name):
+            return None
+        matches = self._matches(name)
+        others = [path for where, path in matches if where == "workspace"]
+        return others[0] if others and matches[0][0] == "user" else None
+
+    @cached_property
+    def _agents(self) -> tuple[tuple[str, str, Path], ...]:
+        return tuple(_named(self._workspace))
+
+    def _matches(self, name: str) -> list[tuple[str, Path]]:
+        """Where agents of a name are: one's own also by the name that they give themselves."""
+        return [
+            (where, path)
+            for where, folder_name, path in self._agents
+            if name == folder_name or (where == "user" and self._written_name(path) == name)
+        ]
+
+    def _written_name(self, path: Path) -> str:
+        try:
+            return self.load(path).agent.name
+        except (LaminaError, OSError):
+            return ""
+
+
 def find_agent(name_or_path: str, workspace: WorkspacePath = ".") -> Path:
-    """The folder or file of the agent that a person means: by name among their own or in the
-    workspace, or by path.
+    """The folder or file of the agent that a person means.
 
     Raises:
         UsageError: there is none.
     """
-    agents = list(_named(workspace))
-    if _is_name(name_or_path) and (matches := _matches(name_or_path, agents)):
-        return matches[0][1]
-    path = Path(name_or_path).expanduser()
-    if path.exists():
-        return path
-    for _, _, path in agents:
-        if _written_name(path, workspace) == name_or_path:
-            return path
-    names = ", ".join(sorted({name for _, name, _ in agents})) or "none"
-    raise UsageError(
-        f"there is no agent {name_or_path!r}: no path, and none of those that are known by name "
-        f"({names}). `lamina agent list` shows them, `lamina agent new {name_or_path}` writes one"
-    )
-
-
-def find_shadowed(name: str, workspace: WorkspacePath = ".") -> Path | None:
-    """The workspace's agent of a name that one's own has as well."""
-    if not _is_name(name):
-        return None
-    matches = _matches(name, list(_named(workspace)))
-    others = [path for where, path in matches if where == "workspace"]
-    return others[0] if others and matches[0][0] == "user" else None
-
-
-def _matches(name: str, agents: Sequence[tuple[str, str, Path]]) -> list[tuple[str, Path]]:
-    """Where agents of a name are: one's own also by the name that they give themselves."""
-    return [
-        (where, path)
-        for where, folder_name, path in agents
-        if name == folder_name or (where == "user" and _written_name(path, None) == name)
-    ]
+    return AgentFinder(workspace).find(name_or_path)
 
 
 def _is_name(text: str) -> bool:
@@ -138,13 +177,6 @@ def _may_be_folder(root: LinkedRoot, path: Path, *, is_own: bool) -> bool:
         return not is_own or path.is_dir()
     except PathRefused:
         return False
-
-
-def _written_name(path: Path, workspace: WorkspacePath) -> str:
-    try:
-        return read_agent(path, workspace).name
-    except (LaminaError, OSError):
-        return ""
 
 
 def list_agents(workspace: str | os.PathLike[str] = ".") -> tuple[FoundAgent, ...]:

@@ -11,12 +11,9 @@ from msgspec.structs import replace
 
 from lamina.codec import canonical_bytes, digest_value
 from lamina.session.session import Session
-from lamina.values.envelope import Options, SystemPart
-from lamina.values.item import Item
-from lamina.values.message import ToolDefinition
 from lamina.values.patch import PatchOp, SystemPartRemove, SystemPartSet, ToolsReplace
-from lamina.values.settings import Settings
 from lamina.values.tool import stricter_policy
+from lamina.wiring.session_contents import SessionContents
 
 # The parts of L1 that come from an agent.
 AGENT_PARTS = ("persona", "workspace_persona", "user_persona", "project", "memory")
@@ -24,12 +21,8 @@ AGENT_PARTS = ("persona", "workspace_persona", "user_persona", "project", "memor
 
 async def apply_given(
     session: Session,
-    parts: tuple[SystemPart, ...],
-    tools: tuple[ToolDefinition, ...] | None,
-    always: tuple[Item, ...] | None,
-    settings: Settings | None,
+    contents: SessionContents,
     target: str | None,
-    options: Options | None,
     *,
     whole: bool = False,
     loosens: bool = False,
@@ -39,6 +32,8 @@ async def apply_given(
     what is asked now. If the `whole` of an agent is given, a part that the agent no longer has
     goes. Only if it `loosens`, because a person said so outright, is the session less strict about
     asking than it was."""
+    parts, tools, always = contents.system, contents.tools, contents.always
+    settings, options = contents.settings, contents.options
     header = session.state.session
     first_settings = replace(header.settings, target="")
     # What comes now, and what the session began with.

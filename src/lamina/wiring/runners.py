@@ -2,10 +2,8 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, Unpack
 
-from lamina.errors import UsageError
 from lamina.ports import Approver, Providers, ToolHost
 from lamina.runners.agent import MAX_REQUESTS
 from lamina.runners.preview import NoProviders, PlanPreview, Preview
@@ -16,7 +14,8 @@ from lamina.sources.attachments import Attachable
 from lamina.sources.note_search import EVERYWHERE, TOP
 from lamina.values.note import Scope
 from lamina.wiring.clients import Clients
-from lamina.wiring.sessions import open_session
+from lamina.wiring.opening import AgentOpening, Given, SessionOpening, require_known, takes
+from lamina.wiring.sessions import OpenedSession, open_given
 from lamina.wiring.tool_hosts import (
     agent_hosts,
     list_hosts,
@@ -30,8 +29,12 @@ from lamina.wiring.workspaces import folder_of
 R = TypeVar("R", bound=ChatRunner)
 
 
+@takes(SessionOpening)
 async def open_chat(
-    session: str | None = None, *, providers: Providers | None = None, **opening: Any
+    session: str | None = None,
+    *,
+    providers: Providers | None = None,
+    **opening: Unpack[SessionOpening],
 ) -> ChatRunner:
     """A session with a model that answers: `async with await open_chat() as chat: await
     chat.run("Hello")`. Takes what `open_session` takes; without a `target` the embedded model
@@ -39,18 +42,20 @@ async def open_chat(
 
     Raises:
         SessionBusy: the session is open elsewhere.
+        TypeError: a word is given that it does not take.
     """
+    require_known(open_chat, opening)
     opened, clients = await _open(session, providers, opening)
-    return _close_clients(ChatRunner(opened, clients), clients, providers)
+    return _close_clients(ChatRunner(opened.session, clients), clients, providers)
 
 
 async def _open(
-    session: str | None, providers: Providers | None, opening: dict[str, Any]
-) -> tuple[Session, Providers]:
+    session: str | None, providers: Providers | None, opening: AgentOpening
+) -> tuple[OpenedSession, Providers]:
     """The session, and who answers in it and summarises its history."""
     clients = providers or Clients()
     opening.setdefault("summarizer", ModelSummarizer(clients))
-    return await open_session(session, **opening), clients
+    return await open_given(session, Given(**opening)), clients
 
 
 def _close_clients(runner: R, clients: Providers, providers: Providers | None) -> R:
@@ -60,22 +65,26 @@ def _close_clients(runner: R, clients: Providers, providers: Providers | None) -
     return runner
 
 
+@takes(SessionOpening)
 async def open_qa(
     session: str | None = None,
     *,
     scope: Scope = EVERYWHERE,
     top: int = TOP,
     providers: Providers | None = None,
-    **opening: Any,
+    **opening: Unpack[SessionOpening],
 ) -> QaRunner:
     """As `open_chat`, answering from the notes of the workspace, with citations: what fits a
     question is searched for (`scope` says where) and sent with it.
 
     Raises:
         SessionBusy: the session is open elsewhere.
+        TypeError: a word is given that it does not take.
         UsageError: the workspace has no notes that could be searched.
     """
-    opened, clients = await _open(session, providers, opening)
+    require_known(open_qa, opening)
+    with_agent, clients = await _open(session, providers, opening)
+    opened = with_agent.session
     try:
         await withdraw_files(opened)
         runner = QaRunner(opened, clients, require_search(opened), scope=scope, top=top)
@@ -85,6 +94,7 @@ async def open_qa(
     return _close_clients(runner, clients, providers)
 
 
+@takes(AgentOpening)
 async def open_plan(
     session: str | None = None,
     *,
@@ -94,7 +104,7 @@ async def open_plan(
     scope: Scope = EVERYWHERE,
     approver: Approver | None = None,
     providers: Providers | None = None,
-    **opening: Any,
+    **opening: Unpack[AgentOpening],
 ) -> PlanRunner:
     """As `open_agent`, with one planned batch of tools: the model is asked which to call, they run,
     and it answers once. One of them searches the notes of the workspace, in `scope`. A call that
@@ -102,8 +112,10 @@ async def open_plan(
 
     Raises:
         SessionBusy: the session is open elsewhere.
+        TypeError: a word is given that it does not take.
         UsageError: a function or the file cannot be used.
     """
+    require_known(open_plan, opening)
     opened, clients, host = await _open_with_tools(session, tools, mcp, files, providers, opening)
     runner = PlanRunner(
         opened, clients, host, search=opened.searcher, scope=scope, approver=approver
@@ -111,6 +123,7 @@ async def open_plan(
     return _close_clients(runner, clients, providers)
 
 
+@takes(AgentOpening)
 async def open_agent(
     session: str | None = None,
     *,
@@ -121,7 +134,7 @@ async def open_agent(
     approver: Approver | None = None,
     max_requests: int = MAX_REQUESTS,
     providers: Providers | None = None,
-    **opening: Any,
+    **opening: Unpack[AgentOpening],
 ) -> AgentRunner:
     """As `open_chat`, with tools that the model may call: Python functions, the servers of an
     `mcpServers` file, a tool host of one's own, and those of an `agent`: its servers, and the files
@@ -131,8 +144,10 @@ async def open_agent(
 
     Raises:
         SessionBusy: the session is open elsewhere.
+        TypeError: a word is given that it does not take.
         UsageError: a function or the file cannot be used.
     """
+    require_known(open_agent, opening)
     opened, clients, host = await _open_with_tools(session, tools, mcp, files, providers, opening)
     if files:
         host = with_search(opened, host, scope)
@@ -146,29 +161,30 @@ async def _open_with_tools(
     mcp: str | os.PathLike[str] | None,
     files: bool,
     providers: Providers | None,
-    opening: dict[str, Any],
+    opening: AgentOpening,
 ) -> tuple[Session, Providers, ToolHost]:
     hosts = list_hosts(tools, mcp)
-    agent, trust = opening.get("agent"), opening.get("trust", False)
     folder = folder_of(opening.get("workspace"))
+    agent, project = opening.get("agent"), opening.get("project")
     if agent is not None:
-        hosts += await agent_hosts(agent, folder, trust)
+        from lamina.wiring.agent_defaults import read_agent_defaults
+
+        # Once, for its tools and for the session alike.
+        trust = opening.get("trust", False)
+        opening["agent"] = await read_agent_defaults(agent, folder, project=project, trust=trust)
     opened, clients = await _open(session, providers, opening)
     try:
-        if agent is None and (place := opened.state.session.with_agent_at):
-            # The session goes on, and so does its agent, if it is still there.
-            with suppress(UsageError):
-                hosts += await agent_hosts(place, folder, trust)
-        if files:
-            hosts.append(await offer_files(opened))
-        else:
-            await withdraw_files(opened)
+        if opened.agent is not None:
+            hosts += agent_hosts(opened.agent, folder)
+        hosts += [await offer_files(opened.session)] if files else []
+        if not files:
+            await withdraw_files(opened.session)
     except BaseException:
-        await opened.close()
+        await opened.session.close()
         raise
     from lamina.tools.toolbox import Toolbox
 
-    return opened, clients, Toolbox(*hosts)
+    return opened.session, clients, Toolbox(*hosts)
 
 
 async def preview_question(

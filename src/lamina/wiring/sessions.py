@@ -1,14 +1,19 @@
-"""Opening a session: its store, its workspace, its agent and its hooks."""
+"""Opening a session: its store, its workspace, its agent and its hooks.
+
+Law: nothing is written, and no session is held, before everything that can fail was tried. An agent
+is read once.
+"""
 
 import contextlib
 import inspect
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from anyio.to_thread import run_sync
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.errors import UnknownTarget, UsageError
@@ -26,29 +31,27 @@ from lamina.ports import (
     WebSource,
     WorkspaceSource,
 )
-from lamina.providers.model_book import DEFAULT_TARGET, load_book
+from lamina.providers.model_book import load_book
 from lamina.session.session import Session
 from lamina.sources.hooks import Hooks
-from lamina.sources.secrets import SecretScreen
 from lamina.sources.selector import Selector
-from lamina.text import escape_content, render_project
-from lamina.values.entry import start_entry
-from lamina.values.envelope import LIBRARY, Options, SystemPart
+from lamina.values.entry import SessionEntry, start_entry
+from lamina.values.envelope import Options
 from lamina.values.item import MEDIUM, AttachmentSpec, Item, Shape
-from lamina.values.message import ToolDefinition
 from lamina.values.settings import Settings
-from lamina.values.trust import Trust
 from lamina.wiring.clock import SystemClock
 from lamina.wiring.hook_entry_points import load_hooks
 from lamina.wiring.index import LazyIndex
+from lamina.wiring.opening import Given, SessionOpening, require_known, takes
 from lamina.wiring.pages import LazyWebFetcher
 from lamina.wiring.reopened_session import apply_given
+from lamina.wiring.session_contents import SessionContents, merge_contents, screen_contents
 from lamina.wiring.stores import default_store
 from lamina.wiring.workspaces import folder_of, memory_source, open_workspace
-from lamina.workspace.folder import FolderWorkspace
 
 if TYPE_CHECKING:
     from lamina.sources.note_search import WorkspaceSearch
+    from lamina.wiring.agent_defaults import AgentDefaults
 
 
 def attach(
@@ -79,35 +82,8 @@ class FunctionSummarizer:
         return await result if inspect.isawaitable(result) else result
 
 
-def default_target() -> str:
-    """The target of a session that names none: LAMINA_TARGET, or the embedded model."""
-    return os.environ.get("LAMINA_TARGET") or DEFAULT_TARGET
-
-
-async def open_session(
-    session: str | None = None,
-    *,
-    agent: str | os.PathLike[str] | None = None,
-    system: str | Sequence[tuple[str, str]] = "",
-    project: str | None = None,
-    project_context: str | None = None,
-    memory: str | None = None,
-    tools: Iterable[ToolDefinition] | None = None,
-    always: Iterable[Item] | None = None,
-    target: str | None = None,
-    workspace: str | os.PathLike[str] | WorkspaceSource | None = None,
-    settings: Settings | None = None,
-    options: Options | None = None,
-    store: JournalStore | None = None,
-    book: TargetBook | None = None,
-    clock: Clock | None = None,
-    hooks: Hooks | None = None,
-    summarizer: Summarizer | Callable[[SummaryJob], object] | None = None,
-    index: Index | None = None,
-    web: WebSource | None = None,
-    memory_file: str | os.PathLike[str] | MemorySource | None = None,
-    trust: Trust = False,
-) -> Session:
+@takes(SessionOpening)
+async def open_session(session: str | None = None, **opening: Unpack[SessionOpening]) -> Session:
     """Opens a session: a new one, or one that `store` holds under the id `session`.
 
     `system` is L1: one text, or named parts in order. `always` are rules, references and notes
@@ -136,116 +112,140 @@ async def open_session(
 
     Raises:
         SessionBusy: the session is open elsewhere.
+        TypeError: a word is given that it does not take.
         UsageError: there is no such agent.
     """
-    # First of all: what cannot be loaded must not leave a session behind, nor hold one.
-    all_hooks = load_hooks(hooks)
-    book = book or load_book()
-    clock = clock or SystemClock()
-    source: WorkspaceSource = (
-        open_workspace(workspace or ".")
-        if workspace is None or isinstance(workspace, str | os.PathLike)
-        else workspace
-    )
-    store = store or default_store(workspace)
-    named_target = target or (settings.target if settings else "") or None
-    place, agent_name = "", ""
-    is_asking_said = bool(settings and settings.ask_before_tools != Settings().ask_before_tools)
-    relations: dict[str, tuple[str, ...]] = {}
-    notices: tuple[str, ...] = ()
-    distrusted: Collection[str] = ()
-    folder = folder_of(workspace)
-    if agent is not None:
-        from lamina.wiring.agent_defaults import merge_settings, read_agent_defaults
+    require_known(open_session, opening)
+    return (await open_given(session, Given(**opening))).session
 
-        defaults = await read_agent_defaults(agent, folder, project=project, trust=trust)
-        place, relations, agent_name = defaults.place, defaults.agent.relations, defaults.agent.name
-        notices = defaults.notices
-        system = system or defaults.system
-        memory = memory if memory is not None else defaults.agent.memory
-        settings = merge_settings(settings, defaults.settings)
-        options = options or defaults.options
-        target = target or settings.target or defaults.agent.model or None
-        if defaults.project:
-            project, project_context = defaults.project.prompt, defaults.project.context
-    first_settings = settings or Settings()
-    first_target = target or first_settings.target or default_target()
-    definitions = None if tools is None else tuple(tools)
-    always_items = None if always is None else tuple(always)
-    parts = _system_parts(system, project, project_context, memory)
+
+class OpenedSession(Struct, frozen=True, kw_only=True):
+    """A session, and the agent that answers in it: as it was named, or as the session has it."""
+
+    session: Session
+    agent: "AgentDefaults | None" = None
+
+
+async def open_given(session: str | None, given: Given) -> OpenedSession:
+    """Opens a session with what was given, as `open_session` says; its agent is read once."""
+    # First of all: what cannot be loaded must not leave a session behind, nor hold one.
+    ports = _ports(given)
+    agent = await _named_agent(given, ports.folder)
+    contents = merge_contents(given, agent)
     warnings: tuple[str, ...] = ()
-    if is_known := bool(session and await store.has(session)):
-        journal = await store.open(session or "")
+    if is_known := bool(session and await ports.store.has(session)):
+        journal = await ports.store.open(session or "")
     else:
-        book.find(first_target)
-        parts, always_items, warnings = _screened(parts, always_items, first_settings)
-        header = start_entry(
-            session or token_hex(8),
-            clock.now(),
-            system=parts,
-            tools=definitions or (),
-            included=always_items or (),
-            options=options or Options(),
-            settings=replace(first_settings, target=first_target),
-            workspace=source.name,
-            with_agent=agent_name,
-            with_agent_at=place,
-        )
-        journal = await store.create(header)
-    if not place:
-        place, relations, notices, distrusted = await _agent_of(journal, folder, trust)
-    search_index = LazyIndex() if index is None else index
-    opened = Session(
-        journal,
-        store=store,
-        book=book,
-        clock=clock,
-        workspace=source,
-        hooks=all_hooks,
-        summarizer=FunctionSummarizer(summarizer) if callable(summarizer) else summarizer,
-        selector=Selector(
-            search_index, _guides(place, folder), relations=relations, notices=notices
-        ),
-        web=LazyWebFetcher() if web is None else web,
-        memory=memory_source(memory_file),
-        searcher=_searcher(source, search_index),
-    )
-    for part in (search_index, source):
-        # What the caller brought is the caller's to close.
-        if isinstance(part, LazyIndex | FolderWorkspace) and part not in (index, workspace):
-            opened.closing.append(part.aclose)
+        ports.book.find(contents.first_target)
+        contents, warnings = screen_contents(contents, contents.first_settings)
+        journal = await ports.store.create(_header(session, contents, ports, agent))
+    place = agent.place if agent else _place_in(journal)
+    if agent is None and place:
+        # The session goes on, and so does its agent, if it is still there; else its items say so.
+        with contextlib.suppress(UsageError):
+            agent = await _read_agent(place, ports.folder, given)
+    opened = _session(journal, ports, place, agent)
     if is_known:
         try:
-            parts, always_items, warnings = _screened(
-                parts, always_items, settings or opened.settings
-            )
-            if not opened.settings.target:
-                # The header is lost, and its target with it.
-                with contextlib.suppress(UnknownTarget):
-                    await opened.update_settings(target=first_target)
-            if "ask_before_tools" in distrusted and opened.settings.ask_before_tools == "never":
-                # It began with what a folder said that is trusted no more.
-                await opened.update_settings(ask_before_tools=Settings().ask_before_tools)
-            await apply_given(
-                opened, parts, definitions, always_items, settings, named_target, options,
-                whole=agent is not None, loosens=is_asking_said,
-            )  # fmt: skip
+            warnings = await _give_again(opened, given, contents, agent)
         except BaseException:
             await opened.close()
             raise
     opened.turns.news += warnings
+    return OpenedSession(session=opened, agent=agent)
+
+
+async def _give_again(
+    opened: Session, given: Given, contents: SessionContents, agent: "AgentDefaults | None"
+) -> tuple[str, ...]:
+    """Gives a session that was there before what it is opened with now; says what a person should
+    know of it."""
+    contents, warnings = screen_contents(contents, contents.settings or opened.settings)
+    if not opened.settings.target:
+        # The header is lost, and its target with it.
+        with contextlib.suppress(UnknownTarget):
+            await opened.update_settings(target=contents.first_target)
+    if given.agent is None and agent is not None and not agent.trust.counts:
+        policy = opened.settings.ask_before_tools
+        if "ask_before_tools" in agent.trust.claims.settings and policy == "never":
+            # It began with what a folder said that is trusted no more.
+            await opened.update_settings(ask_before_tools=Settings().ask_before_tools)
+    await apply_given(
+        opened, contents, given.named_target, whole=given.agent is not None, loosens=given.loosens
+    )
+    return warnings
+
+
+# -- what a session works with -------------------------------------------------------------------
+
+
+class SessionPorts(Struct, frozen=True, kw_only=True):
+    """What a session reaches the world through. `closing` is what was made for it alone."""
+
+    store: JournalStore
+    book: TargetBook
+    clock: Clock
+    workspace: WorkspaceSource
+    folder: Path | None
+    hooks: Hooks
+    summarizer: Summarizer | None
+    index: Index
+    web: WebSource
+    memory: MemorySource | None
+    closing: tuple[Callable[[], Awaitable[None]], ...]
+
+
+def _ports(given: Given) -> SessionPorts:
+    """What was given, and of the rest what is usual."""
+    hooks = load_hooks(given.hooks)
+    workspace, index, summarizer = given.workspace, given.index, given.summarizer
+    # What the caller brought is the caller's to close.
+    closing: list[Callable[[], Awaitable[None]]] = []
+    if index is None:
+        index = (own_index := LazyIndex())
+        closing.append(own_index.aclose)
+    if workspace is None or isinstance(workspace, str | os.PathLike):
+        workspace = (own_workspace := open_workspace(workspace or "."))
+        closing.append(own_workspace.aclose)
+    return SessionPorts(
+        store=given.store or default_store(given.workspace),
+        book=given.book or load_book(),
+        clock=given.clock or SystemClock(),
+        workspace=workspace,
+        folder=folder_of(given.workspace),
+        hooks=hooks,
+        summarizer=FunctionSummarizer(summarizer) if callable(summarizer) else summarizer,
+        index=index,
+        web=LazyWebFetcher() if given.web is None else given.web,
+        memory=memory_source(given.memory_file),
+        closing=tuple(closing),
+    )
+
+
+def _session(
+    journal: OpenJournal, ports: SessionPorts, place: str, agent: "AgentDefaults | None"
+) -> Session:
+    guides = agent.guides(ports.folder) if agent else _missing_guides(place, ports.folder)
+    opened = Session(
+        journal,
+        store=ports.store,
+        book=ports.book,
+        clock=ports.clock,
+        workspace=ports.workspace,
+        hooks=ports.hooks,
+        summarizer=ports.summarizer,
+        selector=Selector(
+            ports.index,
+            guides,
+            relations=agent.agent.relations if agent else {},
+            notices=agent.notices if agent else (),
+        ),
+        web=ports.web,
+        memory=ports.memory,
+        searcher=_searcher(ports.workspace, ports.index),
+    )
+    opened.closing += ports.closing
     return opened
-
-
-def _screened(
-    parts: tuple[SystemPart, ...], always: tuple[Item, ...] | None, settings: Settings
-) -> tuple[tuple[SystemPart, ...], tuple[Item, ...] | None, tuple[str, ...]]:
-    """What a session is opened with, without its secrets, and what a person should know of it."""
-    screen = SecretScreen()
-    parts, warnings = screen.parts(parts, settings.secrets)
-    pairs = [screen.item(item, settings.secrets) for item in always or ()]
-    warnings += tuple(warning for _, found in pairs for warning in found)
-    return parts, always and tuple(item for item, _ in pairs), warnings
 
 
 def _searcher(source: WorkspaceSource, index: Index) -> "WorkspaceSearch | None":
@@ -256,7 +256,31 @@ def _searcher(source: WorkspaceSource, index: Index) -> "WorkspaceSearch | None"
     return WorkspaceSearch(source, index)
 
 
-def _guides(place: str, folder: Path | None) -> GuideSource | None:
+# -- its agent -----------------------------------------------------------------------------------
+
+
+async def _named_agent(given: Given, folder: Path | None) -> "AgentDefaults | None":
+    if given.agent is None:
+        return None
+    return await _read_agent(given.agent, folder, given, given.project)
+
+
+async def _read_agent(
+    agent: str | os.PathLike[str], folder: Path | None, given: Given, project: str | None = None
+) -> "AgentDefaults":
+    from lamina.wiring.agent_defaults import read_agent_defaults
+
+    return await read_agent_defaults(agent, folder, project=project, trust=given.trust)
+
+
+def _place_in(journal: OpenJournal) -> str:
+    """The place of the agent that a session began with; empty if it had none."""
+    header = next(iter(journal.journal.entries.values()), None)
+    return header.with_agent_at if isinstance(header, SessionEntry) else ""
+
+
+def _missing_guides(place: str, folder: Path | None) -> GuideSource | None:
+    """The rules of an agent that cannot be read now, if there is one: it may come back."""
     if not place:
         return None
     from lamina.agents.folder import AgentFolder
@@ -265,42 +289,21 @@ def _guides(place: str, folder: Path | None) -> GuideSource | None:
     return AgentFolder(place, bringer_of(place, folder))
 
 
-async def _agent_of(
-    journal: OpenJournal, folder: Path | None, trust: Trust
-) -> tuple[str, dict[str, tuple[str, ...]], tuple[str, ...], Collection[str]]:
-    """The place of a session's agent, its relations, what does not count of it as a person is told,
-    and the settings among that; none if the agent is gone, which its items then say."""
-    place = journal.journal.header.with_agent_at
-    if not place:
-        return "", {}, (), ()
-    from lamina.wiring.agent_defaults import read_agent_defaults
-
-    try:
-        defaults = await read_agent_defaults(place, folder, trust=trust)
-    except UsageError:
-        return place, {}, (), ()
-    distrusted = () if defaults.trust.counts else defaults.trust.claims.settings
-    return place, defaults.agent.relations, defaults.notices, distrusted
-
-
-def _system_parts(
-    system: str | Sequence[tuple[str, str]],
-    project: str | None,
-    project_context: str | None,
-    memory: str | None,
-) -> tuple[SystemPart, ...]:
-    texts = [("system", system)] if isinstance(system, str) else list(system)
-    # Most volatile last: a change in memory must not move the project.
-    texts.append(("project", render_project("", project, project_context)))
-    if memory and memory.strip():
-        texts.append(
-            ("memory", f"<saved_memories>\n{escape_content(memory.strip())}\n</saved_memories>")
-        )
-    for name, text in texts:
-        if not isinstance(text, str):
-            raise UsageError(f"the system part {name!r} is no text, but {text!r}")
-    parts = tuple(SystemPart(name=name, text=text) for name, text in texts if text.strip())
-    for part in parts:
-        if part.name == LIBRARY:
-            raise UsageError(f"the system part {LIBRARY!r} is reserved for the library")
-    return parts
+def _header(
+    session: str | None,
+    contents: SessionContents,
+    ports: SessionPorts,
+    agent: "AgentDefaults | None",
+) -> SessionEntry:
+    return start_entry(
+        session or token_hex(8),
+        ports.clock.now(),
+        system=contents.system,
+        tools=contents.tools or (),
+        included=contents.always or (),
+        options=contents.options or Options(),
+        settings=replace(contents.first_settings, target=contents.first_target),
+        workspace=ports.workspace.name,
+        with_agent=agent.agent.name if agent else "",
+        with_agent_at=agent.place if agent else "",
+    )

@@ -12,11 +12,11 @@ from lamina.sources.note_search import WorkspaceSearch
 from lamina.values.note import Scope
 from lamina.values.patch import SystemPartRemove
 from lamina.values.tool import WithheldTool
-from lamina.values.trust import Trust
 from lamina.wiring.folders import data_folder
 
 if TYPE_CHECKING:
     from lamina.tools.mcp_client.config import ServerConfig, ServerList
+    from lamina.wiring.agent_defaults import AgentDefaults
 
 # What was agreed to of tools that others write, for all workspaces.
 APPROVALS_FILE = "approvals.json"
@@ -93,16 +93,14 @@ def list_hosts(
     return hosts
 
 
-async def agent_hosts(
-    agent: str | os.PathLike[str], workspace: str | os.PathLike[str] | None, trust: Trust = False
+def agent_hosts(
+    defaults: "AgentDefaults", workspace: str | os.PathLike[str] | None
 ) -> list[ToolHost]:
     """The servers of an agent, as far as its folder is trusted, and the files of its skills."""
     from lamina.tools.mcp_client.config import ServerList
     from lamina.tools.skills import SkillTools
-    from lamina.wiring.agent_defaults import read_agent_defaults
     from lamina.wiring.trust import start_check
 
-    defaults = await read_agent_defaults(agent, workspace, trust=trust)
     folder = defaults.trust
     hosts: list[ToolHost] = []
     if defaults.servers.servers or defaults.servers.problems:

@@ -39,6 +39,8 @@ from lamina.workspace.query_results import QueryResults
 MOST_GATHERED = 2_000
 MOST_LISTED = 5_000
 MOST_MATCHES = 8
+# How much of a header is shown with other lines of its table.
+MOST_HEADER = 1_000
 
 
 class FileLocation(Struct, frozen=True, kw_only=True):
@@ -103,7 +105,7 @@ class Gatherer:
         location = self._locate(target.name, anchor=target.anchor)
         if location.anchor:
             return self._section(location)
-        return self._read(location, embed_depth)
+        return self._read(location, embed_depth, wanted=target.wanted)
 
     def _is(self, kind: Callable[[int], bool], path: str) -> bool:
         """Whether something of that kind is at exactly this path; a person may name hidden ones."""
@@ -163,8 +165,8 @@ class Gatherer:
 
     # -- reading ---------------------------------------------------------------------------------
 
-    def _read(self, location: FileLocation, embed_depth: int) -> GatheredItems:
-        main = read_item(self._root, location.path, hidden=True)
+    def _read(self, location: FileLocation, embed_depth: int, *, wanted: str = "") -> GatheredItems:
+        main = read_item(self._root, location.path, hidden=True, wanted=wanted)
         reading = replace(main, warnings=(*location.warnings, *main.warnings))
         items = GatheredItems(readings=(reading,))
         if main.item.kind != "note":
@@ -213,7 +215,11 @@ class Gatherer:
         return _with_source(GatheredItems(readings=(reading,)), "embed", source)
 
     def _lines(self, place: FileLocation, start: int, end: int) -> GatheredItems:
-        whole = read_item(self._root, place.path, hidden=True)
+        whole = read_item(self._root, place.path, hidden=True, wanted="file")
+        return self._cut(place, whole, start, end)
+
+    def _cut(self, place: FileLocation, whole: LoadedItem, start: int, end: int) -> GatheredItems:
+        """Lines of a text that was read."""
         if not TRAITS[whole.item.kind].has_lines:
             raise PathRefused("unreadable", f"{place.path} has no lines")
         lines = whole.item.content.removesuffix("\n").split("\n")
@@ -229,7 +235,7 @@ class Gatherer:
         item = replace(
             whole.item,
             id=selection_id(place.path, start, last),
-            title=PurePosixPath(place.path).stem,
+            title=self._title(place.path, whole.item.content, start),
             content=excerpt.text,
             version="",
         )
@@ -237,13 +243,21 @@ class Gatherer:
         reading = LoadedItem(item=item, excerpt=excerpt, warnings=warnings)
         return GatheredItems(readings=(reading,))
 
+    def _title(self, path: str, text: str, start: int) -> str:
+        """What lines of a file are called: after the file, and with its header if it has one."""
+        stem = PurePosixPath(path).stem
+        if start == 1 or not TRAITS[kind_of_file(path)].has_header:
+            return stem
+        header = self._secrets.cut_lines(text, 1, 1)
+        return f"{stem}: {(header.safe or header.text).strip()[:MOST_HEADER]}"
+
     def _section(self, location: FileLocation) -> GatheredItems:
         """The lines below a heading, up to the next one of its rank."""
         whole = read_item(self._root, location.path, hidden=True)
         section = find_section(whole.item.content, location.anchor)
         if section is None:
             raise PathRefused("missing", f"{location.path} has no heading {location.anchor!r}")
-        return self._lines(location, *section)
+        return self._cut(location, whole, *section)
 
     def _folder(self, name: str) -> GatheredItems:
         """A folder as a list of what is in it, with its notes and texts."""

@@ -1,4 +1,4 @@
-"""A file as an item: a note, a text, a PDF, a picture.
+"""A file as an item: a note, a text, a table, a PDF, a picture.
 
 Law: its text is byte for byte what the file holds; what is not text is refused with a reason.
 """
@@ -16,14 +16,15 @@ from lamina.values.item_kind import PICTURE_TYPES, ItemKind, kind_of_file
 from lamina.workspace.fitted_picture import fit_picture
 
 
-def read_item(root: Root, path: str, *, hidden: bool = False) -> LoadedItem:
-    """The file at `path`; `hidden` allows a hidden one, which a person named.
+def read_item(root: Root, path: str, *, hidden: bool = False, wanted: str = "") -> LoadedItem:
+    """The file at `path`; `hidden` allows a hidden one, which a person named. `wanted` is the kind
+    that is asked for, if the file can be of more than one.
 
     Raises:
         PathRefused: it is not there, may not be opened, or cannot be read.
     """
     data, status = root.read(path, hidden=hidden)
-    reading = READERS[kind_of_file(path)](path, data)
+    reading = READERS[kind_of_file(path, wanted)](path, data)
     item = replace(
         reading.item,
         ctime=format_time(status.st_ctime),
@@ -56,6 +57,12 @@ def _read_note(path: str, data: bytes) -> LoadedItem:
     return replace(reading, item=item)
 
 
+def _read_table(path: str, data: bytes) -> LoadedItem:
+    from lamina.workspace.table import read_table
+
+    return read_table(path, _read_text(path, data))
+
+
 def _read_text(path: str, data: bytes) -> LoadedItem:
     if b"\0" in data[:8192]:
         raise PathRefused("unreadable", f"{path} is not text")
@@ -75,6 +82,7 @@ READERS: dict[ItemKind, Callable[[str, bytes], LoadedItem]] = {
     "file": _read_text,
     "pdf": _read_pdf,
     "image": _read_picture,
+    "table": _read_table,
 }
 
 

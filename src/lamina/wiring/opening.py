@@ -1,0 +1,139 @@
+"""What a session is opened with: the words that `open_session` and its like take, as types and as a
+record.
+
+Law: a word that nobody knows is refused before anything is read or written.
+"""
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, TypedDict, TypeVar
+
+from msgspec import Struct
+
+from lamina.ports import (
+    Clock,
+    Index,
+    JournalStore,
+    MemorySource,
+    Summarizer,
+    SummaryJob,
+    TargetBook,
+    WebSource,
+    WorkspaceSource,
+)
+from lamina.sources.hooks import Hooks
+from lamina.values.envelope import Options
+from lamina.values.item import Item
+from lamina.values.message import ToolDefinition
+from lamina.values.settings import Settings
+from lamina.values.trust import Trust
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class AgentOpening(TypedDict, total=False):
+    """What `open_agent` and `open_plan` take besides their own words. `open_session` tells what
+    each of them means."""
+
+    agent: str | os.PathLike[str] | None
+    system: str | Sequence[tuple[str, str]]
+    project: str | None
+    project_context: str | None
+    memory: str | None
+    always: Iterable[Item] | None
+    target: str | None
+    workspace: str | os.PathLike[str] | WorkspaceSource | None
+    settings: Settings | None
+    options: Options | None
+    store: JournalStore | None
+    book: TargetBook | None
+    clock: Clock | None
+    hooks: Hooks | None
+    summarizer: Summarizer | Callable[[SummaryJob], object] | None
+    index: Index | None
+    web: WebSource | None
+    memory_file: str | os.PathLike[str] | MemorySource | None
+    trust: Trust
+
+
+class SessionOpening(AgentOpening, total=False):
+    """What `open_session`, `open_chat` and `open_qa` take; `open_session` tells what each of them
+    means."""
+
+    tools: Iterable[ToolDefinition] | None
+
+
+class Given(Struct, frozen=True, kw_only=True):
+    """What a caller gave, by the words of `SessionOpening`."""
+
+    agent: str | os.PathLike[str] | None = None
+    system: str | Sequence[tuple[str, str]] = ""
+    project: str | None = None
+    project_context: str | None = None
+    memory: str | None = None
+    always: Iterable[Item] | None = None
+    target: str | None = None
+    workspace: str | os.PathLike[str] | WorkspaceSource | None = None
+    settings: Settings | None = None
+    options: Options | None = None
+    store: JournalStore | None = None
+    book: TargetBook | None = None
+    clock: Clock | None = None
+    hooks: Hooks | None = None
+    summarizer: Summarizer | Callable[[SummaryJob], object] | None = None
+    index: Index | None = None
+    web: WebSource | None = None
+    memory_file: str | os.PathLike[str] | MemorySource | None = None
+    trust: Trust = False
+    tools: Iterable[ToolDefinition] | None = None
+
+    @property
+    def named_target(self) -> str | None:
+        """Who is to be asked from now on, if anybody was named."""
+        return self.target or (self.settings.target if self.settings else "") or None
+
+    @property
+    def loosens(self) -> bool:
+        """Whether a person said outright how often they want to be asked."""
+        policy = Settings().ask_before_tools
+        return self.settings is not None and self.settings.ask_before_tools != policy
+
+
+def takes(words: type) -> Callable[[F], F]:
+    """Lets `help()` show the words of a `TypedDict` that a function takes as `**opening`, one by
+    one with their defaults."""
+    defaults = dict(zip(Given.__struct_fields__, Given.__struct_defaults__, strict=True))
+    rest = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name],
+                          annotation=annotation)
+        for name, annotation in words.__annotations__.items()
+    ]  # fmt: skip
+
+    def show(function: F) -> F:
+        signature = inspect.signature(function)
+        own = [
+            parameter
+            for parameter in signature.parameters.values()
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
+        function.__signature__ = signature.replace(parameters=own + rest)  # type: ignore[attr-defined]
+        return function
+
+    return show
+
+
+def require_known(function: Callable[..., Any], opening: Mapping[str, object]) -> None:
+    """Refuses words that a function does not take.
+
+    Raises:
+        TypeError: one of them, with the known one that is nearest to it.
+    """
+    known = inspect.signature(function).parameters
+    for word in opening:
+        if word not in known:
+            near = get_close_matches(word, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(known)}"
+            name = getattr(function, "__name__", "open_session")
+            raise TypeError(f"{name}() got an unexpected keyword argument {word!r}; {hint}")
