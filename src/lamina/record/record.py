@@ -19,6 +19,7 @@ from lamina.journal import (
     replay_repaired,
     walk_back,
 )
+from lamina.logger import tell_closed, tell_entries, tell_opened
 from lamina.ports import Clock, OpenJournal
 from lamina.record.snapshot import Snapshot, thaw
 from lamina.values.entry import Entry, EntryBase, MessageEntry, ReplyEntry, RequestEntry
@@ -47,6 +48,7 @@ class Record:
         assert state is not None
         self.state = close_answered_request(state)
         self.damage = tuple(damage)
+        tell_opened(self.id, self.state.settings.target, len(self.entries), self.damage)
 
     @property
     def id(self) -> str:
@@ -144,6 +146,7 @@ class Record:
             return
         await self._opened.append(entries)
         self.state = state
+        tell_entries(self.id, entries)
 
     def is_snapshot_due(self, least: int, share: float) -> bool:
         """Whether a snapshot would save the next opening at least `least` bytes of reading, and
@@ -161,3 +164,4 @@ class Record:
 
     async def close(self) -> None:
         await self._opened.close()
+        tell_closed(self.id)
