@@ -5,7 +5,6 @@ What is chosen, and what only just was not, is reported with its score.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,7 +32,16 @@ from lamina.sources.candidates import (
 from lamina.sources.related_items import expand_chosen, expand_results
 from lamina.text import label_of
 from lamina.values.agent import Guide, Guides, Problem
-from lamina.values.item import Attachment, Include, Item, ItemId, key_of, kind_of
+from lamina.values.item import (
+    ALWAYS,
+    BY_HAND,
+    Attachment,
+    Item,
+    ItemId,
+    Provenance,
+    key_of,
+    kind_of,
+)
 from lamina.values.item_kind import GUIDE_KINDS
 from lamina.values.request import LeftOut
 from lamina.values.selection import Document, SearchSettings, SelectedItem
@@ -115,10 +123,11 @@ class Selector:
         inclusion = sort_by_include(guides.guides, state.library.members, *GUIDE_KINDS)
         own = {attachment.item.id for attachment in attached}
         by_id = {guide.id: guide for guide in guides.guides}
-        additions = {guide.id: _attach(guide, "always") for guide in sort_guides(inclusion.always)}
-        additions |= {guide.id: _attach(guide, "manual") for guide in inclusion.manual}
+        additions = {guide.id: _attach(guide, ALWAYS) for guide in sort_guides(inclusion.always)}
+        additions |= {guide.id: _attach(guide, BY_HAND) for guide in inclusion.manual}
         for guide, path in matching_guides(guides.guides, state, attached):
-            additions.setdefault(guide.id, _attach(guide, "agent", origin="glob", source=path))
+            found = Provenance(include="agent", origin="glob", source=path)
+            additions.setdefault(guide.id, _attach(guide, found))
         there = own | additions.keys()
         documents = [guide_document(guide) for guide in inclusion.agent if guide.id not in there]
         candidates = {item for item in by_id if state.library.members.get(item) != "removed"}
@@ -131,9 +140,7 @@ class Selector:
             choice, room_left, lambda hit: room(by_id[hit.item].item())
         )
         for hit in choice.items:
-            additions[hit.item] = _attach(
-                by_id[hit.item], "agent", score=hit.score, origin=hit.origin, source=hit.source
-            )
+            additions[hit.item] = _attach(by_id[hit.item], hit.provenance)
         missing = (_missing(item) for item in (*inclusion.missing, *vanished_guides(state, by_id)))
         lower = map(runner_up, choice.next_best)
         return Attachments(
@@ -280,8 +287,8 @@ def describe_problems(problems: Sequence[Problem]) -> list[str]:
     return lines
 
 
-def _attach(guide: Guide, include: Include, **provenance: Any) -> Attachment:
-    return Attachment(item=guide.item(), include=include, level=guide.level, **provenance)
+def _attach(guide: Guide, provenance: Provenance) -> Attachment:
+    return Attachment(item=guide.item(), provenance=replace(provenance, level=guide.level))
 
 
 def _missing(item: ItemId) -> LeftOut:
@@ -324,6 +331,6 @@ def _weigh(attachment: Attachment, score: float | None) -> Attachment:
     if score is None:
         return attachment
     priority = max(1, attachment.priority + round(SLOPE * (PIVOT - score)))
-    if priority == attachment.priority:
-        return replace(attachment, score=score)
-    return replace(attachment, score=score, priority=priority, priority_before=attachment.priority)
+    before = attachment.priority if attachment.priority != priority else None
+    provenance = replace(attachment.provenance, score=score, priority_before=before)
+    return replace(attachment, priority=priority, provenance=provenance)
