@@ -149,7 +149,7 @@ from lamina.values.tool import (
     Toolset,
     WithheldTool,
 )
-from lamina.values.totals import DeletedSession, ListedSession, SessionTotals
+from lamina.values.totals import DeletedSession, ListedSession, SessionTotals, TargetUsage
 from lamina.values.trust import Trust
 from lamina.values.usage import Usage
 from lamina.values.web import FetchedResource, UnfetchedResource, WebAccess, WebRules
@@ -324,6 +324,7 @@ __all__ = [
     "Summarizer",
     "SummaryJob",
     "TargetBook",
+    "TargetUsage",
     "TextPiece",
     "ThinkingPiece",
     "TokenCounter",

@@ -39,9 +39,10 @@ def test_importing_lamina_loads_its_version_and_nothing_else_of_it() -> None:
 
 
 def test_importing_lamina_takes_less_than_50_ms() -> None:
+    # Of processor time: what else the machine does is not its doing.
     code = (
-        "import time; began = time.perf_counter(); import lamina; "
-        "print(time.perf_counter() - began)"
+        "import time; began = time.process_time(); import lamina; "
+        "print(time.process_time() - began)"
     )
     assert min(float(run(code)) for _ in range(5)) < 0.05
 
