@@ -24,7 +24,7 @@ from tests.strategies import thorough
 from lamina.compaction.summary_steps import split_into_parts
 from lamina.faces.session_list import sum_usage
 from lamina.ports import SummaryJob
-from lamina.session.session import Session
+from lamina.session.session import Session, core_of
 from lamina.session.summary_writer import SUMMARIZED
 from lamina.session.turn import Turn
 from lamina.values.entry import CustomEntry
@@ -151,7 +151,7 @@ def test_steps_are_seen_written_down_and_paid_for() -> None:
         world = World()
         world.book.put(replace(OTHER, window=WINDOW, max_output=100))
         session = await world.open(summarizer=summarizer)
-        session.turns.compactions.emit = emit
+        core_of(session).turns.compactions.emit = emit
         for number in range(50):
             await talk(session, words(60, f"q{number}"), answer=words(60, f"r{number}"))
         before = sum_usage(session.entries)
