@@ -22,7 +22,7 @@ from lamina.record.record import Record
 from lamina.session import settings as session_settings
 from lamina.session import tree
 from lamina.session.inbox import SessionInbox
-from lamina.session.replies import INDEX_BYTES
+from lamina.session.replies import SNAPSHOT_BYTES
 from lamina.session.turn_lifecycle import TurnLifecycle
 from lamina.sources.attachments import AttachmentReader
 from lamina.sources.hooks import Hooks
@@ -79,7 +79,7 @@ class SessionCore:
             for close in reversed(self.closing):
                 parts.push_async_callback(close)
             parts.push_async_callback(self.record.close)
-            await self.layouts.index(least=INDEX_BYTES)
+            await self.layouts.keep_snapshot(least=SNAPSHOT_BYTES)
 
     async def open_again(
         self,

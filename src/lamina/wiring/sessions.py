@@ -17,8 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.errors import UnknownTarget, UsageError
+from lamina.extras import require
 from lamina.ports import (
-    BundleSource,
     Clock,
     GuideSource,
     Index,
@@ -37,20 +37,19 @@ from lamina.session.core import SessionCore
 from lamina.session.session import Session, core_of
 from lamina.sources.hooks import Hooks
 from lamina.sources.selector import Selector
-from lamina.stores.jsonl import JsonlStore, file_stem
 from lamina.values.entry import SessionEntry, start_entry
 from lamina.values.envelope import Options
 from lamina.values.item import MEDIUM, AttachmentSpec, Item, Shape
 from lamina.values.settings import Settings
 from lamina.wiring.clock import SystemClock
-from lamina.wiring.folders import data_folder
 from lamina.wiring.hook_entry_points import load_hooks
-from lamina.wiring.index import LazyIndex
+from lamina.wiring.index import LazyIndex, missing_search
 from lamina.wiring.opening import Given, SessionOpening, require_known, takes
 from lamina.wiring.pages import LazyWebFetcher
 from lamina.wiring.reopened_session import apply_given
 from lamina.wiring.session_contents import SessionContents, merge_contents, screen_contents
-from lamina.wiring.workspaces import folder_of, memory_source, open_workspace, workspace_folder
+from lamina.wiring.stores import default_store
+from lamina.wiring.workspaces import folder_of, memory_source, open_workspace
 
 if TYPE_CHECKING:
     from lamina.sources.note_search import WorkspaceSearch
@@ -83,20 +82,6 @@ class FunctionSummarizer:
             return await self._ask(job)
         result = await run_sync(self._ask, job, abandon_on_cancel=True)
         return await result if inspect.isawaitable(result) else result
-
-
-def default_store(workspace: str | os.PathLike[str] | WorkspaceSource | None = None) -> JsonlStore:
-    """The sessions of a workspace, in a folder of their own: two workspaces of one name share
-    nothing. Sessions of a workspace that was given as an object were once kept by its name alone,
-    and are still found there."""
-    if workspace is None or isinstance(workspace, str | os.PathLike):
-        return JsonlStore(workspace_folder(workspace or "."))
-    by_name = data_folder() / file_stem(workspace.name)
-    if (folder := folder_of(workspace)) is not None:
-        return JsonlStore(workspace_folder(folder), earlier=by_name)
-    if isinstance(workspace, BundleSource):
-        return JsonlStore(data_folder() / file_stem(workspace.id), earlier=by_name)
-    return JsonlStore(by_name)
 
 
 @takes(SessionOpening)
@@ -143,8 +128,9 @@ class OpenedSession(Struct, frozen=True, kw_only=True):
     agent: "AgentDefaults | None" = None
 
 
-async def open_given(session: str | None, given: Given) -> OpenedSession:
-    """Opens a session with what was given, as `open_session` says; its agent is read once."""
+async def open_given(session: str | None, given: Given, *, answers: bool = False) -> OpenedSession:
+    """Opens a session with what was given, as `open_session` says; its agent is read once. With
+    `answers` a new one is refused, and not begun, if what its target needs is not installed."""
     # First of all: what cannot be loaded must not leave a session behind, nor hold one.
     ports = _ports(given)
     agent = await _named_agent(given, ports.folder)
@@ -153,7 +139,9 @@ async def open_given(session: str | None, given: Given) -> OpenedSession:
     if is_known := bool(session and await ports.store.has(session)):
         journal = await ports.store.open(session or "")
     else:
-        ports.book.find(contents.first_target)
+        target = ports.book.find(contents.first_target)
+        if answers:
+            require(target.wire)
         contents, warnings = screen_contents(contents, contents.first_settings)
         journal = await ports.store.create(_header(session, contents, ports, agent))
     place = agent.place if agent else _place_in(journal)
@@ -206,7 +194,8 @@ class SessionPorts(Struct, frozen=True, kw_only=True):
     folder: Path | None
     hooks: Hooks
     summarizer: Summarizer | None
-    index: Index
+    # None where search is not installed.
+    index: Index | None
     web: WebSource
     memory: MemorySource | None
     closing: tuple[Callable[[], Awaitable[None]], ...]
@@ -218,7 +207,9 @@ def _ports(given: Given) -> SessionPorts:
     workspace, index, summarizer = given.workspace, given.index, given.summarizer
     # What the caller brought is the caller's to close.
     closing: list[Callable[[], Awaitable[None]]] = []
-    if index is None:
+    if missing_search():
+        index = None
+    elif index is None:
         index = (own_index := LazyIndex())
         closing.append(own_index.aclose)
     if workspace is None or isinstance(workspace, str | os.PathLike):
@@ -256,6 +247,7 @@ def _session(
             guides,
             relations=agent.agent.relations if agent else {},
             notices=agent.notices if agent else (),
+            no_index=missing_search(),
         ),
         web=ports.web,
         memory=ports.memory,
@@ -265,8 +257,8 @@ def _session(
     return Session(core)
 
 
-def _searcher(source: WorkspaceSource, index: Index) -> "WorkspaceSearch | None":
-    if not isinstance(source, NoteSource):
+def _searcher(source: WorkspaceSource, index: Index | None) -> "WorkspaceSearch | None":
+    if index is None or not isinstance(source, NoteSource):
         return None
     from lamina.sources.note_search import WorkspaceSearch
 
