@@ -526,7 +526,7 @@ def test_among_new_items_the_higher_priority_number_goes_first(walk: Walk) -> No
             attachment
             for attachment in moment.draft.attachments
             if attachment.item.id not in state.library.standing
-            and attachment.include != "always"
+            and attachment.provenance.include != "always"
             and not is_essential(attachment, state)
         ]
         dropped = [attachment.priority for attachment in new if attachment.item.id in out]

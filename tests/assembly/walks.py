@@ -34,7 +34,7 @@ from lamina.values.entry import (
     TransformEntry,
 )
 from lamina.values.envelope import SystemPart
-from lamina.values.item import Attachment, Item, ItemId, note_id
+from lamina.values.item import ALWAYS, BY_HAND, Attachment, Item, ItemId, note_id
 from lamina.values.message import (
     Block,
     Message,
@@ -86,7 +86,7 @@ class Want(Struct, frozen=True, kw_only=True):
             item=item,
             priority=self.priority,
             essential=self.essential,
-            include="always" if self.always else "manual",
+            provenance=ALWAYS if self.always else BY_HAND,
         )
 
 

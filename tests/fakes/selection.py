@@ -73,11 +73,7 @@ class SelectorFake(Selector):
         chosen = tuple(
             Attachment(
                 item=searched[hit.item].item(),
-                include="agent",
-                level=searched[hit.item].level,
-                score=hit.score,
-                origin=hit.origin,
-                source=hit.source,
+                provenance=replace(hit.provenance, level=searched[hit.item].level),
             )
             for hit in hits
         )

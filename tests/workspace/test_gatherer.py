@@ -65,7 +65,10 @@ def vault(tmp_path: Path) -> Iterator[Vault]:
 
 
 def origins(gathered: GatheredItems) -> list[tuple[str, str, str]]:
-    return [(reading.item.id, reading.origin, reading.source) for reading in gathered.readings]
+    return [
+        (reading.item.id, reading.provenance.origin, reading.provenance.source)
+        for reading in gathered.readings
+    ]
 
 
 # -- the table of docs/workspaces.md -------------------------------------------------------------

@@ -15,7 +15,7 @@ from lamina.errors import EssentialsTooLarge, InvalidSetting
 from lamina.journal import State
 from lamina.layers import Assembler
 from lamina.text import label_of
-from lamina.values.item import BROUGHT, Attachment, ItemId, is_member
+from lamina.values.item import Attachment, ItemId, is_member
 from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, Target
 
@@ -177,7 +177,5 @@ def no_room(attachment: Attachment, assembler: Assembler, *, reason: _Reason = "
 
 
 def _left_out(attachment: Attachment, reason: _Reason, detail: str, tokens: int) -> LeftOut:
-    # The folder, tag or note that brought it; what a search found came by itself.
-    source = attachment.source if attachment.origin in BROUGHT else ""
-    item = attachment.item.id
+    item, source = attachment.item.id, attachment.provenance.brought_by
     return LeftOut(what=item, reason=reason, detail=detail, tokens=tokens, source=source)

@@ -53,8 +53,13 @@ def in_wire_order(attachments: Iterable[Attachment]) -> tuple[Attachment, ...]:
     return tuple(sorted(attachments, key=lambda a: attachment_rank(a.item.id, a.shape)))
 
 
+def is_laid_always(attachment: Attachment) -> bool:
+    """Whether an item is laid down with the first request. One with images never is."""
+    return attachment.provenance.include == "always" and not attachment.item.pictures
+
+
 def lay_always(page: Page, attachments: Sequence[Attachment]) -> None:
-    always = [a for a in attachments if a.include == "always" and not a.item.pictures]
+    always = [attachment for attachment in attachments if is_laid_always(attachment)]
     if not always:
         return
     always.sort(key=_in_library)
@@ -66,7 +71,7 @@ def lay_always(page: Page, attachments: Sequence[Attachment]) -> None:
 
 
 def _in_library(attachment: Attachment) -> tuple[int, int, int, str]:
-    level = attachment.level if attachment.level is not None else 0
+    level = attachment.provenance.level or 0
     rank = attachment_rank(attachment.item.id, attachment.shape)
     return rank, level, attachment.priority, attachment.item.key
 

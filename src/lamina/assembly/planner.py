@@ -25,6 +25,7 @@ from lamina.assembly.items import (
     applies,
     compose,
     explain_rules,
+    is_laid_always,
     lay_always,
     resolve,
     stands,
@@ -121,7 +122,7 @@ class _TurnPlanner:
 
     def _lay_always(self) -> None:
         """Lays down what applies to every turn, less what the window has no room for."""
-        always = [a for a in self.attachments if a.include == "always" and not a.item.pictures]
+        always = [a for a in self.attachments if is_laid_always(a)]
         candidates = size_attachments(self.page.state, always, self.assembler)
         tokens = self._standing_tokens() + self.assembler.count_text(self.draft.text)
         tokens += sum(candidate.tokens for candidate in candidates) + SEAMS

@@ -1,9 +1,8 @@
 """The last act before encoding: the prefix is checked, and the request is written down."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from lamina import ledger
 from lamina.assembly.draft import Draft, RequestPlan
@@ -15,7 +14,7 @@ from lamina.layers import Assembler, ItemVersions, measure_layers
 from lamina.ledger import SentPrompt
 from lamina.text import label_of
 from lamina.values.entry import RENDERER, WIRE_FORM, RequestEntry
-from lamina.values.item import Attachment, ItemId
+from lamina.values.item import Attachment, ItemId, Provenance
 from lamina.values.message import ToolDefinition
 from lamina.values.prompt import Prompt
 from lamina.values.request import (
@@ -30,8 +29,6 @@ from lamina.values.request import (
 
 # Boundaries at which messages are laid out otherwise, also where nothing else had to be written.
 _LAYOUT_CHANGES = ("model_change", "settings_change")
-# What an attachment and its row in the request context both have.
-_PROVENANCE = ("priority", "include", "score", "origin", "source", "level", "priority_before")
 # What to do about a request that is too large, by its largest layer.
 _ADVICE = {
     "tools": "offer fewer tools",
@@ -209,10 +206,11 @@ def _describe(
                 placement=placement,
                 layer="L3" if placement == "message" else "L2",
                 tokens=assembler.item_tokens(item),
+                priority=attachment.priority,
                 essential=attachment.is_essential,
                 pinned=item.id in state.library.pinned,
-                reason=_reason_for(attachment, item.id in state.library.pinned),
-                **_provenance(attachment),
+                reason=_reason_for(attachment.provenance, item.id in state.library.pinned),
+                **asdict(attachment.provenance),
             )
         )
     return tuple(context_items)
@@ -221,15 +219,15 @@ def _describe(
 def read_attachments(context: RequestContext, items: ItemVersions) -> tuple[Attachment, ...]:
     """The attachments that a request context describes, as far as their contents are known."""
     return tuple(
-        Attachment(item=items[key], essential=described.essential, **_provenance(described))
+        Attachment(
+            item=items[key],
+            priority=described.priority,
+            essential=described.essential,
+            provenance=described.provenance,
+        )
         for described in context.items
         if (key := (described.item, described.version)) in items
     )
-
-
-def _provenance(value: Attachment | ContextItem) -> dict[str, Any]:
-    """How an item came to be in a turn, and what it is worth there."""
-    return {name: getattr(value, name) for name in _PROVENANCE}
 
 
 def _size_tools(tools: tuple[ContextTool, ...], prompt: Prompt) -> tuple[ContextTool, ...]:
@@ -252,13 +250,13 @@ _FOUND = {
 }
 
 
-def _reason_for(attachment: Attachment, pinned: bool) -> str:
+def _reason_for(provenance: Provenance, pinned: bool) -> str:
     if pinned:
         return "pinned"
-    if attachment.include == "always":
+    if provenance.include == "always":
         return "always included"
-    if attachment.origin:
-        return _FOUND.get(attachment.origin, attachment.origin).format(attachment.source)
-    if attachment.level is not None:
+    if provenance.origin:
+        return _FOUND.get(provenance.origin, provenance.origin).format(provenance.source)
+    if provenance.level is not None:
         return "added by hand"
     return "attached to this message"

@@ -8,7 +8,6 @@ because it was removed or cannot be run is the business of `assembly/offer.py`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -249,20 +248,17 @@ class _Planner:
 
     def _describe(self, name: str) -> Attachment:
         tool = self.chosen[name]
-        return Attachment(item=describe_tool(tool), include="agent", **self._origin(tool))
+        return Attachment(item=describe_tool(tool), provenance=self.hits[tool.id].provenance)
 
     def _context(self, name: str) -> ContextTool:
         tool = self.there[name]
         if name in self.present:
             include: Include = "manual" if tool.id in self.manual else "always"
             return ContextTool(item=tool.id, name=name, include=include)
-        kept = name not in self.chosen and tool.id not in self.hits
-        origin = self._origin(tool) if tool.id in self.hits else {}
-        return ContextTool(item=tool.id, name=name, include="agent", kept=kept, **origin)
-
-    def _origin(self, tool: OfferedTool) -> dict[str, Any]:
-        hit = self.hits[tool.id]
-        return {"score": hit.score, "origin": hit.origin, "source": hit.source}
+        row = ContextTool(item=tool.id, name=name, include="agent", kept=name not in self.chosen)
+        if (hit := self.hits.get(tool.id)) is None:
+            return row
+        return replace(row, score=hit.score, origin=hit.origin, source=hit.source, kept=False)
 
 
 def list_names(names: Sequence[str]) -> str:

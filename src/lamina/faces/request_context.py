@@ -10,10 +10,10 @@ from lamina.faces.sent_requests import describe_segment, last_request
 from lamina.ports import TargetBook
 from lamina.session.session import Session
 from lamina.text import label_of
-from lamina.values.item import ItemId, kind_of
+from lamina.values.item import ItemId, Provenance, kind_of
 from lamina.values.item_kind import ITEM_KINDS
 from lamina.values.prompt import LAYERS, Prompt, Segment
-from lamina.values.request import Agreement, ContextItem, ContextTool, LeftOut, RequestContext
+from lamina.values.request import Agreement, LeftOut, RequestContext
 from lamina.values.usage import Usage
 
 
@@ -48,12 +48,12 @@ def describe_context_items(context: RequestContext) -> list[dict[str, Any]]:
     for item in context.items:
         if not (item.placement == "left_out" and item.item in out):
             row = _row(item.item, item.label, item.placement, item.tokens, item.reason)
-            rows.append(row | _provenance(item))
+            rows.append(row | _describe_provenance(item.provenance))
     for tool in context.tools:
         reason = "joined for an earlier question" if tool.kept else "offered"
         reason = reason if context.allows(tool.name) else "in the list, and not to be called"
         row = _row(tool.item, label_of(tool.item), "tools", tool.tokens, reason)
-        rows.append(row | _provenance(tool))
+        rows.append(row | _describe_provenance(tool.provenance))
     for left in context.left_out:
         row = _row(left.what, label_left_out(left), "left_out", left.tokens, left.reason)
         rows.append(row | {"detail": left.detail})
@@ -66,11 +66,11 @@ def _row(item: str, label: str, placement: str, tokens: int, reason: str) -> dic
     }  # fmt: skip
 
 
-def _provenance(item: ContextItem | ContextTool) -> dict[str, Any]:
+def _describe_provenance(provenance: Provenance) -> dict[str, Any]:
     """How something came to be in a request, as far as there is anything to say."""
-    provenance = {"score": item.score, "origin": item.origin or None, "source": item.source or None}
-    provenance = {name: value for name, value in provenance.items() if value is not None}
-    return {"include": item.include} | provenance
+    names = ("include", "score", "origin", "source")
+    values = {name: getattr(provenance, name) for name in names}
+    return {name: value for name, value in values.items() if value not in (None, "")}
 
 
 def label_left_out(omission: LeftOut) -> str:

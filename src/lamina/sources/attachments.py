@@ -19,7 +19,7 @@ from lamina.ports import BundleSource, JournalStore, WebSource, WorkspaceSource
 from lamina.sources.secrets import Secrets, SecretScreen, without_secrets
 from lamina.text import label_of
 from lamina.values.item import (
-    BROUGHT,
+    ALWAYS,
     Attachment,
     AttachmentSpec,
     Item,
@@ -83,7 +83,7 @@ class AttachmentReader:
                 item_id = attachment.item.id
                 # Attaching again replaces the value and keeps its place; what only came along with
                 # something else does not.
-                if attachment.origin in BROUGHT:
+                if attachment.provenance.brought_by:
                     companions[item_id] = _worth_more(companions.get(item_id), attachment)
                     continue
                 before = by_id.get(item_id)
@@ -96,7 +96,7 @@ class AttachmentReader:
         for key in state.library.always:
             if key in state.library.items:
                 item = state.library.items[key]
-                by_id.setdefault(item.id, Attachment(item=item, include="always"))
+                by_id.setdefault(item.id, Attachment(item=item, provenance=ALWAYS))
         missing = [omission for omission in left_out if omission.what not in by_id]
         return Attachments(
             attachments=tuple(by_id.values()),
@@ -130,8 +130,7 @@ class AttachmentReader:
                     priority=spec.priority,
                     essential=spec.essential,
                     shape="attached" if attachments else spec.shape,
-                    origin=reading.origin,
-                    source=reading.source,
+                    provenance=reading.provenance,
                 )
             )
         secrets = state.settings.secrets

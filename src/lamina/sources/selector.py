@@ -5,7 +5,6 @@ What is chosen, and what only just was not, is reported with its score.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,7 +32,16 @@ from lamina.sources.candidates import (
 from lamina.sources.related_items import expand_chosen, expand_results
 from lamina.text import label_of
 from lamina.values.agent import Guide, Guides, Problem
-from lamina.values.item import Attachment, Include, Item, ItemId, key_of, kind_of
+from lamina.values.item import (
+    ALWAYS,
+    BY_HAND,
+    Attachment,
+    Item,
+    ItemId,
+    Provenance,
+    key_of,
+    kind_of,
+)
 from lamina.values.item_kind import GUIDE_KINDS
 from lamina.values.request import LeftOut
 from lamina.values.selection import Document, SearchSettings, SelectedItem
@@ -60,7 +68,7 @@ class SearchChoice(Struct, frozen=True, kw_only=True):
 
 class Selector:
     """Chooses for the questions of one session. Without a source only attached rules and references
-    apply; without an index nothing is searched for."""
+    apply; without an index nothing is searched for, and `no_index` says why."""
 
     def __init__(
         self,
@@ -70,10 +78,12 @@ class Selector:
         relations: Mapping[str, Sequence[str]] | None = None,
         progress: Progress | None = None,
         notices: Sequence[str] = (),
+        no_index: str = "there is no index",
     ) -> None:
         """`notices` are what a person has to know of the agent, whatever is asked."""
         self._notices = tuple(notices)
         self._index = index
+        self._no_index = no_index
         self._source = source
         # Whether there is an agent, whose rules and references may apply.
         self.guides_turns = source is not None
@@ -113,10 +123,11 @@ class Selector:
         inclusion = sort_by_include(guides.guides, state.library.members, *GUIDE_KINDS)
         own = {attachment.item.id for attachment in attached}
         by_id = {guide.id: guide for guide in guides.guides}
-        additions = {guide.id: _attach(guide, "always") for guide in sort_guides(inclusion.always)}
-        additions |= {guide.id: _attach(guide, "manual") for guide in inclusion.manual}
+        additions = {guide.id: _attach(guide, ALWAYS) for guide in sort_guides(inclusion.always)}
+        additions |= {guide.id: _attach(guide, BY_HAND) for guide in inclusion.manual}
         for guide, path in matching_guides(guides.guides, state, attached):
-            additions.setdefault(guide.id, _attach(guide, "agent", origin="glob", source=path))
+            found = Provenance(include="agent", origin="glob", source=path)
+            additions.setdefault(guide.id, _attach(guide, found))
         there = own | additions.keys()
         documents = [guide_document(guide) for guide in inclusion.agent if guide.id not in there]
         candidates = {item for item in by_id if state.library.members.get(item) != "removed"}
@@ -129,9 +140,7 @@ class Selector:
             choice, room_left, lambda hit: room(by_id[hit.item].item())
         )
         for hit in choice.items:
-            additions[hit.item] = _attach(
-                by_id[hit.item], "agent", score=hit.score, origin=hit.origin, source=hit.source
-            )
+            additions[hit.item] = _attach(by_id[hit.item], hit.provenance)
         missing = (_missing(item) for item in (*inclusion.missing, *vanished_guides(state, by_id)))
         lower = map(runner_up, choice.next_best)
         return Attachments(
@@ -194,7 +203,7 @@ class Selector:
         choice = SearchChoice()
         if documents and settings.search:
             if self._index is None:
-                problem = f"{len(documents)} items are chosen by search, and there is no index"
+                problem = f"{len(documents)} items are chosen by search, and {self._no_index}"
                 return SearchChoice(warnings=self._news([problem]))
             try:
                 choice = await self._find(self._index, state, question, documents, settings)
@@ -246,11 +255,11 @@ class Selector:
         self, question: str, documents: Sequence[Document]
     ) -> tuple[dict[ItemId, float], str]:
         """How alike every document is to a question, at its best; and why that is not known."""
+        if self._index is None:
+            return {}, self._no_index
         from lamina.selection.items import choose_items
         from lamina.selection.question import split_question
 
-        if self._index is None:
-            return {}, "there is no index"
         query = split_question(question)
         if not query.parts:
             return {}, ""
@@ -278,8 +287,8 @@ def describe_problems(problems: Sequence[Problem]) -> list[str]:
     return lines
 
 
-def _attach(guide: Guide, include: Include, **provenance: Any) -> Attachment:
-    return Attachment(item=guide.item(), include=include, level=guide.level, **provenance)
+def _attach(guide: Guide, provenance: Provenance) -> Attachment:
+    return Attachment(item=guide.item(), provenance=replace(provenance, level=guide.level))
 
 
 def _missing(item: ItemId) -> LeftOut:
@@ -322,6 +331,6 @@ def _weigh(attachment: Attachment, score: float | None) -> Attachment:
     if score is None:
         return attachment
     priority = max(1, attachment.priority + round(SLOPE * (PIVOT - score)))
-    if priority == attachment.priority:
-        return replace(attachment, score=score)
-    return replace(attachment, score=score, priority=priority, priority_before=attachment.priority)
+    before = attachment.priority if attachment.priority != priority else None
+    provenance = replace(attachment.provenance, score=score, priority_before=before)
+    return replace(attachment, priority=priority, provenance=provenance)

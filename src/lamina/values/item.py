@@ -183,7 +183,31 @@ def content_version(content: str, pictures: tuple[Picture, ...] = ()) -> str:
 Include = Literal["always", "manual", "agent"]
 
 # How an item came along with another one.
-BROUGHT = ("embed", "query", "folder", "tag")
+_BROUGHT = ("embed", "query", "folder", "tag")
+
+
+class Provenance(Struct, frozen=True, kw_only=True):
+    """How an item came to be in a turn. It goes from where the item was found into the record of
+    the request as it is."""
+
+    include: Include = "manual"
+    # Of what was chosen for a question: how well it fits it, and how it was found, from what.
+    score: float | None = None
+    origin: str = ""
+    source: str = ""
+    # Of rules and references: their own order, the lower number first.
+    level: int | None = None
+    # What its priority was before relevance moved it.
+    priority_before: int | None = None
+
+    @property
+    def brought_by(self) -> str:
+        """The folder, tag or note that it came along with; empty if it came by itself."""
+        return self.source if self.origin in _BROUGHT else ""
+
+
+BY_HAND = Provenance()
+ALWAYS = Provenance(include="always")
 
 
 class Attachment(Struct, frozen=True, kw_only=True):
@@ -193,15 +217,7 @@ class Attachment(Struct, frozen=True, kw_only=True):
     priority: int = MEDIUM
     essential: bool = False
     shape: Shape = "attached"
-    include: Include = "manual"
-    # Of what was chosen for a question: how well it fits it, and how it was found, from what.
-    score: float | None = None
-    origin: str = ""
-    source: str = ""
-    # Of rules and references: their own order, the lower number first.
-    level: int | None = None
-    # What `priority` was before relevance moved it.
-    priority_before: int | None = None
+    provenance: Provenance = BY_HAND
 
     @property
     def is_essential(self) -> bool:
@@ -228,12 +244,11 @@ class Excerpt(Struct, frozen=True, kw_only=True):
 
 class LoadedItem(Struct, frozen=True, kw_only=True):
     """An item as it was read, with the bytes of its images. One that is a part of something larger
-    has its content as the `excerpt` that it is. What came along with something else says how
-    (`embed`, `query`, `folder`, `tag`), and with what."""
+    has its content as the `excerpt` that it is. What came along with something else has that as its
+    provenance."""
 
     item: Item
     excerpt: Excerpt | None = None
     blobs: tuple[bytes, ...] = ()
     warnings: tuple[str, ...] = ()
-    origin: str = ""
-    source: str = ""
+    provenance: Provenance = BY_HAND

@@ -5,7 +5,6 @@ kinds. A new kind is a row here, a reader in `workspace/item_reader.py` if it is
 rendering only if its row cannot say how it reads. What has no default cannot be forgotten.
 """
 
-from pathlib import PurePosixPath
 from typing import Literal, get_args
 
 from msgspec import Struct
@@ -208,8 +207,14 @@ KIND_OF_SUFFIX: dict[str, ItemKind] = {
 }
 
 
+def suffix_of(path: str) -> str:
+    """The suffix of a file in lower case, with its dot; a name that begins with a dot has none."""
+    stem, dot, suffix = path.rpartition("/")[2].rpartition(".")
+    return f"{dot}{suffix.lower()}" if stem else ""
+
+
 def kind_of_file(path: str, wanted: str = "") -> ItemKind:
     """What kind of item a file is, by its name; the kind that is wanted, if it can be that, too."""
-    kind = KIND_OF_SUFFIX.get(PurePosixPath(path).suffix.lower(), "file")
+    kind = KIND_OF_SUFFIX.get(suffix_of(path), "file")
     other = TRAITS[kind].other_kind
     return other if other is not None and other == wanted else kind

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lamina.values.item import Include, ItemId, LoadedItem
+from lamina.values.item import Include, ItemId, LoadedItem, Provenance
 from lamina.values.prompt import Layer
 
 BoundaryKind = Literal[
@@ -39,11 +39,16 @@ class ContextItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     include: Include = "manual"
     reason: str = ""
     score: float | None = None
-    # How it was found, and from what: see `Attachment`.
+    # How it was found, and from what: see `Provenance`.
     origin: str = ""
     source: str = ""
     level: int | None = None
     priority_before: int | None = None
+
+    @property
+    def provenance(self) -> Provenance:
+        """How it came to be here; its fields are written flat."""
+        return Provenance(**{name: getattr(self, name) for name in Provenance.__struct_fields__})
 
 
 class ContextTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -59,6 +64,12 @@ class ContextTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
     origin: str = ""
     source: str = ""
     kept: bool = False
+
+    @property
+    def provenance(self) -> Provenance:
+        return Provenance(
+            include=self.include, score=self.score, origin=self.origin, source=self.source
+        )
 
 
 class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True):

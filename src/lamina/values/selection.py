@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, force_setattr
 
 from lamina.errors import InvalidSetting
-from lamina.values.item import ItemId
+from lamina.values.item import ItemId, Provenance
 
 Preset = Literal["conservative", "normal", "aggressive"]
 # How an item came to be part of a request besides being included always or by hand.
@@ -150,3 +150,7 @@ class SelectedItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     source: str = ""
     chunk: str = ""
     place: int = 0
+
+    @property
+    def provenance(self) -> Provenance:
+        return Provenance(include="agent", score=self.score, origin=self.origin, source=self.source)

@@ -22,6 +22,7 @@ from lamina.values.item import (
     Item,
     ItemId,
     LoadedItem,
+    Provenance,
     content_version,
     item_id,
     key_of,
@@ -303,7 +304,8 @@ class Gatherer:
                 omission = LeftOut(what=what, reason=refusal.reason, detail=detail, source=item)
                 left_out.append(omission)
             else:
-                readings.append(replace(reading, origin=kind, source=item))
+                provenance = Provenance(origin=kind, source=item)
+                readings.append(replace(reading, provenance=provenance))
         return GatheredItems(
             readings=tuple(readings),
             left_out=tuple(left_out),
@@ -325,7 +327,8 @@ class Gatherer:
         result = Item(
             id=item, title=_first_line(query), content=excerpt.text, workspace=self._root.id
         )
-        reading = LoadedItem(item=result, excerpt=excerpt, origin="query", source=source)
+        provenance = Provenance(origin="query", source=source)
+        reading = LoadedItem(item=result, excerpt=excerpt, provenance=provenance)
         return GatheredItems(readings=(reading,))
 
     def _one_query(self, path: str, digest: str) -> GatheredItems:
@@ -378,7 +381,8 @@ def _join(parts: Sequence[GatheredItems]) -> GatheredItems:
 
 def _with_source(items: GatheredItems, origin: str, source: ItemId) -> GatheredItems:
     """Items that another one brought along."""
-    readings = (replace(reading, origin=origin, source=source) for reading in items.readings)
+    provenance = Provenance(origin=origin, source=source)
+    readings = (replace(reading, provenance=provenance) for reading in items.readings)
     return replace(items, readings=tuple(readings))
 
 

@@ -5,14 +5,13 @@ can tell a comma in a name from one between names.
 """
 
 import re
-from pathlib import PurePosixPath
 
 from msgspec.structs import replace
 
 from lamina.formats.markdown.chat import ChatContext, ChatReference
 from lamina.notes.names import NoteNames
 from lamina.values.item import item_id, key_of, kind_of
-from lamina.values.item_kind import KIND_OF_SUFFIX, TRAITS, ItemKind, Shape
+from lamina.values.item_kind import KIND_OF_SUFFIX, TRAITS, ItemKind, Shape, suffix_of
 
 _SECTIONS = ("Notes", "URLs", "Web Tabs", "Tags", "Folders")
 _SECTION_OF: dict[str, str] = {kind: traits.chat_section for kind, traits in TRAITS.items()}
@@ -86,5 +85,5 @@ def merge_contexts(before: ChatContext, now: ChatContext) -> ChatContext:
 
 def _note(name: str) -> ChatReference:
     # What has no known suffix is the name of a note.
-    kind = KIND_OF_SUFFIX.get(PurePosixPath(name.strip()).suffix.lower(), "note")
+    kind = KIND_OF_SUFFIX.get(suffix_of(name.strip()), "note")
     return ChatReference(item=item_id(kind, name.strip()))
