@@ -20,7 +20,7 @@ WIDER = {
     "open_agent.approver": "also a plain function, or an object whose `decide` is plain",
     "open_plan.approver": "also a plain function, or an object whose `decide` is plain",
 }
-OPENERS = ("open_chat", "open_agent", "open_qa", "open_plan")
+OPENERS = ("open_session", "open_chat", "open_agent", "open_qa", "open_plan")
 CLASSES = ("Session", "Turn", "ChatRunner", "AgentRunner", "QaRunner", "PlanRunner")
 
 

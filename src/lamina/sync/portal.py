@@ -17,7 +17,7 @@ from functools import partial
 from inspect import isawaitable
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -27,6 +27,15 @@ from lamina.errors import UsageError
 
 R = TypeVar("R")
 T = TypeVar("T")
+
+
+class Closable(Protocol):
+    """What is closed when nobody can have it."""
+
+    async def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Closable)
 
 # The thread that keeps the loop, and what anyio calls those that work for a loop and end with it.
 _KEEPER, _WORKER = "lamina.sync", "AnyIO worker thread"
@@ -78,6 +87,19 @@ class Portal:
             call.start()
             call.finish()
         return call.result()
+
+    def open(self, function: Callable[[], Awaitable[C]]) -> C:
+        """As `run`, for what has to be closed: an interruption leaves nothing open."""
+        call = PortalCall(self, function)
+        try:
+            with call.stopped_by_errors():
+                call.start()
+                call.finish()
+            return call.result()
+        except BaseException:
+            if call.has_result:
+                self.close(call.result().close)
+            raise
 
     def read(self, function: Callable[[], R]) -> R:
         """What a plain function gives in the loop, where nothing else runs meanwhile."""
@@ -136,6 +158,10 @@ class PortalCall(Generic[R]):
     @property
     def is_done(self) -> bool:
         return self._outcome.done()
+
+    @property
+    def has_result(self) -> bool:
+        return self.is_done and self._outcome.exception() is None
 
     def start(self) -> None:
         self._portal.start(self._run)
