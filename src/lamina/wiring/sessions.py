@@ -33,7 +33,8 @@ from lamina.ports import (
     WorkspaceSource,
 )
 from lamina.providers.model_book import load_book
-from lamina.session.session import Session
+from lamina.session.core import SessionCore
+from lamina.session.session import Session, core_of
 from lamina.sources.hooks import Hooks
 from lamina.sources.selector import Selector
 from lamina.values.entry import SessionEntry, start_entry
@@ -155,7 +156,7 @@ async def open_given(session: str | None, given: Given, *, answers: bool = False
         except BaseException:
             await opened.close()
             raise
-    opened.turns.news += warnings
+    core_of(opened).turns.news += warnings
     return OpenedSession(session=opened, agent=agent)
 
 
@@ -233,7 +234,7 @@ def _session(
     journal: OpenJournal, ports: SessionPorts, place: str, agent: "AgentDefaults | None"
 ) -> Session:
     guides = agent.guides(ports.folder) if agent else _missing_guides(place, ports.folder)
-    opened = Session(
+    core = SessionCore(
         journal,
         store=ports.store,
         book=ports.book,
@@ -251,9 +252,9 @@ def _session(
         web=ports.web,
         memory=ports.memory,
         searcher=_searcher(ports.workspace, ports.index),
+        closing=ports.closing,
     )
-    opened.closing += ports.closing
-    return opened
+    return Session(core)
 
 
 def _searcher(source: WorkspaceSource, index: Index | None) -> "WorkspaceSearch | None":
