@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import thorough
 
-from lamina.values.item import Attachment, Item, note_id
+from lamina.values.item import Attachment, Item, ItemId, note_id
 from lamina.values.request import NOTHING, Attachments, LeftOut
 
 names = st.sampled_from("abcdef")
@@ -36,7 +36,7 @@ def test_parts_add_up_in_order_however_they_are_grouped(
 @thorough
 @given(values, st.sets(names.map(note_id)))
 def test_what_is_taken_out_is_reported_and_the_rest_stays(
-    attached: Attachments, items: set[str]
+    attached: Attachments, items: set[ItemId]
 ) -> None:
     rest = attached.without(items, out_of_room)
     taken = [a for a in attached.attachments if a.item.id in items]
