@@ -18,6 +18,7 @@ from lamina.values.item import Attachment, ItemId, Provenance
 from lamina.values.message import ToolDefinition
 from lamina.values.prompt import Prompt
 from lamina.values.request import (
+    Attachments,
     Boundary,
     ContextItem,
     ContextTool,
@@ -47,8 +48,7 @@ def record_request(
     sent: SentPrompt | None,
     assembler: Assembler,
     *,
-    kept: tuple[Attachment, ...],
-    left_out: tuple[LeftOut, ...],
+    attached: Attachments,
     boundaries: tuple[Boundary, ...],
 ) -> RequestPlan:
     """The plan with its request entry.
@@ -69,7 +69,7 @@ def record_request(
     agreement = ledger.compare(sent, prompt, (*state.requests.reasons, *own), state.envelope.cached)
     if sent and sent.cause and agreement.broke and agreement.broke.reason == sent.cause.reason:
         boundaries = (*boundaries, sent.cause)
-    warnings = draft.warnings
+    kept, left_out, warnings = attached.attachments, attached.left_out, attached.warnings
     if agreement.unexplained:
         if state.settings.prefix_check == "raise":
             ledger.require_reason(agreement)

@@ -38,7 +38,7 @@ from lamina.record.layouts import Layouts
 from lamina.record.record import Record
 from lamina.session.summary_writer import Emit, ReadBlobs, SummaryWriter, WrittenSummary
 from lamina.values.item import Item
-from lamina.values.request import Boundary, LeftOut
+from lamina.values.request import Attachments, Boundary, LeftOut
 from lamina.values.settings import Promotion, Target
 
 COMPACTION = "lamina.compaction"
@@ -211,7 +211,7 @@ def report_compaction(
     kinds = [Boundary(kind="compaction", reason=reason) for reason in dict.fromkeys(reasons)]
     return replace(
         draft,
-        warnings=(*draft.warnings, *compaction_warnings(outcome)),
+        attachments=draft.attachments + Attachments(warnings=compaction_warnings(outcome)),
         reports=tuple(reports),
         boundaries=tuple(kinds),
     )
