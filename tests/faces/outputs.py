@@ -105,9 +105,9 @@ def _workspace(place: Path) -> Iterator[tuple[str, str]]:
     write(work / ".lamina/agents/harbour", HARBOUR)
     write(work / ".lamina/agents/odd", {"agent.yaml": "model: x", "rules/a.md": "A"})
     lamina("sessions", cwd=work)
-    from lamina.wiring import default_store
+    from lamina.wiring.workspaces import workspace_folder
 
-    kept = default_store(work).folder
+    kept = workspace_folder(work)
     shutil.copytree(FOLDER, kept, dirs_exist_ok=True)
     for path in (*kept.glob("sessions/*"), *work.glob("*.*")):
         os.utime(path, (1_700_000_000, 1_700_000_000))

@@ -31,14 +31,12 @@ from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, Attachments
 from lamina.sources.note_hits import merge_results
 from lamina.sources.note_search import EVERYWHERE
-from lamina.values.entry import PLANNED, PROBLEM
+from lamina.values.entry import PLAN, PLANNED, PROBLEM
 from lamina.values.event import UsageReported
 from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
 from lamina.values.settings import Target
 from lamina.values.tool import OfferedTool
 
-# An entry of the journal: what was planned, before it is run.
-PLAN = "lamina.plan"
 FINAL = "The call was not run: the tools of this question are done; answer with what they gave."
 
 

@@ -27,7 +27,7 @@ from lamina.session.compactor import CompactionOutcome
 from lamina.session.inbox import SessionInbox
 from lamina.session.members import SessionItem
 from lamina.session.named_target import take_up
-from lamina.session.replies import INDEX_BYTES
+from lamina.session.replies import SNAPSHOT_BYTES
 from lamina.session.turn import Turn
 from lamina.session.turn_lifecycle import TurnLifecycle
 from lamina.sources.attachments import Attachable, AttachmentReader, Attachments
@@ -98,7 +98,7 @@ class Session:
             for close in reversed(self.closing):
                 parts.push_async_callback(close)
             parts.push_async_callback(self._record.close)
-            await self._layouts.index(least=INDEX_BYTES)
+            await self._layouts.keep_snapshot(least=SNAPSHOT_BYTES)
 
     @property
     def id(self) -> str:

@@ -1,11 +1,11 @@
 """What is said when a chat opens: a new session, or where the old one stands."""
 
+from lamina.audit.totals import name_of
 from lamina.cli.screen import Screen
 from lamina.cli.terminal_text import one_line
 from lamina.errors import LaminaError
 from lamina.providers.model_book import DEFAULT_TARGET, LOCAL
 from lamina.session.session import Session
-from lamina.session.tree import name_of
 from lamina.values.entry import MessageEntry
 from lamina.values.settings import Target
 from lamina.wiring.clients import Clients
