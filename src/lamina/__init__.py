@@ -11,7 +11,7 @@ release.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from lamina.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from lamina import errors as errors

@@ -9,7 +9,8 @@
     │   ├── QueryError          a query over notes that is not understood, with the place in it
     │   ├── UnknownTarget       a provider that Lamina does not know
     │   │   └── UnknownModel    a local model that is neither in the catalogue nor a file
-    │   └── TurnStateError      commit, resume or request called at the wrong moment
+    │   ├── TurnStateError      commit, resume or request called at the wrong moment
+    │   └── ExtraMissing        it needs packages that an extra of Lamina installs
     ├── BudgetError             what must be sent does not fit
     │   ├── EssentialsTooLarge  essentials alone are over the attachment limit
     │   └── WindowExceeded      L1, tools, essentials and the message are over the window
@@ -122,6 +123,13 @@ class UnknownModel(UnknownTarget):
 
 class TurnStateError(UsageError):
     code = "turn_state"
+
+
+class ExtraMissing(UsageError):
+    """It needs packages that are not installed; the message names the extra that brings them.
+    Nothing was fetched or written."""
+
+    code = "extra_missing"
 
 
 class BudgetError(LaminaError):

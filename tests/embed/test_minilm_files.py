@@ -145,7 +145,9 @@ def test_a_runtime_that_is_not_installed_says_how_to_install_it(
     embedding_cache: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ModelMissing, match=rf"\({package}\): pip install 'lamina\[embed\]'"):
+    with pytest.raises(
+        ModelMissing, match=rf"\({package}\): pip install 'lamina-context\[search\]'"
+    ):
         embed("hello", fetch=True)
 
 

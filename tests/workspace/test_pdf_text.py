@@ -168,4 +168,4 @@ def test_the_reader_gets_none_of_our_environment(
 
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert "pip install 'lamina[workspace]'" in refused(make_pdf("x")).detail
+    assert "pip install 'lamina-context[notes]'" in refused(make_pdf("x")).detail

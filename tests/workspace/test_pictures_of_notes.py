@@ -178,7 +178,7 @@ def test_without_pillow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     png, bmp = encoded("PNG"), encoded("BMP")
     monkeypatch.setattr(builtins, "__import__", without_pillow)
     assert fit_picture(png).data == png
-    with pytest.raises(PathRefused, match=r"pip install 'lamina\[workspace\]'"):
+    with pytest.raises(PathRefused, match=r"pip install 'lamina-context\[notes\]'"):
         fit_picture(bmp)
 
 

@@ -19,6 +19,7 @@ from lamina.cli.commands import (
     sessions,
     trust,
 )
+from lamina.cli.verbosity import write_log
 from lamina.errors import LaminaError
 
 app = typer.Typer(
@@ -64,8 +65,17 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def root(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            help="Tell on standard error what happens: sessions, requests, caches, tools. "
+            "LAMINA_LOG=debug tells more.",
+        ),
     ] = False,
 ) -> None:
     """Lamina decides what a model sees, keeps those bytes still, and shows you."""
+    write_log(is_verbose=verbose)

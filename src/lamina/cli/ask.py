@@ -25,7 +25,12 @@ from lamina.faces.citations import hold_until_final
 from lamina.faces.notes import open_notes
 from lamina.faces.options import PromptOptions, SessionOptions
 from lamina.faces.plain_text import format_json
-from lamina.faces.session_opener import open_runner, require_fetchable, require_readable
+from lamina.faces.session_opener import (
+    open_runner,
+    require_extras,
+    require_fetchable,
+    require_readable,
+)
 from lamina.runners.runner import Answer, ChatRunner, Listener
 from lamina.text import escape_content
 
@@ -77,6 +82,7 @@ async def ask(
         approver = AllowAllApprover() if allow_tools else DenyAllApprover(output.warn)
         try:
             code = 1
+            require_extras(options, prompt)
             await _require_attachable(prompt, options)
             async with stop_on_signals() as stop:
                 runner = await open_runner(options, notices, approver=approver, needs_key=True)

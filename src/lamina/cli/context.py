@@ -23,6 +23,7 @@ from lamina.cli.script import (
 from lamina.errors import UsageError
 from lamina.faces.options import PromptOptions, SessionOptions, refuse_ignored
 from lamina.faces.plain_text import format_json
+from lamina.faces.session_opener import require_extras
 from lamina.runners.preview import PlanPreview, Preview
 from lamina.session.session import Session
 from lamina.stores.memory import MemoryStore
@@ -51,6 +52,7 @@ async def show_context(
         BudgetError: it does not fit.
     """
     refuse_ignored(options)
+    require_extras(options, prompt, sends=False)
     played = read_script(script) if script else Script(turns=())
     turns = [*played.turns, *([] if question is None else [ScriptTurn(ask=question)])]
     if not turns:

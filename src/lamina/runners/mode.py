@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from lamina.errors import TurnStateError
+from lamina.logger import tell_event
 from lamina.ports import Providers
 from lamina.runners.answer import Answer, CitedSource, Tally
 from lamina.runners.caller import WaitingCall
@@ -66,6 +67,7 @@ class RunContext:
 
     async def emit(self, event: Event) -> None:
         self.tally.note(event)
+        tell_event(self.session.id, event)
         await notify(self.listener, event)
 
     async def warn(self, *texts: str) -> None:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from lamina.codec import mend_text
 from lamina.errors import LaminaError, ProviderError, ReplyError, RequestTooLong
 from lamina.ledger import cost_of
+from lamina.logger import tell_failure
 from lamina.ports import Providers
 from lamina.session.session import Session
 from lamina.session.turn import Turn
@@ -66,6 +67,7 @@ class Sender:
             try:
                 return await self._exchange(turn, emit)
             except (ProviderError, ReplyError) as error:
+                tell_failure(self._session.id, turn.id, error)
                 problem = {"where": "provider", "problem": mend_text(str(error))}
                 await self._session.add_custom_entry(PROBLEM, problem)
                 if not isinstance(error, RequestTooLong):

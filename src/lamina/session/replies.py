@@ -8,6 +8,7 @@ from msgspec import Struct
 from lamina.codec import mend_text
 from lamina.errors import LaminaError
 from lamina.journal import awaits_results, is_believable
+from lamina.logger import tell_answer, tell_warnings
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
 from lamina.session.compactor import Compactions, compaction_warnings
@@ -73,8 +74,13 @@ class Replies:
                 missed=reply.missed,
             )
         self._layouts.remember(request, prompt, state)
+        tell_answer(
+            record.id, request, reply.usage, target=self._layouts.book.find(request.target),
+            verdict=verdict, is_complete=reply.complete, seconds=page.at - request.at,
+        )  # fmt: skip
         if end and not awaits_results(record.state):
             warnings += await self._end_turn(request, message)
+        tell_warnings(record.id, request.id, len(warnings))
         await self._layouts.index(least=16 * INDEX_BYTES, share=0.25)
         return CommitOutcome(message=message, verdict=verdict, warnings=warnings)
 

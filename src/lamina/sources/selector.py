@@ -68,7 +68,7 @@ class SearchChoice(Struct, frozen=True, kw_only=True):
 
 class Selector:
     """Chooses for the questions of one session. Without a source only attached rules and references
-    apply; without an index nothing is searched for."""
+    apply; without an index nothing is searched for, and `no_index` says why."""
 
     def __init__(
         self,
@@ -78,10 +78,12 @@ class Selector:
         relations: Mapping[str, Sequence[str]] | None = None,
         progress: Progress | None = None,
         notices: Sequence[str] = (),
+        no_index: str = "there is no index",
     ) -> None:
         """`notices` are what a person has to know of the agent, whatever is asked."""
         self._notices = tuple(notices)
         self._index = index
+        self._no_index = no_index
         self._source = source
         # Whether there is an agent, whose rules and references may apply.
         self.guides_turns = source is not None
@@ -201,7 +203,7 @@ class Selector:
         choice = SearchChoice()
         if documents and settings.search:
             if self._index is None:
-                problem = f"{len(documents)} items are chosen by search, and there is no index"
+                problem = f"{len(documents)} items are chosen by search, and {self._no_index}"
                 return SearchChoice(warnings=self._news([problem]))
             try:
                 choice = await self._find(self._index, state, question, documents, settings)
@@ -253,11 +255,11 @@ class Selector:
         self, question: str, documents: Sequence[Document]
     ) -> tuple[dict[ItemId, float], str]:
         """How alike every document is to a question, at its best; and why that is not known."""
+        if self._index is None:
+            return {}, self._no_index
         from lamina.selection.items import choose_items
         from lamina.selection.question import split_question
 
-        if self._index is None:
-            return {}, "there is no index"
         query = split_question(question)
         if not query.parts:
             return {}, ""

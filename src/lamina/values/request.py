@@ -158,15 +158,18 @@ class Agreement(Struct, frozen=True, kw_only=True, omit_defaults=True):
     unexplained: tuple[MovedPlace, ...] = ()
 
 
+CacheMeaning = Literal[
+    "as_expected", "more_than_expected", "below_minimum", "lifetime_passed",
+    "prefix_moved", "model_changed", "routed_elsewhere", "not_reported", "nothing_sent_before",
+]  # fmt: skip
+
+
 class CacheVerdict(Struct, frozen=True, kw_only=True):
     """What the provider reported as cached against what was to be expected."""
 
     expected: int
     reported: int
-    meaning: Literal[
-        "as_expected", "more_than_expected", "below_minimum", "lifetime_passed",
-        "prefix_moved", "model_changed", "routed_elsewhere", "not_reported", "nothing_sent_before",
-    ]  # fmt: skip
+    meaning: CacheMeaning
     detail: str
 
 

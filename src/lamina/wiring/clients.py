@@ -11,6 +11,7 @@ import anyio
 from msgspec.structs import replace
 
 from lamina.errors import InvalidSetting, KeyMissing, ProviderError
+from lamina.extras import require
 from lamina.ports import Provider, SessionKeeper
 from lamina.values.settings import Target
 
@@ -18,8 +19,6 @@ SLOTS = 4
 COMPATIBLE_URL = "LAMINA_COMPATIBLE_URL"
 # The service under which the system's keyring holds keys, by provider.
 KEYRING = "lamina"
-# The SDK of each wire, and the extra that brings it.
-_SDKS = {"openai": "openai", "anthropic": "anthropic", "gemini": "google.genai"}
 
 
 @runtime_checkable
@@ -46,11 +45,13 @@ class Clients:
         """The provider of a target.
 
         Raises:
+            ExtraMissing: the vendor's SDK or the embedded model's runtime is not installed.
             ModelMissing: the embedded model is not on this machine.
             KeyMissing: there is no key for the vendor.
-            ProviderError: its SDK is not installed, or its address is not known.
+            ProviderError: its address is not known.
         """
         if target.name not in self._providers:
+            require(target.wire)
             local = target.wire == "llamacpp"
             provider = await self._embedded(target) if local else _connect(target)
             self._providers[target.name] = provider
@@ -92,13 +93,8 @@ def _connect(target: Target) -> Provider:
             f"name it in your models file (LAMINA_MODELS) with its `base_url`"
         )
     key = find_key(target, needed=not url)
-    try:
-        module = import_module(f"lamina.providers.clients.{target.wire}")
-        provider: Provider = module.connect(replace(target, base_url=url), key)
-    except ImportError as error:
-        raise ProviderError(
-            f"the SDK {_SDKS[target.wire]!r} is not installed: pip install 'lamina[{target.wire}]'"
-        ) from error
+    module = import_module(f"lamina.providers.clients.{target.wire}")
+    provider: Provider = module.connect(replace(target, base_url=url), key)
     return provider
 
 

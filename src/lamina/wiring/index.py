@@ -3,12 +3,12 @@
 import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
+from lamina.extras import install_hint, is_installed
 from lamina.ports import Corpus, Progress, ReadTexts
 from lamina.values.selection import Document
 from lamina.wiring.folders import data_folder
@@ -36,7 +36,7 @@ def wants_embeddings() -> bool:
 
 def can_embed() -> bool:
     """Whether vectors are wanted, and what makes them is installed; the model may be missing."""
-    return wants_embeddings() and all(map(find_spec, ("onnxruntime", "tokenizers", "onnx")))
+    return wants_embeddings() and is_installed("embeddings")
 
 
 def open_index(
@@ -61,6 +61,11 @@ def open_index(
     from lamina.embed.minilm import MiniLM
 
     return SqliteIndex(place, MiniLM(fetch=fetch, progress=fetching))
+
+
+def missing_search() -> str:
+    """Why nothing can be searched for in this installation; empty if it can."""
+    return "" if is_installed("search") else f"search is not installed: {install_hint('search')}"
 
 
 class LazyIndex:

@@ -1,8 +1,8 @@
 """Pages and pictures of the web, where what fetches them is installed."""
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from lamina.extras import install_hint, is_installed
 from lamina.sources.attachments import NO_WEB
 from lamina.values.item import LoadedItem, url_id
 from lamina.values.request import LeftOut
@@ -10,8 +10,6 @@ from lamina.values.web import FetchedResource, UnfetchedResource, WebRules
 
 if TYPE_CHECKING:
     from lamina.pages.fetcher import WebFetcher
-
-INSTALL_HINT = "pip install 'lamina[workspace]'"
 
 
 class LazyWebFetcher:
@@ -25,7 +23,7 @@ class LazyWebFetcher:
             detail = f"{url}: {NO_WEB}"
             return LeftOut(what=url_id(url), reason="refused", detail=detail)
         if (web := self._open()) is None:
-            detail = f"{url}: pages cannot be fetched: {INSTALL_HINT}"
+            detail = f"{url}: pages cannot be fetched: {install_hint('web')}"
             return LeftOut(what=url_id(url), reason="unreadable", detail=detail)
         return await web.page(url, rules)
 
@@ -36,12 +34,12 @@ class LazyWebFetcher:
             return UnfetchedResource(reason="refused", detail=NO_WEB)
         if (web := self._open()) is None:
             return UnfetchedResource(
-                reason="unreadable", detail=f"it cannot be fetched: {INSTALL_HINT}"
+                reason="unreadable", detail=f"it cannot be fetched: {install_hint('web')}"
             )
         return await web.picture(url, rules, limit)
 
     def _open(self) -> "WebFetcher | None":
-        if self._web is None and all(map(find_spec, ("httpcore2", "lxml", "trafilatura"))):
+        if self._web is None and is_installed("web"):
             from lamina.pages.fetcher import WebFetcher
             from lamina.workspace.pdf import read_pdf
 

@@ -4,6 +4,9 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeVar, Unpack
 
+from msgspec.structs import replace
+
+from lamina.extras import require
 from lamina.ports import Approver, Providers, ToolHost
 from lamina.runners.agent import MAX_REQUESTS
 from lamina.runners.preview import NoProviders, PlanPreview, Preview
@@ -19,6 +22,7 @@ from lamina.wiring.sessions import OpenedSession, open_given
 from lamina.wiring.tool_hosts import (
     agent_hosts,
     list_hosts,
+    missing_search_tool,
     offer_files,
     require_search,
     with_search,
@@ -41,6 +45,7 @@ async def open_chat(
     answers. History is summarised by the session's own model.
 
     Raises:
+        ExtraMissing: what its target needs is not installed; no session is begun.
         SessionBusy: the session is open elsewhere.
         TypeError: a word is given that it does not take.
     """
@@ -55,7 +60,7 @@ async def _open(
     """The session, and who answers in it and summarises its history."""
     clients = providers or Clients()
     opening.setdefault("summarizer", ModelSummarizer(clients))
-    return await open_given(session, Given(**opening)), clients
+    return await open_given(session, Given(**opening), answers=providers is None), clients
 
 
 def _close_clients(runner: R, clients: Providers, providers: Providers | None) -> R:
@@ -79,10 +84,12 @@ async def open_qa(
 
     Raises:
         SessionBusy: the session is open elsewhere.
+        ExtraMissing: search is not installed.
         TypeError: a word is given that it does not take.
         UsageError: the workspace has no notes that could be searched.
     """
     require_known(open_qa, opening)
+    require("search")
     with_agent, clients = await _open(session, providers, opening)
     opened = with_agent.session
     try:
@@ -117,6 +124,7 @@ async def open_plan(
     """
     require_known(open_plan, opening)
     opened, clients, host = await _open_with_tools(session, tools, mcp, files, providers, opening)
+    opened.turns.news += missing_search_tool()
     runner = PlanRunner(
         opened, clients, host, search=opened.searcher, scope=scope, approver=approver
     )
@@ -150,6 +158,7 @@ async def open_agent(
     require_known(open_agent, opening)
     opened, clients, host = await _open_with_tools(session, tools, mcp, files, providers, opening)
     if files:
+        opened.turns.news += missing_search_tool()
         host = with_search(opened, host, scope)
     runner = AgentRunner(opened, clients, host, approver=approver, max_requests=max_requests)
     return _close_clients(runner, clients, providers)
@@ -218,7 +227,9 @@ async def preview_question(
             runner = AgentRunner(session, NoProviders(), with_search(session, hosts[0], scope))
         case "agent":
             runner = ChatRunner(session, NoProviders())
-    return await runner.preview(text, attach=attach)
+    preview = await runner.preview(text, attach=attach)
+    warnings = missing_search_tool() if mode == "plan" or files else ()
+    return replace(preview, warnings=preview.warnings + warnings)
 
 
 __all__ = ["Clients", "open_agent", "open_chat", "open_plan", "open_qa", "preview_question"]

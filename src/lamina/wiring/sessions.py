@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.errors import UnknownTarget, UsageError
+from lamina.extras import require
 from lamina.ports import (
     BundleSource,
     Clock,
@@ -44,7 +45,7 @@ from lamina.values.settings import Settings
 from lamina.wiring.clock import SystemClock
 from lamina.wiring.folders import data_folder
 from lamina.wiring.hook_entry_points import load_hooks
-from lamina.wiring.index import LazyIndex
+from lamina.wiring.index import LazyIndex, missing_search
 from lamina.wiring.opening import Given, SessionOpening, require_known, takes
 from lamina.wiring.pages import LazyWebFetcher
 from lamina.wiring.reopened_session import apply_given
@@ -142,8 +143,9 @@ class OpenedSession(Struct, frozen=True, kw_only=True):
     agent: "AgentDefaults | None" = None
 
 
-async def open_given(session: str | None, given: Given) -> OpenedSession:
-    """Opens a session with what was given, as `open_session` says; its agent is read once."""
+async def open_given(session: str | None, given: Given, *, answers: bool = False) -> OpenedSession:
+    """Opens a session with what was given, as `open_session` says; its agent is read once. With
+    `answers` a new one is refused, and not begun, if what its target needs is not installed."""
     # First of all: what cannot be loaded must not leave a session behind, nor hold one.
     ports = _ports(given)
     agent = await _named_agent(given, ports.folder)
@@ -152,7 +154,9 @@ async def open_given(session: str | None, given: Given) -> OpenedSession:
     if is_known := bool(session and await ports.store.has(session)):
         journal = await ports.store.open(session or "")
     else:
-        ports.book.find(contents.first_target)
+        target = ports.book.find(contents.first_target)
+        if answers:
+            require(target.wire)
         contents, warnings = screen_contents(contents, contents.first_settings)
         journal = await ports.store.create(_header(session, contents, ports, agent))
     place = agent.place if agent else _place_in(journal)
@@ -205,7 +209,8 @@ class SessionPorts(Struct, frozen=True, kw_only=True):
     folder: Path | None
     hooks: Hooks
     summarizer: Summarizer | None
-    index: Index
+    # None where search is not installed.
+    index: Index | None
     web: WebSource
     memory: MemorySource | None
     closing: tuple[Callable[[], Awaitable[None]], ...]
@@ -217,7 +222,9 @@ def _ports(given: Given) -> SessionPorts:
     workspace, index, summarizer = given.workspace, given.index, given.summarizer
     # What the caller brought is the caller's to close.
     closing: list[Callable[[], Awaitable[None]]] = []
-    if index is None:
+    if missing_search():
+        index = None
+    elif index is None:
         index = (own_index := LazyIndex())
         closing.append(own_index.aclose)
     if workspace is None or isinstance(workspace, str | os.PathLike):
@@ -255,6 +262,7 @@ def _session(
             guides,
             relations=agent.agent.relations if agent else {},
             notices=agent.notices if agent else (),
+            no_index=missing_search(),
         ),
         web=ports.web,
         memory=ports.memory,
@@ -264,8 +272,8 @@ def _session(
     return opened
 
 
-def _searcher(source: WorkspaceSource, index: Index) -> "WorkspaceSearch | None":
-    if not isinstance(source, NoteSource):
+def _searcher(source: WorkspaceSource, index: Index | None) -> "WorkspaceSearch | None":
+    if index is None or not isinstance(source, NoteSource):
         return None
     from lamina.sources.note_search import WorkspaceSearch
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lamina.errors import UsageError
+from lamina.extras import require
 from lamina.ports import ToolHost
 from lamina.session.session import Session
 from lamina.sources.note_search import WorkspaceSearch
@@ -13,6 +14,7 @@ from lamina.values.note import Scope
 from lamina.values.patch import SystemPartRemove
 from lamina.values.tool import WithheldTool
 from lamina.wiring.folders import data_folder
+from lamina.wiring.index import missing_search
 
 if TYPE_CHECKING:
     from lamina.tools.mcp_client.config import ServerConfig, ServerList
@@ -31,6 +33,11 @@ def with_search(session: Session, host: ToolHost, scope: Scope) -> ToolHost:
 
     search = SearchTools(session.searcher, scope=scope, secrets=session.settings.secrets)
     return Toolbox(host, search)
+
+
+def missing_search_tool() -> tuple[str, ...]:
+    """What a person is told if no tool searches the notes because search is not installed."""
+    return (f"no tool searches the notes: {problem}",) if (problem := missing_search()) else ()
 
 
 async def offer_files(session: Session) -> ToolHost:
@@ -71,9 +78,11 @@ def require_search(session: Session) -> WorkspaceSearch:
     """What searches the notes of a session.
 
     Raises:
+        ExtraMissing: search is not installed.
         UsageError: there are none.
     """
     if session.searcher is None:
+        require("search")
         raise UsageError("the workspace of this session has no notes that could be searched")
     return session.searcher
 

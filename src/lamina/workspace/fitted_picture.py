@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from lamina.extras import install_hint
 from lamina.files.paths import MEBIBYTE, PathRefused, say_too_large
 from lamina.values.item import Picture
 
@@ -155,7 +156,7 @@ def _make(data: bytes, kind: str, is_small: bool) -> FittedPicture:
         from PIL import Image, UnidentifiedImageError
     except ImportError:
         what = "is not of a kind that providers take" if is_small else "is too large to be sent"
-        hint = "Pillow is needed to convert it: pip install 'lamina[workspace]'"
+        hint = f"Pillow is needed to convert it: {install_hint('pictures')}"
         raise PathRefused("unreadable", f"it {what}; {hint}") from None
     bombs = Image.DecompressionBombWarning
     try:

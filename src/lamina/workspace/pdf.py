@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from lamina.extras import install_hint
 from lamina.files.paths import PathRefused
 from lamina.text.characters import fold_text
 
@@ -82,7 +83,7 @@ def read_pdf(
 def _run(data: bytes, most_pages: int, most_characters: int, most_seconds: float) -> _ChildOutput:
     spec = importlib.util.find_spec("pypdfium2")
     if spec is None or not spec.origin:
-        hint = "pip install 'lamina[workspace]'"
+        hint = install_hint("pdf")
         raise PathRefused("unreadable", f"PDFs are read with pypdfium2, which is not here: {hint}")
     place = str(Path(spec.origin).parent.parent)
     limits = (most_pages, most_characters, _MEGABYTES, int(most_seconds) + 1)

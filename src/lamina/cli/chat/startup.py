@@ -20,7 +20,7 @@ from lamina.faces.mentions import workspace_path
 from lamina.faces.notes import open_notes
 from lamina.faces.options import PromptOptions, SessionOptions
 from lamina.faces.paths import Paths
-from lamina.faces.session_opener import open_runner, require_readable
+from lamina.faces.session_opener import open_runner, require_extras, require_readable
 from lamina.ports import JournalStore, WorkspaceSource
 from lamina.values.entry import MessageEntry
 from lamina.wiring import default_store
@@ -32,17 +32,19 @@ async def run_chat(options: SessionOptions, prompt: PromptOptions, *, latest: bo
     """Talks until somebody leaves; the exit code. With `latest` the latest session goes on.
 
     Raises:
+        ExtraMissing: something is not installed.
         UsageError: something to be attached cannot be read.
         SessionBusy: the session is open elsewhere.
     """
     screen = open_screen()
+    if latest:
+        session = await find_latest(default_store(options.workspace))
+        options = replace(options, session=session)
+        if session is None:
+            screen.tell("there is no session here to continue: this is a new one")
+    require_extras(options, prompt, *(("line_editor",) if screen.live else ()))
     async with open_notes(options.workspace) as workspace:
         attached, active = await read_attached(prompt, options.workspace, workspace)
-        if latest:
-            session = await find_latest(default_store(options.workspace))
-            options = replace(options, session=session)
-            if session is None:
-                screen.tell("there is no session here to continue: this is a new one")
         approver = KeyboardApprover(screen)
         runner = await open_runner(
             options,

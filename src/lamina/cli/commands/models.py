@@ -8,6 +8,7 @@ import typer
 
 from lamina.cli.options import AsJson
 from lamina.cli.outcome import error_console
+from lamina.extras import require
 
 app = typer.Typer()
 models = typer.Typer(
@@ -65,6 +66,7 @@ def tools_list(
     as_json: AsJson = False,
 ) -> None:
     """Start the servers of a file and list their tools; exits with 1 if one is withheld."""
+    require("mcp")
     from lamina.cli.tools import show_tools
     from lamina.faces.tools import list_tools
 
@@ -122,6 +124,7 @@ def emulate(
         for kind, explanation in FAULT_EXPLANATIONS.items():
             typer.echo(f"{kind:<9} {explanation}")
         return
+    require("emulator", *(("llamacpp",) if answers == "model" else ()))
     from lamina.cli.emulator import emulate as serve
 
     typer.echo(anyio.run(serve, vendor, port, fault or [], answers, error_console()))

@@ -9,6 +9,7 @@ import typer
 
 from lamina.cli.options import AsJson, Lexical, Since, Until, Within, read_scope
 from lamina.cli.outcome import error_console, print_outcome, read_argument
+from lamina.extras import require
 
 app = typer.Typer(
     name="notes",
@@ -40,6 +41,7 @@ def search(
     words alone (`lamina notes index` does the rest). The embedding model is downloaded if it is
     missing (84 MB, once).
     """
+    require("search")
     from lamina.cli.notes import search_notes
     from lamina.faces.notes import NoteSearchOptions
 
@@ -54,6 +56,7 @@ def index(workspace: NoteFolder = Path(), lexical: Lexical = False) -> None:
 
     A search on its own waits no longer than ten seconds for it.
     """
+    require("search")
     from lamina.cli.notes import index_notes
 
     typer.echo(anyio.run(index_notes, workspace, lexical, error_console()))

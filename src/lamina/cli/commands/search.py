@@ -9,6 +9,7 @@ import typer
 from lamina.cli.options import AgentWorkspace, AsJson, Lexical
 from lamina.cli.outcome import error_console, read_argument, refuse_if
 from lamina.cli.terminal_text import visible
+from lamina.extras import require
 
 if TYPE_CHECKING:
     from lamina.faces.search_candidates import CandidateSources
@@ -68,6 +69,7 @@ def select(
     passage of it that matched best. The embedding model is downloaded if it is missing (84 MB,
     once).
     """
+    require("search")
     from lamina.cli.search_results import select_from, show_chosen
     from lamina.faces.search import SelectOptions
 
@@ -97,6 +99,7 @@ def search(
 
     Nothing is left out for a low score: this is what `select` chooses from.
     """
+    require("search")
     from lamina.cli.search_results import rank_from, show_ranked
 
     sources = _sources(tools, agent, workspace)
@@ -139,6 +142,7 @@ def index(
     There is one index file for all workspaces. It knows chunks by their text, so what has not
     changed is not indexed again. Losing it costs nothing but time.
     """
+    require("search")
     from lamina.cli.search_index import clear_index, index_candidates, show_stats
     from lamina.faces.search_candidates import CandidateSources, sources_from_paths
 

@@ -29,6 +29,7 @@ from lamina.cli.demo.ways import (
 from lamina.cli.notices import ConsoleNotices
 from lamina.cli.script import EditedWorkspace, Script, ScriptTurn, read_script
 from lamina.errors import ModelMissing, RequestTooLong, UsageError
+from lamina.extras import require
 from lamina.faces.session_opener import ensure_target
 from lamina.ports import Providers, WorkspaceSource
 from lamina.providers.model_book import DEFAULT_TARGET, load_book
@@ -59,6 +60,7 @@ async def play_demo(
     """Plays the conversation; False if it had to do without the model.
 
     Raises:
+        ExtraMissing: the model's runtime is not installed.
         UsageError: the script cannot be read, or nobody here answers for the target.
     """
     conversation = read_script(script or sample_script())
@@ -75,6 +77,7 @@ async def play_demo(
         raise UsageError(
             f"{asked.name!r} is not a model on this machine; --no-model counts as it would"
         )
+    require(asked.wire)
     window = SAMPLE_WINDOW if workspace is None else asked.window
     clients = Clients(slots=WAYS, window=window)
     aside = Console(stderr=True)

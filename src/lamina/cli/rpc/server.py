@@ -34,7 +34,7 @@ from lamina.cli.stdio import open_input, own_descriptors, stop_on_signals
 from lamina.errors import LaminaError, TurnStateError
 from lamina.faces.approvals import AllowAllApprover, PendingApprovals
 from lamina.faces.options import PromptOptions, SessionOptions
-from lamina.faces.session_opener import Notices, open_runner
+from lamina.faces.session_opener import Notices, open_runner, require_extras
 from lamina.faces.turn_gate import TurnGate
 from lamina.ports import TargetBook
 from lamina.providers.model_book import load_book
@@ -46,6 +46,7 @@ async def serve(
     options: SessionOptions, prompt: PromptOptions, *, allow_tools: bool = False
 ) -> int:
     """Serves until the input ends or a client asks for it; returns the exit code."""
+    require_extras(options, prompt)
     notices = ConsoleNotices(Console(stderr=True, soft_wrap=True, highlight=False, markup=False))
     approvals = PendingApprovals()
     approver = AllowAllApprover() if allow_tools else approvals

@@ -16,6 +16,7 @@ import anyio
 from msgspec.structs import replace
 
 from lamina.errors import ProviderError, ReplyError
+from lamina.extras import install_hint
 from lamina.providers.clients.gemini_caches import ExplicitCache, ExplicitCaches, Now
 from lamina.providers.clients.gemini_errors import CACHE_GONE, error_message, retry_after, status_of
 from lamina.providers.clients.gemini_stream import GeminiStreamReader
@@ -213,7 +214,7 @@ class GeminiClient:
                 from google import genai
             except ImportError as error:
                 raise ProviderError(
-                    "Gemini's SDK is not installed; install it with: pip install 'lamina[gemini]'"
+                    f"Gemini's SDK is not installed: {install_hint('gemini')}"
                 ) from error
 
             async def note(response: Any) -> None:

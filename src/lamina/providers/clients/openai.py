@@ -14,6 +14,7 @@ import msgspec
 from anyio.lowlevel import EventLoopToken, current_token
 
 from lamina.errors import KeyMissing, ProviderError, ReplyError
+from lamina.extras import install_hint
 from lamina.providers.clients.openai_stream import OpenAIStreamReader
 from lamina.providers.clients.refusals import refusal_error, without_key
 from lamina.providers.clients.retries import RetryPolicy, read_retry_after, with_retries
@@ -162,7 +163,7 @@ class OpenAIClient:
             import openai
         except ImportError as error:
             raise ProviderError(
-                "the SDK 'openai' is not installed: pip install 'lamina[openai]'"
+                f"the SDK 'openai' is not installed: {install_hint('openai')}"
             ) from error
         failures = (openai.APIConnectionError, httpx2.HTTPError, httpx2.StreamError, ValueError)
         try:

@@ -13,6 +13,7 @@ import anyio
 from msgspec import Struct
 
 from lamina.errors import ProviderBusy
+from lamina.logger import tell_retry
 from lamina.values.piece import Piece, ProgressPiece
 
 
@@ -51,6 +52,7 @@ async def with_retries(
             if has_content or last or (wait is not None and wait > 2 * policy.max_wait_s):
                 raise
             pause = policy.wait(number, wait)
+            tell_retry(number + 2, policy.attempts, pause)
         await anyio.sleep(pause)
 
 

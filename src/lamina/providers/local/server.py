@@ -14,7 +14,8 @@ from typing import Any
 import anyio
 from msgspec import Struct
 
-from lamina.errors import ModelMissing, ProviderError
+from lamina.errors import ProviderError
+from lamina.extras import require
 from lamina.providers.local.gguf import read_metadata
 from lamina.providers.local.slot_files import SlotFiles
 from lamina.providers.local.slots import Slots
@@ -57,7 +58,7 @@ async def start_server(config: LlamaServerConfig) -> LlamaServer:
     """The running model, loaded at the first call.
 
     Raises:
-        ModelMissing: the runtime is not installed.
+        ExtraMissing: the runtime is not installed.
         ProviderError: the file cannot be loaded.
     """
     async with _start_lock:
@@ -67,12 +68,9 @@ async def start_server(config: LlamaServerConfig) -> LlamaServer:
 
 
 def _load(config: LlamaServerConfig) -> LlamaServer:
-    try:
-        import xllamacpp
-    except ImportError as error:
-        raise ModelMissing(
-            "the runtime of the embedded model is not installed: pip install 'lamina[local]'"
-        ) from error
+    require("llamacpp")
+    import xllamacpp
+
     control_tokens = _control_tokens(config.path)
     params = xllamacpp.CommonParams()
     params.model.path = str(config.path)

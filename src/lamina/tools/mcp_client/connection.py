@@ -8,7 +8,6 @@ than its limit, even while a server that did not answer is still being shut down
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
@@ -16,10 +15,12 @@ import anyio.to_thread
 
 from lamina.codec import mend_text
 from lamina.errors import UsageError
+from lamina.extras import require
 from lamina.tools.limits import say_seconds
 from lamina.tools.mcp_client.config import ServerConfig
 from lamina.tools.mcp_client.endpoint import Endpoint
 from lamina.tools.mcp_client.process import ServerProcess
+from lamina.version import __version__
 
 if TYPE_CHECKING:
     from mcp.client import Client, IncomingMessage
@@ -167,7 +168,7 @@ class Connection:
         async with Client(
             _watch_end(self.place.connect(), self._over),
             message_handler=self._hear,
-            client_info=Implementation(name="lamina", version=version("lamina")),
+            client_info=Implementation(name="lamina", version=__version__),
             # We know when the list is stale, and ask only then.
             cache=None,
         ) as client:
@@ -201,12 +202,9 @@ class Connection:
 def _load_sdk() -> None:
     import logging
 
-    try:
-        import mcp.client.streamable_http  # noqa: F401
-    except ImportError as error:
-        raise UsageError(
-            "MCP servers need the mcp package; install it with: pip install 'lamina[mcp]'"
-        ) from error
+    require("mcp")
+    import mcp.client.streamable_http  # noqa: F401
+
     # Without a handler Python prints the SDK's warnings to the terminal.
     logging.getLogger("mcp").addHandler(logging.NullHandler())
 

@@ -9,6 +9,7 @@ from lamina.cli.chat.slash.command_table import usage_of
 from lamina.cli.note_hits import list_hits
 from lamina.cli.terminal_text import one_line
 from lamina.errors import UsageError
+from lamina.extras import require
 from lamina.faces.mentions import workspace_path
 from lamina.values.item import AttachmentSpec, Item, key_of
 from lamina.wiring.workspaces import memory_file
@@ -69,6 +70,7 @@ async def set_active(chat: Conversation, rest: str) -> None:
 
 async def search(chat: Conversation, rest: str) -> None:
     searcher = chat.session.searcher
+    require("search")
     if not rest or searcher is None:
         raise UsageError(usage_of("search"))
     hits = await searcher.search(rest)

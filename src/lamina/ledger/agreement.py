@@ -20,9 +20,7 @@ from lamina.layers import Layout, segment_digest
 from lamina.values.collections import Chain
 from lamina.values.message import Message
 from lamina.values.prompt import Prompt, Segment, SegmentLink
-from lamina.values.request import Agreement, Boundary, Break, CacheVerdict, MovedPlace
-from lamina.values.settings import CacheRules, Target
-from lamina.values.usage import Usage
+from lamina.values.request import Agreement, Boundary, Break, MovedPlace
 
 NO_MESSAGES: Chain[Message] = Chain()
 
@@ -40,16 +38,6 @@ class SentPrompt(Struct, frozen=True, kw_only=True):
     same: int = 0
     # Whether all of its bytes are others now, though the segments may be the same.
     replaced: bool = False
-
-
-def cost_of(usage: Usage, target: Target) -> float:
-    """What a request cost, in US dollars."""
-    prices = target.cache
-    tokens = max(0, usage.input - usage.cached - usage.written) + usage.cached * prices.read_price
-    writes = max(0, usage.written - usage.written_long) * prices.write_price
-    tokens += writes + usage.written_long * prices.long_write_price
-    price = tokens * target.input_price + usage.output * target.output_price
-    return price / 1_000_000
 
 
 def shared_links(before: Chain[SegmentLink], after: Chain[SegmentLink]) -> int:
@@ -281,95 +269,3 @@ def require_reason(agreement: Agreement) -> None:
         same = place.before == place.source
         change = "its content changed" if same else f"was {place.before}"
         raise PrefixMoved(place.layer, place.segment, place.source, change)
-
-
-def expected_cached_tokens(tokens: int, written: int, rules: CacheRules) -> int:
-    """Tokens a provider should find in its cache: what agrees and was written, in its steps, and
-    nothing below its minimum."""
-    reachable = min(tokens, written) if rules.explicit else tokens
-    if reachable < rules.minimum:
-        return 0
-    step = max(1, rules.step)
-    return reachable // step * step
-
-
-def judge_cache(
-    agreement: Agreement, written: int, elapsed: float | None, rules: CacheRules, usage: Usage,
-    factor: float, *, same_cache: bool = True, held: int | None = None,
-    explicit_before: bool = False,
-) -> CacheVerdict:  # fmt: skip
-    """What the cached tokens that the provider reported mean. Counts are ours scaled by `factor`;
-    a difference within 5% or one step does not count. `held` is what a server that keeps answers
-    has of the request before and its answer, as it counted them itself. Of a cache made by hand at
-    least its tokens are read; `explicit_before` says that the request before had one."""
-    expired = elapsed is not None and rules.lifetime_s is not None and elapsed > rules.lifetime_s
-    expected, reported = 0, usage.cached
-    if not agreement.first and not expired and same_cache:
-        tokens, stored = round(agreement.tokens * factor), round(written * factor)
-        expected = expected_cached_tokens(tokens, stored, rules)
-    surely = expected
-    if held is not None and expected and not agreement.broke:
-        # What is written at markers ends at one; what a server keeps by itself may be more.
-        in_cache = min(held, usage.input - 1)
-        expected = in_cache if rules.explicit else max(expected, in_cache)
-    if usage.explicit:
-        expected = surely = min(usage.explicit, usage.input)
-    elif explicit_before:
-        # What stood in it was sent whole now; nobody else has kept it.
-        expected = surely = 0
-
-    def verdict(meaning: str, detail: str) -> CacheVerdict:
-        return CacheVerdict(expected=expected, reported=reported, meaning=meaning, detail=detail)  # type: ignore[arg-type]
-
-    if not usage.cache_reported:
-        return verdict("not_reported", "the provider said nothing of its cache")
-    slack = max(rules.step, 16, round(0.05 * max(expected, reported)))
-    if usage.explicit and reported >= expected - slack:
-        return verdict("as_expected", "the explicit cache was read")
-    if explicit_before and same_cache and not usage.explicit and reported <= slack:
-        return verdict("lifetime_passed", "the explicit cache was not used again: all was sent")
-    if abs(reported - expected) <= slack:
-        if agreement.first:
-            return verdict("nothing_sent_before", "the first request of this session")
-        if not same_cache:
-            return verdict("model_changed", "another model has a cache of its own")
-        if expired:
-            return verdict("lifetime_passed", _expiry(elapsed, rules))
-        if agreement.broke:
-            return verdict("prefix_moved", f"moved at {agreement.broke.source}: as expected")
-        if expected == 0 and agreement.tokens:
-            tokens = min(agreement.tokens, written) if rules.explicit else agreement.tokens
-            most = f"{round(tokens * factor):,} tokens could be in the cache"
-            return verdict("below_minimum", f"{most}; nothing under {rules.minimum:,} is kept")
-        return verdict("as_expected", "the prefix was found in the cache")
-    if surely - slack <= reported < expected:
-        # Text comes back as other tokens than it was written in, now and then.
-        return verdict("as_expected", "the prefix was found; the answer was read again")
-    if rules.explicit and agreement.broke and 0 < reported < expected:
-        # Nothing ends where the change happens to be.
-        rest = "what was kept in front of it ends at a marker"
-        return verdict("prefix_moved", f"moved at {agreement.broke.source}; {rest}")
-    if reported > expected:
-        others = "another session wrote the same prefix"
-        detail = others if agreement.first else "more was still cached"
-        return verdict("more_than_expected", detail)
-    if elapsed is not None and rules.lifetime_s is not None and elapsed > 0.8 * rules.lifetime_s:
-        return verdict("lifetime_passed", _expiry(elapsed, rules))
-    if rules.keeps_answers:
-        # One server with memory of its own: there is no elsewhere.
-        detail = "the model was started anew since, or its memory served others"
-        return verdict("lifetime_passed", detail)
-    if agreement.broke:
-        # What stands in front of the place may be gone as well, but the bytes do not all agree.
-        found = f"{reported:,} of the {expected:,} tokens in front of it were found"
-        return verdict("prefix_moved", f"moved at {agreement.broke.source}; {found}")
-    return verdict(
-        "routed_elsewhere",
-        f"the bytes agree and are {elapsed or 0:.0f} s old: the request met another machine, "
-        f"or the entry was evicted",
-    )
-
-
-def _expiry(elapsed: float | None, rules: CacheRules) -> str:
-    age = f"{elapsed or 0:.0f} s since the last request"
-    return f"{age}; entries live {rules.lifetime_s or 0:.0f} s"
