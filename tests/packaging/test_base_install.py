@@ -81,7 +81,8 @@ def test_a_script_prepares_and_commits_and_is_told_what_search_needs(talk: str) 
 @pytest.mark.parametrize(
     "command",
     [
-        "--help", "--version", "info", "info --json", "sessions", "sessions --json", "log talk", "log talk --request last",
+        "--help", "--version", "info", "info --json", "sessions", "sessions --json",
+        "log talk", "log talk --request last",
         "verify talk", "why talk", "export talk", "context hi -a tide.md", "context hi --files",
         "context hi --mode plan", "notes check", "notes query LIST", "notes tags",
         "agent check agent", "agent usage", "targets", "models list", "memory",
