@@ -8,6 +8,7 @@ import anyio
 import pytest
 from tests.cli.chats import answer, talk
 from tests.cli.inside import error
+from tests.fakes.files import session_file
 
 from lamina.cli.chat.startup import find_latest, read_attached
 from lamina.errors import UsageError
@@ -23,7 +24,7 @@ def test_the_latest_session_is_the_one_in_which_something_was_said_last(notes: P
     last = talk(notes, "Two?", replies=[answer("2")])
     # Opened and left without a word, and one that nobody can read.
     talk(notes)
-    (store.folder / "sessions" / "broken.jsonl").write_bytes(b"\x00\xff\n")
+    session_file(notes, "broken").write_bytes(b"\x00\xff\n")
     assert anyio.run(find_latest, store) == last.session.id
 
 

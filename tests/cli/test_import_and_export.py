@@ -8,11 +8,11 @@ import pytest
 from inline_snapshot import snapshot
 from tests.cli.inside import error, lamina, output
 from tests.fakes.clock import FakeClock
+from tests.fakes.files import session_file
 from tests.fakes.replies import openai_reply
 from tests.formats.samples import PNG, SAMPLES
 
 from lamina import open_session
-from lamina.wiring import default_store
 
 CHAT = """\
 ---
@@ -112,7 +112,7 @@ def test_an_export_to_where_nothing_can_be_written_says_so(pier: Path) -> None:
 
 def test_the_journal_is_exported_byte_for_byte(pier: Path) -> None:
     output("export", "pier", "-f", "jsonl", "-o", "pier.jsonl", cwd=pier)
-    assert (pier / "pier.jsonl").read_bytes() == default_store(pier).path_of("pier").read_bytes()
+    assert (pier / "pier.jsonl").read_bytes() == session_file(pier, "pier").read_bytes()
     printed = output("export", "pier", "--format", "jsonl", cwd=pier)
     assert printed == (pier / "pier.jsonl").read_text("utf-8")
 

@@ -11,6 +11,7 @@ import pytest
 from inline_snapshot import snapshot
 from tests.cli.inside import error, lamina, output
 from tests.fakes.clock import FakeClock
+from tests.fakes.files import session_file
 from tests.fakes.replies import openai_reply
 from tests.fakes.sessions import note
 
@@ -53,7 +54,7 @@ def keep(notes: Path, talk: Callable[[Talk], Awaitable[None]], **given: Any) -> 
             await talk(Talk(session, clock))
 
     anyio.run(body)
-    return default_store(notes).path_of("pier")
+    return session_file(notes, "pier")
 
 
 async def all_kinds(talk: Talk) -> None:

@@ -15,13 +15,13 @@ from inline_snapshot import snapshot
 from tests.cli.commands import LAMINA
 from tests.cli.inside import error, lamina, output
 from tests.fakes.clock import FakeClock
+from tests.fakes.files import session_file
 from tests.fakes.replies import openai_reply
 from tests.golden.journals import FOLDER
 
 from lamina import Session, Settings, ToolDefinition, open_session
 from lamina.journal.lines import write_line
 from lamina.values.envelope import Options
-from lamina.wiring import default_store
 
 TARGET = "openai:gpt-4o"
 SEARCH = ToolDefinition(
@@ -38,7 +38,7 @@ def keep(notes: Path, name: str, talk: Callable[[Session], Awaitable[None]], **g
             await talk(session)
 
     anyio.run(body)
-    return default_store(notes).path_of(name)
+    return session_file(notes, name)
 
 
 async def ask(session: Session, text: str, *attach: str, answer: str = "Noted.") -> None:
@@ -234,7 +234,7 @@ def test_a_whole_name_is_never_taken_for_the_beginning_of_another(notes: Path) -
     keep(notes, "pier-2", ask_twice)
     assert "session pier\n" in output("log", "pier", cwd=notes)
     # Also where nothing of the file can be read.
-    torn = default_store(notes).path_of("pier")
+    torn = session_file(notes, "pier")
     torn.write_bytes(torn.read_bytes()[:30])
     assert "no line of the journal can be read" in lamina("verify", "pier", cwd=notes)[1]
 

@@ -9,6 +9,7 @@ import anyio
 import pytest
 from inline_snapshot import snapshot
 from tests.fakes.clock import FakeClock
+from tests.fakes.files import session_file
 from tests.fakes.replies import openai_reply
 from tests.fakes.selection import SelectorFake, guide, open_guided
 from typer.testing import CliRunner
@@ -47,7 +48,7 @@ def keep(notes: Path, session: str, answers: Sequence[str], agent: str = "pilot"
                 await turn.commit(openai_reply(answer))
 
     anyio.run(body)
-    return default_store(notes).path_of(session)
+    return session_file(notes, session)
 
 
 def usage(notes: Path, *arguments: str) -> str:
@@ -122,7 +123,7 @@ def test_a_fork_is_not_counted_twice(notes: Path) -> None:
     anyio.run(body)
     turns = [load["turns"] for load in json.loads(usage(notes, "--json"))["agents"]]
     assert turns == [1]
-    default_store(notes).path_of("one").unlink()
+    session_file(notes, "one").unlink()
     turns = [load["turns"] for load in json.loads(usage(notes, "--json"))["agents"]]
     assert turns == [1]
 

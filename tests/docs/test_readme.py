@@ -16,10 +16,10 @@ from typing import Any
 
 import anyio
 import pytest
+from tests.fakes.files import session_file
 
 import lamina
 from lamina.agents.skeleton import write_skeleton
-from lamina.wiring import default_store
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -152,7 +152,7 @@ async def make_session(folder: Path) -> Path:
         for question in ("How do I undo?", "And redo?"):
             turn = await session.prepare(question)
             await turn.commit({"choices": [{"message": {"content": "u"}, "finish_reason": "stop"}]})
-    return default_store(folder).path_of("my-chat")
+    return session_file(folder, "my-chat")
 
 
 def test_a_model_is_talked_to_as_shown(

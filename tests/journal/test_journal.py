@@ -9,6 +9,7 @@ from inline_snapshot import snapshot
 from tests.strategies import modest, sessions
 
 from lamina.journal import Journal, journal_of, path_to, read_journal, replay_repaired
+from lamina.journal.journal_file import read_journal_file
 from lamina.journal.lines import write_line, write_lines
 from lamina.values.entry import CustomEntry, Entry, LeaveEntry, SessionEntry, UnknownEntry
 
@@ -241,7 +242,7 @@ def test_whole_writes_behind_one_another_are_sound() -> None:
     ("data", "ends"), [(b"", True), (lines(HEADER), True), (lines(HEADER)[:-1], False)]
 )
 def test_a_journal_knows_whether_it_ends_with_a_line_break(data: bytes, ends: bool) -> None:
-    assert read_journal(data, "s").ends_line is ends
+    assert read_journal_file(data, "s").ends_line is ends
 
 
 def test_a_journal_knows_its_highest_id_also_of_branches_and_twins() -> None:

@@ -11,7 +11,9 @@ from tests.strategies import modest, texts, thorough
 
 from lamina.codec import decode_entry, mint_id
 from lamina.errors import JournalError
-from lamina.journal import IndexedEntries, Journal, LineIndex, LinePlaces, path_to, read_journal
+from lamina.journal import GrownEntries, path_to
+from lamina.journal.journal_file import JournalFile, read_journal_file
+from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
 from lamina.journal.lines import write_lines
 from lamina.values.entry import CustomEntry, Entry, SessionEntry, UnknownEntry
 
@@ -54,17 +56,17 @@ def trees(draw: st.DrawFn) -> Written:
 
 
 def index_of(data: bytes, state: bytes = b"state") -> LineIndex:
-    places = read_journal(data, "s").places
+    places = read_journal_file(data, "s").places
     assert places is not None
     return places.index(state)
 
 
-def same(one: Journal, two: Journal) -> None:
-    assert dict(one.entries) == dict(two.entries)
-    assert list(one.entries) == list(two.entries)
-    assert (one.leaf, one.last, one.damage, one.ends_line) == (
-        two.leaf, two.last, two.damage, two.ends_line
-    )  # fmt: skip
+def same(one: JournalFile, two: JournalFile) -> None:
+    assert dict(one.journal.entries) == dict(two.journal.entries)
+    assert list(one.journal.entries) == list(two.journal.entries)
+    for name in ("leaf", "last", "damage"):
+        assert getattr(one.journal, name) == getattr(two.journal, name)
+    assert one.ends_line == two.ends_line
     assert (one.places is None) == (two.places is None)
     if one.places and two.places:
         assert one.places.index(b"") == two.places.index(b"")
@@ -79,9 +81,10 @@ def test_a_journal_read_with_an_index_of_any_age_is_the_journal(
     tree: Written, data: st.DataObject
 ) -> None:
     end = data.draw(st.sampled_from(tree.ends))
-    journal = read_journal(tree.data, "s", index_of(tree.data[:end]))
-    same(journal, read_journal(tree.data, "s"))
-    assert journal.state == b"state"
+    file = read_journal_file(tree.data, "s", index_of(tree.data[:end]))
+    same(file, read_journal_file(tree.data, "s"))
+    journal = file.journal
+    assert (journal.snapshot, file.covered) == (b"state", end)
     assert list(journal.since) == [e for e in tree.entries if _offset(tree, e) >= end]
     for entry in tree.entries:
         assert path_to(entry.id, journal.entries) == path_to(
@@ -119,7 +122,7 @@ def test_whatever_happens_to_the_journal_an_index_hides_none_of_it(
             ]
         )
     )
-    same(read_journal(changed, "s", index), read_journal(changed, "s"))
+    same(read_journal_file(changed, "s", index), read_journal_file(changed, "s"))
 
 
 def test_only_what_stands_behind_an_index_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +138,7 @@ def test_only_what_stands_behind_an_index_is_decoded(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("lamina.journal.lines.decode_entry", decode)
     monkeypatch.setattr("lamina.journal.line_index.decode_entry", decode)
-    journal = read_journal(data + more, "s", index)
+    journal = read_journal_file(data + more, "s", index).journal
     assert len(decoded) == 2
     assert (len(journal.entries), journal.leaf) == (103, mint_id(102))
     assert mint_id(50) in journal.entries
@@ -148,9 +151,9 @@ def test_ids_missing_inside_of_one_write_are_no_damage() -> None:
     """As in a fork, which is written at once and holds the ids of one path."""
     entries = [custom("000001", "000000"), custom("000005", "000001"), custom("000006", "000005")]
     data = write_lines([HEADER], -1) + write_lines(entries, 0)
-    journal = read_journal(data, "s")
-    assert journal.damage == ()
-    assert journal.places is not None
+    file = read_journal_file(data, "s")
+    assert file.journal.damage == ()
+    assert file.places is not None
 
 
 @pytest.mark.parametrize("covered", [0, -1, 10**9])
@@ -172,11 +175,11 @@ FOREIGN = ["A", "a", "0xa", "1_0", " 5", "0000000a", "msg-1", "Ã©", "", "-1", "Ù
 def test_an_id_that_was_not_minted_here_is_found_with_an_index_too(entry: str) -> None:
     entries = [HEADER, custom(entry, "000000"), custom("000100", entry)]
     data = write_lines(entries, -1)
-    whole = read_journal(data, "s")
+    whole = read_journal_file(data, "s")
     if whole.places is None:
         return  # then there is no index to be wrong
-    same(read_journal(data, "s", whole.places.index(b"")), whole)
-    journal = read_journal(data, "s", whole.places.index(b""))
+    same(read_journal_file(data, "s", whole.places.index(b"")), whole)
+    journal = read_journal_file(data, "s", whole.places.index(b"")).journal
     assert [each.id for each in path_to("000100", journal.entries)] == ["000000", entry, "000100"]
 
 
@@ -184,7 +187,7 @@ def test_an_id_that_was_not_minted_here_is_found_with_an_index_too(entry: str) -
 def test_an_id_too_large_for_a_machine_word_is_read(entry: str) -> None:
     """As other systems' are, written as hexadecimal digits without dashes."""
     data = write_lines([HEADER, custom(entry, "000000")], -1)
-    assert list(read_journal(data, "s").entries) == ["000000", entry]
+    assert list(read_journal_file(data, "s").journal.entries) == ["000000", entry]
     places = LinePlaces()
     places.add([HEADER, custom(entry, "000000")], data)
     assert not places.sound
@@ -211,7 +214,7 @@ def test_places_grow_by_writes_as_they_are_read_at_once(tree: Written) -> None:
 def test_places_find_the_ids_that_are_there_and_no_other_spelling(
     tree: Written, other: str
 ) -> None:
-    places = read_journal(tree.data, "s").places
+    places = read_journal_file(tree.data, "s").places
     assert places is not None
     ids = [entry.id for entry in tree.entries]
     for place, entry in enumerate(ids):
@@ -237,7 +240,7 @@ def test_lines_that_do_not_match_their_entries_are_not_placed() -> None:
 def test_a_damaged_journal_has_no_places() -> None:
     data = write_lines([HEADER, custom("000001", "000000")], -1)
     for damaged in (data[:-1], data + b"\n", data.replace(b"test", b"Test"), b"", data[5:]):
-        assert read_journal(damaged, "s").places is None
+        assert read_journal_file(damaged, "s").places is None
 
 
 def test_a_journal_with_entries_of_a_later_version_has_no_places() -> None:
@@ -245,9 +248,9 @@ def test_a_journal_with_entries_of_a_later_version_has_no_places() -> None:
     later = line.replace(b'"type":"custom"', b'"type":"dreams"')
     body = later[: later.index(b',"sum"')]
     data = write_lines([HEADER], -1) + body + b',"sum":"%08x"}\n' % crc32(body)
-    journal = read_journal(data, "s")
-    assert isinstance(journal.entries["000001"], UnknownEntry)
-    assert journal.places is None
+    file = read_journal_file(data, "s")
+    assert isinstance(file.journal.entries["000001"], UnknownEntry)
+    assert file.places is None
 
 
 # -- entries -------------------------------------------------------------------------------------
@@ -257,11 +260,10 @@ def test_a_journal_with_entries_of_a_later_version_has_no_places() -> None:
 @given(trees(), st.data())
 def test_entries_are_a_mapping_like_a_dict(tree: Written, data: st.DataObject) -> None:
     end = data.draw(st.sampled_from(tree.ends))
-    places = read_journal(tree.data[:end], "s").places
+    places = read_journal_file(tree.data[:end], "s").places
     assert places is not None
-    entries = IndexedEntries(tree.data, places)
     count = tree.data.count(b"\n", 0, end)
-    entries.update({entry.id: entry for entry in tree.entries[count:]})
+    entries = GrownEntries(IndexedEntries(tree.data, places), tree.entries[count:])
     model = {entry.id: entry for entry in tree.entries}
     assert len(entries) == len(model)
     assert list(entries) == list(model)
@@ -276,15 +278,15 @@ def test_entries_are_a_mapping_like_a_dict(tree: Written, data: st.DataObject) -
 
 def test_entries_that_are_added_while_somebody_goes_through_them_do_no_harm() -> None:
     data = write_lines([HEADER], -1)
-    places = read_journal(data, "s").places
+    places = read_journal_file(data, "s").places
     assert places is not None
-    entries = IndexedEntries(data, places)
+    entries = GrownEntries(IndexedEntries(data, places))
     seen = []
     for entry in entries:
         seen.append(entry)
         number = len(entries)
         if number < 4:
-            entries.update({mint_id(number): custom(mint_id(number), entry)})
+            entries.add([custom(mint_id(number), entry)])
     assert seen[0] == "000000"
     assert len(entries) > 1
 

@@ -20,10 +20,11 @@ from lamina.runners.batch import NOBODY
 from lamina.runners.call_planner import MOST_CALLS, PLANNER, summarize_attached
 from lamina.runners.citations import SEARCHED
 from lamina.runners.composer import COMPOSER
-from lamina.runners.plan import FINAL, PLAN
+from lamina.runners.plan import FINAL
 from lamina.runners.runner import AgentRunner, PlanRunner
 from lamina.runners.search_tool import SearchTools
 from lamina.values.entry import (
+    PLAN,
     PLANNED,
     DecisionEntry,
     EphemeralEntry,

@@ -208,7 +208,7 @@ def test_a_lost_line_is_a_break_with_its_cause(how: str, tmp_path: Path) -> None
         path.write_bytes(b"".join(line for line in lines if line is not lost))
         name = "s"
         if how == "repaired":
-            name = (await write_repaired_copy(StoredSession("s", path, store))).session
+            name = (await write_repaired_copy(StoredSession("s", store))).session
         session = await world.open(name)
         if how == "forked":
             session = await session.fork()

@@ -21,13 +21,13 @@ from tests.fakes.summarizer import (
 )
 from tests.strategies import thorough
 
+from lamina.audit.totals import sum_totals
 from lamina.compaction.summary_steps import split_into_parts
-from lamina.faces.session_list import sum_usage
+from lamina.journal import journal_of
 from lamina.ports import SummaryJob
-from lamina.session.session import Session
-from lamina.session.summary_writer import SUMMARIZED
+from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
-from lamina.values.entry import CustomEntry
+from lamina.values.entry import SUMMARIZED, CustomEntry
 from lamina.values.event import Event, SummaryStep
 from lamina.values.message import Block, Message, Text, ToolCall, ToolResult
 from lamina.values.usage import Usage
@@ -151,10 +151,10 @@ def test_steps_are_seen_written_down_and_paid_for() -> None:
         world = World()
         world.book.put(replace(OTHER, window=WINDOW, max_output=100))
         session = await world.open(summarizer=summarizer)
-        session.turns.compactions.emit = emit
+        core_of(session).turns.compactions.emit = emit
         for number in range(50):
             await talk(session, words(60, f"q{number}"), answer=words(60, f"r{number}"))
-        before = sum_usage(session.entries)
+        before = sum_totals(journal_of(session.entries)).usage
         await session.prepare("And now?", target=OTHER.name)
         of = summarizer.asked
         steps = [event for event in events if isinstance(event, SummaryStep)]
@@ -164,7 +164,7 @@ def test_steps_are_seen_written_down_and_paid_for() -> None:
             (event.step, event.of) for event in steps
         ]
         assert {e.data["target"] for e in entries} == {OTHER.name}
-        after = sum_usage(session.entries)
+        after = sum_totals(journal_of(session.entries)).usage
         assert after.input - before.input == of * usage.input
         assert after.output - before.output == of * usage.output
 

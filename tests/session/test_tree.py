@@ -28,13 +28,15 @@ from tests.fakes.workspace import FakeWorkspace
 from tests.strategies import modest
 
 import lamina
+from lamina.audit.totals import name_of
 from lamina.audit.verification import verify
 from lamina.errors import JournalGone, TurnStateError, UnknownSession, UsageError
 from lamina.journal import replay
 from lamina.session.session import Session
-from lamina.session.tree import labels_of, name_of
+from lamina.session.tree import labels_of
 from lamina.session.turn import Turn
-from lamina.stores.jsonl import JsonlStore, file_stem
+from lamina.stores.file_names import file_stem
+from lamina.stores.jsonl import JsonlStore
 from lamina.values.entry import (
     BranchSummaryEntry,
     Entry,

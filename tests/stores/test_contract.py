@@ -11,12 +11,16 @@ from msgspec.structs import replace
 from tests.fakes.sessions import run
 from tests.strategies import header, modest, values_of
 
+from lamina.audit.totals import sum_totals
 from lamina.codec import canonical_bytes, decode_entry, mint_id
-from lamina.errors import InvalidText, JournalError, SessionMoved, UnknownSession
+from lamina.errors import InvalidText, JournalError, SessionBusy, SessionMoved, UnknownSession
+from lamina.journal import read_journal
 from lamina.ports import JournalStore
 from lamina.stores.jsonl import JsonlStore
 from lamina.stores.memory import MemoryStore
-from lamina.values.entry import CustomEntry, Entry, MessageEntry, SessionEntry
+from lamina.values.entry import CustomEntry, Entry, MessageEntry, ResultEntry, SessionEntry
+from lamina.values.item import Picture
+from lamina.values.message import Image, Message, Text, ToolResult
 
 HOSTILE = [
     "../x", ".", "..", "a/b", "CON", "x" * 300, "é" * 200, "日本語", "\0", "a..", "A", "a", "%",
@@ -236,11 +240,11 @@ def test_ids_that_were_left_out_are_no_damage(store: JournalStore) -> None:
     run(body())
 
 
-def test_an_index_may_be_given_to_any_store_and_changes_nothing(store: JournalStore) -> None:
+def test_a_snapshot_may_be_given_to_any_store_and_changes_nothing(store: JournalStore) -> None:
     async def body() -> None:
         opened = await store.create(start())
         await opened.append([custom(1)])
-        await opened.keep_index(b"anything")
+        await opened.keep_snapshot(b"anything")
         await opened.append([custom(2)])
         await opened.close()
         again = await store.open("s")
@@ -249,6 +253,176 @@ def test_an_index_may_be_given_to_any_store_and_changes_nothing(store: JournalSt
         await again.close()
 
     run(body())
+
+
+# -- windows of a path -------------------------------------------------------------------------
+
+
+def test_a_window_of_a_path_is_read_from_an_entry_back_to_another(store: JournalStore) -> None:
+    async def body() -> None:
+        opened = await store.create(start())
+        aside = CustomEntry(id="000004", parent="000001", at=1.5, kind="test")
+        await opened.append([custom(1), custom(2), custom(3), aside])
+        await opened.close()
+        again = await store.open("s")
+        await again.append([CustomEntry(id="000005", parent="000004", at=1.5, kind="test")])
+        await again.read_ahead(["000002", "000005", "nowhere"])
+
+        async def window(entry: str, until: str = "", limit: int | None = None) -> list[str]:
+            return [e.id for e in await again.read_path(entry, until=until, limit=limit)]
+
+        assert await window("000003") == ["000000", "000001", "000002", "000003"]
+        assert await window("000005") == ["000000", "000001", "000004", "000005"]
+        assert await window("000005", "000001") == ["000004", "000005"]
+        assert await window("000005", "000001", 1) == ["000005"]
+        assert await window("000003", limit=2) == ["000002", "000003"]
+        assert await window("000003", "000003") == []
+        assert list(again.entries) == [f"00000{n}" for n in range(6)]
+        assert list(again.journal.entries) == [f"00000{n}" for n in range(5)]
+        await again.close()
+
+    run(body())
+
+
+# -- listing and deleting ------------------------------------------------------------------------
+
+
+def message(number: int, text: str) -> Entry:
+    words = Message(role="user", blocks=(Text(text),), id=mint_id(number))
+    return MessageEntry(id=mint_id(number), parent=mint_id(number - 1), at=1.5, message=words)
+
+
+async def assert_totals_are_those_of_a_whole_reading(store: JournalStore) -> None:
+    listed = await store.list_sessions()
+    assert [row.session for row in listed] == list(await store.sessions())
+    for row in listed:
+        assert row.totals == sum_totals(await store.read(row.session))
+        assert not row.problem
+        assert row.bytes > 0
+
+
+def test_sessions_are_listed_with_their_totals(store: JournalStore) -> None:
+    async def body() -> None:
+        for session in ("one", "two"):
+            opened = await store.create(start(session))
+            await opened.append([message(1, f"What is {session}?"), custom(2)])
+            await opened.close()
+        await assert_totals_are_those_of_a_whole_reading(store)
+        (one,) = [row.totals for row in await store.list_sessions() if row.session == "one"]
+        assert one is not None
+        assert (one.name, one.messages, one.entries, one.leaf) == ("What is one?", 1, 3, "000002")
+
+    run(body())
+
+
+def test_totals_are_right_after_every_append_also_beside_the_path(store: JournalStore) -> None:
+    async def body() -> None:
+        opened = await store.create(start())
+        await assert_totals_are_those_of_a_whole_reading(store)
+        aside = replace(message(4, "aside"), parent="000001")
+        for entries in ([message(1, "a"), custom(2)], [message(3, "b")], [aside], [custom(5)]):
+            await opened.append(entries)
+            await assert_totals_are_those_of_a_whole_reading(store)
+        await opened.keep_snapshot(b"anything")
+        await assert_totals_are_those_of_a_whole_reading(store)
+        await opened.append([custom(6)])
+        await assert_totals_are_those_of_a_whole_reading(store)
+        await opened.close()
+        opened = await store.open("s")
+        await opened.append([message(7, "c")])
+        await assert_totals_are_those_of_a_whole_reading(store)
+        await opened.close()
+
+    run(body())
+
+
+def test_a_session_that_was_deleted_is_gone_and_its_id_is_free(store: JournalStore) -> None:
+    async def body() -> None:
+        for session in ("one", "two"):
+            opened = await store.create(start(session))
+            await opened.append([custom(1)])
+            await opened.keep_snapshot(b"anything")
+            await opened.close()
+        deleted = await store.delete("one")
+        assert (deleted.session, deleted.blobs) == ("one", ())
+        assert deleted.bytes > 0
+        assert not await store.has("one")
+        assert list(await store.sessions()) == ["two"]
+        for act in (store.open, store.read, store.export, store.delete):
+            with pytest.raises(UnknownSession, match="'one'"):
+                await act("one")
+        await (await store.create(start("one"))).close()
+        assert list((await store.read("one")).entries) == ["000000"]
+        assert list((await store.read("two")).entries) == ["000000", "000001"]
+
+    run(body())
+
+
+def test_a_session_that_is_open_is_not_deleted(store: JournalStore) -> None:
+    async def body() -> None:
+        opened = await store.create(start())
+        with pytest.raises(SessionBusy, match="'s'"):
+            await store.delete("s")
+        await opened.append([custom(1)])
+        await opened.close()
+        assert list((await store.read("s")).entries) == ["000000", "000001"]
+        await store.delete("s")
+        assert not await store.has("s")
+
+    run(body())
+
+
+def with_picture(number: int, digest: str) -> Entry:
+    picture = Picture(digest=digest, media_type="image/png", width=1, height=1)
+    words = Message(role="user", blocks=(Image(picture=picture),), id=mint_id(number))
+    return MessageEntry(id=mint_id(number), parent=mint_id(number - 1), at=1.5, message=words)
+
+
+def test_blobs_that_no_other_session_refers_to_are_deleted_with_a_session(
+    store: JournalStore,
+) -> None:
+    async def body() -> None:
+        own, shared, free = [await store.put_blob(data) for data in (b"own", b"shared", b"free")]
+        result = ToolResult(call_id="c", name="find", text="cut")
+        for session, digests in (("one", (own, shared)), ("two", (shared,))):
+            opened = await store.create(start(session))
+            for digest in digests:
+                await opened.append([with_picture(opened.last + 1, digest)])
+            if session == "one":
+                whole = await store.put_blob(b"whole")
+                number = opened.last + 1
+                entry = ResultEntry(
+                    id=mint_id(number), parent=mint_id(number - 1), at=1.5,
+                    result=result, whole=whole,
+                )  # fmt: skip
+                await opened.append([entry])
+            await opened.close()
+        deleted = await store.delete("one")
+        assert deleted.blobs == tuple(sorted((own, whole)))
+        assert await store.known_blobs([own, shared, free, whole]) == {shared, free}
+        assert await store.get_blob(shared) == b"shared"
+        with pytest.raises(JournalError):
+            await store.get_blob(own)
+        assert (await store.delete("two")).blobs == (shared,)
+        assert await store.known_blobs([own, shared, free, whole]) == {free}
+
+    run(body())
+
+
+def test_an_export_holds_what_a_session_holds(store: JournalStore) -> None:
+    async def body() -> None:
+        opened = await store.create(start())
+        await opened.append([custom(1), message(2, "é\u2028")])
+        await opened.close()
+        journal = read_journal(await store.export("s"), "s")
+        assert journal == replace(await store.read("s"), entries=journal.entries)
+        assert dict(journal.entries) == dict((await store.read("s")).entries)
+
+    run(body())
+
+
+def test_a_place_names_the_session(store: JournalStore) -> None:
+    assert "pier" in store.place("pier")
 
 
 # -- blobs ---------------------------------------------------------------------------------------

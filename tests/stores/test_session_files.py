@@ -10,7 +10,8 @@ from tests.crash.sample import header_of
 from tests.strategies import modest, texts
 
 from lamina.errors import JournalError, SessionMoved, UnknownSession
-from lamina.stores.jsonl import LONGEST_NAME, JsonlStore, file_stem
+from lamina.stores.file_names import LONGEST_NAME, file_stem
+from lamina.stores.jsonl import JsonlStore
 
 IDS = ["a", "a.", ".a", " a", "a ", "..", ".", "%", "%41", "a/b", "a\\b", "a:b", "é", "\0", "con",
        "a\nb", "A", "x" * 900, "é" * 300]  # fmt: skip

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import asdict, replace
 
-from lamina import ledger
 from lamina.assembly.draft import Draft, RequestPlan
 from lamina.assembly.page import Page
 from lamina.assembly.wire_parameters import digest_target, wire_parameters
 from lamina.errors import WindowExceeded
 from lamina.journal import MovedParts, RecordedReason, State, texts_of
 from lamina.layers import Assembler, ItemVersions, measure_layers
-from lamina.ledger import SentPrompt
+from lamina.ledger import SentPrompt, compare, require_reason
 from lamina.text import label_of
 from lamina.values.entry import RENDERER, WIRE_FORM, RequestEntry
 from lamina.values.item import Attachment, ItemId, Provenance
@@ -66,13 +65,13 @@ def record_request(
         raise WindowExceeded(problem, sizes, room.limit)
     # Laid out alike, another target moves nothing.
     own = _layout_reasons(boundaries) if sent and sent.layout != assembler.layout else []
-    agreement = ledger.compare(sent, prompt, (*state.requests.reasons, *own), state.envelope.cached)
+    agreement = compare(sent, prompt, (*state.requests.reasons, *own), state.envelope.cached)
     if sent and sent.cause and agreement.broke and agreement.broke.reason == sent.cause.reason:
         boundaries = (*boundaries, sent.cause)
     kept, left_out, warnings = attached.attachments, attached.left_out, attached.warnings
     if agreement.unexplained:
         if state.settings.prefix_check == "raise":
-            ledger.require_reason(agreement)
+            require_reason(agreement)
         place = agreement.unexplained[0]
         warning = (
             f"the prefix moved without a reason at {place.source} "

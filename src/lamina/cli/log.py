@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lamina.audit.dropped_history import DroppedHistory, find_dropped_history
 from lamina.audit.requests import waiting_request
+from lamina.audit.totals import name_of
 from lamina.cli.report_text import WIDTH, damage_lines, first_line, moment
 from lamina.faces.journal_log import describe_entry, render_message
 from lamina.faces.plain_text import shorten
 from lamina.journal import Journal, path_to
-from lamina.session.tree import labels_of, name_of
+from lamina.session.tree import labels_of
 from lamina.values.entry import Entry, RequestEntry, SessionEntry, TransformEntry
 
 

@@ -42,7 +42,7 @@ def _uncovered_line(uncovered: UncoveredRequests) -> str:
 async def repair_session(stored: StoredSession) -> str:
     copy = await write_repaired_copy(stored)
     lines = [
-        f"{copy.path}: {copy.entries:,} entries, as session {copy.session!r}.",
-        f"{stored.path} is as it was. What was wrong with it:",
+        f"{copy.place}: {copy.entries:,} entries, as session {copy.session!r}.",
+        f"{stored.place} is as it was. What was wrong with it:",
     ]
     return "\n".join([*lines, *map(damage_line, copy.damage)])

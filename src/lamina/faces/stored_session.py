@@ -4,21 +4,24 @@ from pathlib import Path
 
 from lamina.errors import UnknownSession
 from lamina.journal import Journal
-from lamina.stores.jsonl import SUFFIX, JsonlStore, read_session_file, session_of
-from lamina.wiring import default_store
+from lamina.ports import JournalStore
+from lamina.wiring.stores import default_store, store_of_file
 
 
 class StoredSession:
-    """A session's id and file, and the store it is in."""
+    """A session's id, and the store it is in."""
 
-    def __init__(self, session: str, path: Path, store: JsonlStore) -> None:
+    def __init__(self, session: str, store: JournalStore) -> None:
         self.session = session
-        self.path = path
         self.store = store
 
+    @property
+    def place(self) -> str:
+        """Where it is, for a person to read."""
+        return self.store.place(self.session)
+
     async def read(self) -> Journal:
-        """What the file holds, also under a name that is not its own."""
-        return await read_session_file(self.path, self.session, by_name=False)
+        return await self.store.read(self.session)
 
 
 async def find_session(name: str, workspace: Path) -> StoredSession:
@@ -27,21 +30,21 @@ async def find_session(name: str, workspace: Path) -> StoredSession:
     Raises:
         UnknownSession: there is none, or there are several.
     """
-    if name.endswith(SUFFIX) and (path := Path(name)).is_file():
-        return StoredSession(session_of(path), path, JsonlStore(path.parent.parent))
+    if (found := store_of_file(name)) is not None:
+        return StoredSession(*found)
     store = default_store(workspace)
     if await store.has(name):
-        return StoredSession(name, store.path_of(name), store)
+        return StoredSession(name, store)
     sessions = await store.sessions()
     if name in sessions:
-        return StoredSession(name, store.path_of(name), store)
+        return StoredSession(name, store)
     near = [session for session in sessions if session.startswith(name)]
     if len(near) == 1:
-        return StoredSession(near[0], store.path_of(near[0]), store)
+        return StoredSession(near[0], store)
     if near:
         raise UnknownSession(f"{name!r} may be any of {', '.join(sorted(near))}")
     hint = "`lamina sessions` lists them" if sessions else "there are none yet in this workspace"
     raise UnknownSession(
         f"no session {name!r} of the workspace {str(workspace)!r}; {hint}. "
-        f"-w DIR looks in another workspace, and a path to a {SUFFIX} file works as well"
+        f"-w DIR looks in another workspace, and a path to a .jsonl file works as well"
     )

@@ -10,6 +10,7 @@ from lamina.faces.plain_text import format_json
 from lamina.faces.stored_session import StoredSession
 from lamina.formats.markdown.exporter import export_chat
 from lamina.journal import path_to
+from lamina.stores.file_names import file_stem
 from lamina.wiring.importer import ImportReport, import_data
 
 ExportForm = Literal["markdown", "jsonl", "json"]
@@ -18,14 +19,14 @@ ExportForm = Literal["markdown", "jsonl", "json"]
 async def export_data(stored: StoredSession, form: ExportForm) -> tuple[str, bytes]:
     """A session as a file: its name and its bytes."""
     journal = await stored.read()
-    name = f"{stored.path.stem}.{form}"
+    name = f"{file_stem(stored.session)}.{form}"
     match form:
         case "markdown":
             chat = export_chat(path_to(journal.leaf, journal.entries))
             return chat.name, chat.text.encode()
         case "jsonl":
-            # The file as it is: what this version does not know goes along.
-            return name, stored.path.read_bytes()
+            # The lines as they are: what this version does not know goes along.
+            return name, await stored.store.export(stored.session)
         case "json":
             return name, f"{format_json(describe_log(journal))}\n".encode()
 

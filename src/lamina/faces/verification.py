@@ -1,6 +1,5 @@
 """Whether a session is sound, and a copy of what is left of one that is not."""
 
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -11,10 +10,8 @@ from lamina.audit.verification import Verification, pictures_of, verify
 from lamina.codec import mint_id
 from lamina.errors import LaminaError, UsageError
 from lamina.faces.stored_session import StoredSession
-from lamina.journal.lines import write_lines
+from lamina.ports import JournalStore
 from lamina.providers.model_book import load_book
-from lamina.stores.disk import write_new_file
-from lamina.stores.jsonl import SUFFIX, session_of
 from lamina.values.damage import Damage
 from lamina.values.entry import SessionEntry
 
@@ -56,48 +53,49 @@ def describe_verification(verification: Verification) -> dict[str, Any]:
 class RepairedCopy(Struct, frozen=True, kw_only=True):
     """A copy of all that could be read of a session."""
 
-    path: Path
+    place: str
     session: str
     entries: int
     damage: tuple[Damage, ...]
 
 
 async def write_repaired_copy(stored: StoredSession) -> RepairedCopy:
-    """Writes a repaired copy beside the session's file. The file itself is not touched.
+    """Writes a repaired copy as a session of its own, beside the damaged one. That is not touched.
 
     Raises:
-        UsageError: nothing is wrong with it, or the copy cannot be written.
+        UsageError: nothing is wrong with it, or nothing of it can be read.
+        JournalError: the copy cannot be written.
     """
     journal = await stored.read()
     if not journal.damage:
-        raise UsageError(f"nothing is wrong with {stored.path}: no copy was written")
+        raise UsageError(f"nothing is wrong with {stored.place}: no copy was written")
     if journal.damage[0].kind == "bad_header" and len(journal.entries) == 1:
-        raise UsageError(f"nothing of a session can be read in {stored.path}: no copy was written")
-    place = _free_name(stored.path)
+        raise UsageError(f"nothing of a session can be read in {stored.place}: no copy was written")
     header, *rest = journal.entries.values()
     assert isinstance(header, SessionEntry)
     renamed = replace(
         header,
-        session=session_of(place),
+        session=await _free_id(stored.store, stored.session),
         forked_from=stored.session,
         repaired_until=mint_id(journal.last),
     )
+    copy = await stored.store.create(renamed)
     try:
-        write_new_file(place, write_lines([renamed, *rest], -1))
-    except OSError as error:
-        raise UsageError(f"the copy {place} cannot be written: {error}") from error
+        if rest:
+            await copy.append(rest)
+    finally:
+        await copy.close()
     return RepairedCopy(
-        path=place,
+        place=stored.store.place(renamed.session),
         session=renamed.session,
         entries=len(journal.entries),
         damage=tuple(journal.damage),
     )
 
 
-def _free_name(path: Path) -> Path:
-    stem = path.name.removesuffix(SUFFIX)
+async def _free_id(store: JournalStore, session: str) -> str:
     for number in range(1, 1000):
-        place = path.with_name(f"{stem}.repaired{f'-{number}' if number > 1 else ''}{SUFFIX}")
-        if not place.exists():
-            return place
-    raise UsageError(f"there are too many repaired copies beside {path}")
+        name = f"{session}.repaired{f'-{number}' if number > 1 else ''}"
+        if not await store.has(name):
+            return name
+    raise UsageError(f"there are too many repaired copies of {session!r}")

@@ -5,9 +5,16 @@ Private: see `lamina` for what is public.
 
 from lamina.journal.calibration import is_believable
 from lamina.journal.fold import awaits_results, fold_entry, initial_state, replay
-from lamina.journal.journal import Journal, journal_of, path_to, read_journal
+from lamina.journal.grown_entries import GrownEntries
+from lamina.journal.journal import (
+    Journal,
+    TreeReader,
+    journal_of,
+    path_to,
+    read_journal,
+    walk_back,
+)
 from lamina.journal.laid_versions import LaidVersions
-from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
 from lamina.journal.patch_effects import SUMMARY_ID, apply_patch, laid_items
 from lamina.journal.reasons import (
     LIBRARY_SOURCE,
@@ -30,10 +37,8 @@ __all__ = [
     "SUMMARY_ID",
     "TOOLS",
     "TOOLS_JOIN",
-    "IndexedEntries",
-    "LineIndex",
+    "GrownEntries",
     "Journal",
-    "LinePlaces",
     "LaidVersions",
     "LastRequests",
     "Library",
@@ -41,6 +46,7 @@ __all__ = [
     "MovedParts",
     "RecordedReason",
     "State",
+    "TreeReader",
     "apply_patch",
     "awaits_results",
     "initial_state",
@@ -56,5 +62,6 @@ __all__ = [
     "replay",
     "replay_repaired",
     "texts_of",
+    "walk_back",
     "close_answered_request",
 ]

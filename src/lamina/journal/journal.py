@@ -1,4 +1,4 @@
-"""From the bytes of a journal to its tree.
+"""From the lines of a journal to its tree.
 
 Laws: reading never raises because of damage; what proves itself is kept, what does not is reported
 with its place. A parent stands before its children, so a tree has no cycles: an entry whose parent
@@ -13,14 +13,14 @@ from msgspec.structs import replace
 
 from lamina.codec import entry_number, mint_id
 from lamina.errors import JournalError
-from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
 from lamina.journal.lines import Line, read_lines
 from lamina.values.damage import Damage, DamageKind
 from lamina.values.entry import Entry, SessionEntry, UnknownEntry
 
 
 class Journal(Struct, frozen=True, kw_only=True):
-    """A journal as it was read: its entries in order of writing, and what is wrong with it."""
+    """A session as a store gives it: its entries in order of writing, and what is wrong with it.
+    The entries may be looked up in the store one by one, whenever they are asked for."""
 
     entries: Mapping[str, Entry]
     # The position at which the session goes on: the entry that was written last.
@@ -30,34 +30,24 @@ class Journal(Struct, frozen=True, kw_only=True):
     # which nothing can be read.
     last: int = -1
     lost: int = 0
-    # Whether the next write begins a line of its own by itself.
-    ends_line: bool = True
-    # What an index said of the engine's state at its end, and the entries behind that.
-    state: bytes = b""
-    indexed: int = 0
+    # The newest snapshot that was kept of it, and what was written behind that.
+    snapshot: bytes = b""
     since: tuple[Entry, ...] = ()
-    # Where the lines stand, if all of them are sound.
-    places: LinePlaces | None = None
+
+    @property
+    def header(self) -> SessionEntry:
+        """The entry that every path begins with."""
+        header = next(iter(self.entries.values()))
+        assert isinstance(header, SessionEntry)
+        return header
 
 
-def read_journal(data: bytes, session: str = "", index: LineIndex | None = None) -> Journal:
-    """The journal that `data` holds. `session` is its id, should the header be lost; an `index`
-    that fits saves reading what it covers."""
-    if index is not None and index.fits(data) and (journal := _read_behind(data, index)):
-        return journal
-    reader = _Reader()
+def read_journal(data: bytes, session: str = "") -> Journal:
+    """The journal that lines hold. `session` is its id, should the header be lost."""
+    reader = TreeReader()
     for line in read_lines(data):
         reader.take(line)
-    reader.finish(session)
-    return Journal(
-        entries=reader.entries,
-        leaf=next(reversed(reader.entries)),
-        damage=tuple(reader.damage),
-        last=reader.last,
-        lost=reader.lost + reader.awaited,
-        ends_line=not data or data.endswith(b"\n"),
-        places=_places(data, reader),
-    )
+    return reader.finish(session)
 
 
 def journal_of(entries: Iterable[Entry]) -> Journal:
@@ -67,45 +57,10 @@ def journal_of(entries: Iterable[Entry]) -> Journal:
     return Journal(entries=by_id, leaf=next(reversed(by_id)), last=last)
 
 
-def _places(data: bytes, reader: "_Reader") -> LinePlaces | None:
-    if reader.damage:
-        return None
-    places = LinePlaces()
-    places.add(tuple(reader.entries.values()), data)
-    return places if places.sound else None
-
-
-def _read_behind(data: bytes, index: LineIndex) -> Journal | None:
-    """The journal, of which only what stands behind the index is read; None if that is damaged:
-    then everything is looked at."""
-    places = LinePlaces.of(index)
-    entries = IndexedEntries(data, places)
-    reader = _Reader()
-    reader.entries = _Known(entries)
-    reader.last = last = places.numbers[-1]
-    tail = data[index.covered :]
-    for line in read_lines(tail, offset=index.covered):
-        reader.take(line)
-    since = tuple(reader.entries.values())
-    places.add(since, tail)
-    if reader.damage or reader.awaited or not places.sound:
-        return None
-    entries.update(reader.entries)
-    return Journal(
-        entries=entries,
-        leaf=since[-1].id if since else mint_id(last),
-        last=reader.last,
-        state=index.state,
-        indexed=index.covered,
-        since=since,
-        places=places,
-    )
-
-
 class _Known(dict[str, Entry]):
     """New entries, with older ones known to be there."""
 
-    def __init__(self, older: IndexedEntries) -> None:
+    def __init__(self, older: Mapping[str, Entry]) -> None:
         super().__init__()
         self._older = older
 
@@ -123,13 +78,14 @@ class _Known(dict[str, Entry]):
 _LOSSES = ("checksum", "no_checksum", "torn", "nul_bytes", "not_an_entry")
 
 
-class _Reader:
-    """Puts lines into the tree, one after the other."""
+class TreeReader:
+    """Puts lines into the tree, one after the other. The tree may have `older` entries already,
+    the last of which has the number `last`."""
 
-    def __init__(self) -> None:
-        self.entries: dict[str, Entry] = {}
+    def __init__(self, older: Mapping[str, Entry] | None = None, last: int = -1) -> None:
+        self.entries: dict[str, Entry] = {} if older is None else _Known(older)
         self.damage: list[Damage] = []
-        self.last = -1
+        self.last = last
         self.awaited = 0
         self.lost = 0
         self._before: Line | None = None
@@ -188,11 +144,25 @@ class _Reader:
             detail = f"a second session header {entry.id!r} inside the session"
             self._report("conflict", line, detail)
 
-    def finish(self, session: str) -> None:
+    def finish(self, session: str) -> Journal:
+        """The journal that was read. `session` is its id, should the header be lost."""
+        self._close()
+        self._mend_header(session)
+        return Journal(
+            entries=self.entries,
+            leaf=next(reversed(self.entries)),
+            damage=tuple(self.damage),
+            last=self.last,
+            lost=self.lost + self.awaited,
+        )
+
+    def _close(self) -> None:
         if self.awaited and self._before:
             detail = f"the last write is not whole: {self.awaited} more entries were to follow"
             self._report("incomplete_write", self._before, detail)
         self.last = max(self.last, 0)
+
+    def _mend_header(self, session: str) -> None:
         first = next(iter(self.entries.values()), None)
         if first is None:
             first = SessionEntry(id="000000", parent=None, at=0.0, session=session)
@@ -250,6 +220,19 @@ class _Reader:
 def _follows(entry: str, before: str) -> bool:
     number, last = entry_number(entry), entry_number(before)
     return number is None or last is None or number == last + 1
+
+
+def walk_back(
+    entries: Mapping[str, Entry], entry: str, until: str = "", limit: int | None = None
+) -> tuple[Entry, ...]:
+    """The entries of a path that ends with `entry`, in order: from behind `until` on, or from the
+    header, and no more than the last `limit` of them."""
+    path: list[Entry] = []
+    at: str | None = entry
+    while at is not None and at != until and (limit is None or len(path) < limit):
+        path.append(entries[at])
+        at = path[-1].parent
+    return tuple(reversed(path))
 
 
 def path_to(leaf: str, entries: Mapping[str, Entry]) -> tuple[Entry, ...]:

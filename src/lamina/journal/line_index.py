@@ -11,14 +11,17 @@ from typing import cast
 from zlib import crc32
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.codec import decode_entry, entry_number, mint_id
 from lamina.values.entry import Entry
+from lamina.values.totals import SessionTotals
 
 
 class LineIndex(Struct, frozen=True, kw_only=True, array_like=True):
     """The first `covered` bytes of a sound journal: the number of each id and where its line is,
-    as arrays of machine words. `state` is what the engine made of them, for the engine alone."""
+    as arrays of machine words. `state` is what the engine made of them, for the engine alone, and
+    `totals` what they amount to in a list."""
 
     covered: int
     checksum: int
@@ -26,6 +29,10 @@ class LineIndex(Struct, frozen=True, kw_only=True, array_like=True):
     offsets: bytes
     lengths: bytes
     state: bytes = b""
+    totals: SessionTotals | None = None
+
+    def with_totals(self, totals: SessionTotals) -> "LineIndex":
+        return replace(self, totals=totals)
 
     def fits(self, data: bytes) -> bool:
         """Whether `data` begins with the bytes that this is an index of."""
@@ -72,7 +79,7 @@ class LinePlaces:
         self.checksum = crc32(data, self.checksum)
         self.sound &= start == len(data)
 
-    def index(self, state: bytes) -> LineIndex:
+    def index(self, state: bytes, totals: SessionTotals | None = None) -> LineIndex:
         return LineIndex(
             covered=self.covered,
             checksum=self.checksum,
@@ -80,6 +87,7 @@ class LinePlaces:
             offsets=self.offsets.tobytes(),
             lengths=self.lengths.tobytes(),
             state=state,
+            totals=totals,
         )
 
     def find(self, entry_id: str) -> int | None:
@@ -93,46 +101,30 @@ class LinePlaces:
 
 
 class IndexedEntries(Mapping[str, Entry]):
-    """The entries of a journal in order of writing; those that an index covers are decoded when
-    they are looked at."""
+    """The entries that an index covers, in order of writing, decoded when they are looked at."""
 
     def __init__(self, data: bytes, places: LinePlaces) -> None:
         self._data = data
         self._places = places
-        self._base = len(places.numbers)
         self._decoded: dict[str, Entry] = {}
-        self._added: dict[str, Entry] = {}
-
-    def at(self, place: int) -> Entry:
-        """The entry at a position of the covered part."""
-        entry_id = mint_id(self._places.numbers[place])
-        if entry_id not in self._decoded:
-            start = self._places.offsets[place]
-            line = self._data[start : start + self._places.lengths[place]]
-            self._decoded[entry_id] = decode_entry(line)
-        return self._decoded[entry_id]
-
-    def update(self, entries: Mapping[str, Entry]) -> None:
-        self._added.update(entries)
 
     def __getitem__(self, entry_id: str) -> Entry:
-        if entry_id in self._added:
-            return self._added[entry_id]
+        if (entry := self._decoded.get(entry_id)) is not None:
+            return entry
         place = self._places.find(entry_id)
-        if place is None or place >= self._base:
+        if place is None:
             raise KeyError(entry_id)
-        return self.at(place)
+        start = self._places.offsets[place]
+        line = self._data[start : start + self._places.lengths[place]]
+        entry = self._decoded[entry_id] = decode_entry(line)
+        return entry
 
     def __contains__(self, entry_id: object) -> bool:
-        if entry_id in self._added:
-            return True
-        place = self._places.find(cast(str, entry_id))
-        return place is not None and place < self._base
+        return self._places.find(cast(str, entry_id)) is not None
 
     def __iter__(self) -> Iterator[str]:
-        for place in range(self._base):
-            yield mint_id(self._places.numbers[place])
-        yield from tuple(self._added)
+        for number in self._places.numbers:
+            yield mint_id(number)
 
     def __len__(self) -> int:
-        return self._base + len(self._added)
+        return len(self._places.numbers)

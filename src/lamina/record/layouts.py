@@ -167,15 +167,15 @@ class Layouts:
         turn = replace(state.turn, start=sent.turn_start)
         return replace(state, envelope=envelope, turn=turn)
 
-    async def index(self, *, least: int, share: float = 0.0) -> None:
+    async def keep_snapshot(self, *, least: int, share: float = 0.0) -> None:
         """Keeps what can be taken up again when the session is opened, if it is worth it."""
         # Not while a request is open: leaving it means going back in front of it.
-        if self._record.state.requests.open is None and self._record.index_due(least, share):
+        if self._record.state.requests.open is None and self._record.is_snapshot_due(least, share):
             counter = self._assembled_for[0] if self._assembled_for else ""
             state, entries = self._record.state, self._record.entries
             sent = self._describe_sent(state)
             snapshot = freeze(state, entries, sent, self._assembler, counter)
-            await self._record.keep_index(snapshot)
+            await self._record.keep_snapshot(snapshot)
 
     def _describe_sent(self, state: State) -> SentLayout | None:
         """How to get from the envelope of `state` to the last one sent: only if it was appended to

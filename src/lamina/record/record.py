@@ -11,13 +11,13 @@ from lamina.assembly.page import Page
 from lamina.codec import mint_id
 from lamina.errors import TurnStateError, UnknownSession
 from lamina.journal import (
-    IndexedEntries,
     State,
     awaits_results,
     close_answered_request,
     fold_repaired,
     path_to,
     replay_repaired,
+    walk_back,
 )
 from lamina.logger import tell_closed, tell_entries, tell_opened
 from lamina.ports import Clock, OpenJournal
@@ -32,19 +32,14 @@ class Record:
         journal = opened.journal
         self._opened = opened
         self._clock = clock
-        self.entries: dict[str, Entry] | IndexedEntries
-        self.snapshot: Snapshot | None = None
-        if isinstance(journal.entries, IndexedEntries):
-            self.entries = journal.entries
-            self.snapshot = thaw(journal, journal.entries)
-        else:
-            self.entries = dict(journal.entries)
+        self.entries = opened.entries
+        self.snapshot: Snapshot | None = thaw(journal)
         # The state that the last request was laid out from, if it came by in opening.
         self.sent_state: State | None = None
         damage = list(journal.damage)
         state = self.snapshot.state if self.snapshot else None
         requested: State | None = None
-        for entry in journal.since if self.snapshot else path_to(journal.leaf, self.entries):
+        for entry in journal.since if self.snapshot else path_to(journal.leaf, journal.entries):
             state = fold_repaired(state, entry, damage)
             if isinstance(entry, RequestEntry):
                 requested = state
@@ -82,12 +77,7 @@ class Record:
 
     def _back(self, leaf: str, until: str) -> tuple[Entry, ...]:
         """The entries from `leaf` back to the one behind `until`, or to the header, in order."""
-        path: list[Entry] = []
-        at: str | None = leaf
-        while at is not None and at != until:
-            path.append(self.entries[at])
-            at = path[-1].parent
-        return tuple(reversed(path))
+        return walk_back(self.entries, leaf, until)
 
     def before(self, request: RequestEntry) -> str:
         """The entry in front of everything that was written for a request; if that is lost, the
@@ -155,23 +145,22 @@ class Record:
         if not entries:
             return
         await self._opened.append(entries)
-        self.entries.update({entry.id: entry for entry in entries})
         self.state = state
         tell_entries(self.id, entries)
 
-    def index_due(self, least: int, share: float) -> bool:
-        """Whether an index would save the next opening at least `least` bytes of reading, and
+    def is_snapshot_due(self, least: int, share: float) -> bool:
+        """Whether a snapshot would save the next opening at least `least` bytes of reading, and
         `share` of all there is: so that keeping it costs little per turn."""
-        size = self._opened.unindexed
+        size = self._opened.since_snapshot
         if size is None or self.damage:
             return False
-        if self._opened.journal.state and self.snapshot is None:
-            # There is an index, but not one that could be used.
+        if self._opened.journal.snapshot and self.snapshot is None:
+            # There is a snapshot, but not one that could be used.
             size = self._opened.size
         return size >= max(least, share * self._opened.size)
 
-    async def keep_index(self, frozen: bytes) -> None:
-        await self._opened.keep_index(frozen)
+    async def keep_snapshot(self, frozen: bytes) -> None:
+        await self._opened.keep_snapshot(frozen)
 
     async def close(self) -> None:
         await self._opened.close()

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from lamina.errors import JournalError
-from lamina.journal import IndexedEntries, Journal, LastRequests, Library, State
+from lamina.journal import Journal, LastRequests, Library, State
 from lamina.layers import Assembler, Layout
 from lamina.values.collections import Chain, FrozenMap, LazyList
 from lamina.values.entry import (
@@ -171,12 +171,12 @@ def _bare(message: Message) -> Message:
     return replace(message, blocks=blocks)
 
 
-def thaw(journal: Journal, entries: IndexedEntries) -> Snapshot | None:
-    """The snapshot that the journal's index holds; None if it cannot be used."""
-    if not journal.state:
+def thaw(journal: Journal) -> Snapshot | None:
+    """The snapshot that was kept of the journal; None if there is none, or it cannot be used."""
+    if not journal.snapshot:
         return None
     try:
-        frozen = msgspec.msgpack.decode(journal.state, type=_Frozen)
+        frozen = msgspec.msgpack.decode(journal.snapshot, type=_Frozen)
         if frozen.version != VERSION:
             return None
         plain = msgspec.msgpack.decode(frozen.state, type=_State)
@@ -191,10 +191,9 @@ def thaw(journal: Journal, entries: IndexedEntries) -> Snapshot | None:
         if entry.parent != leaf:
             return None
         leaf = entry.id
-    header = next(iter(entries.values()))
-    assert isinstance(header, SessionEntry)
+    entries = journal.entries
     state = State(
-        session=header,
+        session=journal.header,
         envelope=Envelope(cached=_cached(frozen, entries), **asdict(envelope)),
         library=Library(
             items=_items(frozen, entries),
@@ -211,7 +210,7 @@ def thaw(journal: Journal, entries: IndexedEntries) -> Snapshot | None:
     return Snapshot(state=state, sent=frozen.sent, strand=frozen.strand)
 
 
-def _cached(frozen: _Frozen, entries: IndexedEntries) -> Chain[Message]:
+def _cached(frozen: _Frozen, entries: Mapping[str, Entry]) -> Chain[Message]:
     origin = _Origin(frozen.kinds, frozen.numbers, frozen.inline)
     numbers = array("Q")
     numbers.frombytes(frozen.numbers)
@@ -227,7 +226,7 @@ def _cached(frozen: _Frozen, entries: IndexedEntries) -> Chain[Message]:
     return Chain.lazy(LazyList(len(frozen.kinds), load, origin))
 
 
-def _items(frozen: _Frozen, entries: IndexedEntries) -> FrozenMap[tuple[ItemId, str], Item]:
+def _items(frozen: _Frozen, entries: Mapping[str, Entry]) -> FrozenMap[tuple[ItemId, str], Item]:
     def load(index: int) -> Item:
         item, version, at = frozen.items[index]
         match entry := entries[at]:
@@ -242,7 +241,7 @@ def _items(frozen: _Frozen, entries: IndexedEntries) -> FrozenMap[tuple[ItemId, 
     return FrozenMap.lazy(keys, load)
 
 
-def _request(entry_id: str, entries: IndexedEntries) -> RequestEntry | None:
+def _request(entry_id: str, entries: Mapping[str, Entry]) -> RequestEntry | None:
     entry = entries[entry_id] if entry_id else None
     assert entry is None or isinstance(entry, RequestEntry)
     return entry

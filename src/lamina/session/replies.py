@@ -21,8 +21,8 @@ from lamina.values.request import CacheVerdict
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply
 
-# How much there must be to read before an index pays.
-INDEX_BYTES = 1 << 16
+# How much there must be to read before a snapshot pays.
+SNAPSHOT_BYTES = 1 << 16
 # A server may add this much to every request and be right.
 SMALL_ERROR = 1_000
 
@@ -81,7 +81,7 @@ class Replies:
         if end and not awaits_results(record.state):
             warnings += await self._end_turn(request, message)
         tell_warnings(record.id, request.id, len(warnings))
-        await self._layouts.index(least=16 * INDEX_BYTES, share=0.25)
+        await self._layouts.keep_snapshot(least=16 * SNAPSHOT_BYTES, share=0.25)
         return CommitOutcome(message=message, verdict=verdict, warnings=warnings)
 
     def _doubt(self, request: RequestEntry, usage: Usage) -> tuple[str, ...]:

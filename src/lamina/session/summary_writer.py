@@ -27,7 +27,7 @@ from lamina.compaction.summary_steps import SummaryPart, shorten, split_into_par
 from lamina.layers import MESSAGE_TOKENS, Assembler
 from lamina.ledger import cost_of
 from lamina.ports import Summarizer, Wire
-from lamina.values.entry import CustomEntry
+from lamina.values.entry import SUMMARIZED, CustomEntry
 from lamina.values.envelope import Envelope
 from lamina.values.event import Event, SummaryStep, UsageReported
 from lamina.values.message import Message, Text
@@ -39,8 +39,6 @@ from lamina.values.wire import Reply, WireRequest
 # The bytes of the pictures in a prompt.
 ReadBlobs = Callable[[Prompt], Awaitable[Mapping[str, bytes]]]
 Emit = Callable[[Event], Awaitable[None]]
-# The kind of a custom entry that says what a summary was asked of, and what it cost.
-SUMMARIZED = "lamina.summarized"
 # A summary may be longer than was asked for, but not by more than this; in steps by less.
 TOO_LONG = 2
 STEP_TOO_LONG = 1.5

@@ -16,7 +16,6 @@ from lamina.record.record import Record
 from lamina.values.entry import (
     BranchSummaryEntry,
     Entry,
-    InfoEntry,
     LabelEntry,
     LeafEntry,
     MessageEntry,
@@ -102,19 +101,6 @@ def labels_of(entries: Sequence[Entry]) -> Mapping[str, str]:
     """Every label in force, by the entry it is on."""
     labels = {entry.target: entry.label for entry in entries if isinstance(entry, LabelEntry)}
     return {target: text for target, text in labels.items() if text}
-
-
-def name_of(entries: Sequence[Entry]) -> str:
-    """What a person called the session, else its first question."""
-    names = [entry.name for entry in entries if isinstance(entry, InfoEntry) and entry.name]
-    if names:
-        return names[-1]
-    for entry in entries:
-        if isinstance(entry, MessageEntry) and entry.message.role == "user":
-            line = entry.message.text.strip().partition("\n")[0]
-            if line:
-                return line if len(line) <= 80 else f"{line[:79]}…"
-    return ""
 
 
 async def free_id(store: JournalStore, session: str) -> str:

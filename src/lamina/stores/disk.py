@@ -57,6 +57,13 @@ else:
             os.close(handle)
 
 
+def write_all(handle: int, data: bytes) -> None:
+    """Writes everything: in one go, unless the system takes only part of it."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
 def write_new_file(path: Path, data: bytes) -> None:
     """Writes a file that must not be there yet, for its owner alone.
 

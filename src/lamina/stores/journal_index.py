@@ -9,7 +9,7 @@ from zlib import crc32
 
 import msgspec
 
-from lamina.journal import LineIndex
+from lamina.journal.line_index import LineIndex
 
 # Lines that the first version covered may not be readable: it knew no gate for what is written.
 _MAGIC = b"lamina-index-2\n"
@@ -27,14 +27,37 @@ def write_index(path: Path, index: LineIndex) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    body = _encoder.encode(index)
-    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
+    draft = _write_draft(path, index)
     try:
-        draft.write_bytes(_MAGIC + crc32(body).to_bytes(4, "big") + body)
         os.replace(draft, path)
     except OSError:
         draft.unlink(missing_ok=True)
         raise
+
+
+def write_first_index(path: Path, index: LineIndex) -> None:
+    """Writes an index where there is none, and never over one that somebody else has written
+    meanwhile: theirs may hold more.
+
+    Raises:
+        OSError: there is one, or it cannot be written.
+    """
+    draft = _write_draft(path, index)
+    try:
+        os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write_draft(path: Path, index: LineIndex) -> Path:
+    body = _encoder.encode(index)
+    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        draft.write_bytes(_MAGIC + crc32(body).to_bytes(4, "big") + body)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+    return draft
 
 
 def read_index(path: Path) -> LineIndex | None:

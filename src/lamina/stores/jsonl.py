@@ -9,9 +9,8 @@ import contextlib
 import hashlib
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from urllib.parse import quote, unquote
 
 import anyio
 import anyio.to_thread
@@ -20,20 +19,25 @@ from lamina.codec import entry_number
 from lamina.errors import (
     JournalError,
     JournalGone,
+    LaminaError,
     SessionBusy,
     SessionMoved,
     UnknownSession,
     WriteFailed,
 )
-from lamina.journal import Journal, LinePlaces, read_journal
+from lamina.journal import GrownEntries, Journal, walk_back
+from lamina.journal.journal_file import JournalFile, read_journal_file
+from lamina.journal.line_index import LineIndex, LinePlaces
 from lamina.journal.lines import Line, is_proven, read_lines, write_lines
-from lamina.stores.disk import lock_file, sync_file, sync_folder
+from lamina.stores.blob_files import check_blob, put_blob_file
+from lamina.stores.disk import lock_file, sync_file, sync_folder, write_all
+from lamina.stores.file_names import SUFFIX, file_stem, session_of
+from lamina.stores.file_totals import list_file, sum_file
 from lamina.stores.journal_index import index_path, read_index, write_index
-from lamina.values.entry import FORMAT, Entry, SessionEntry
+from lamina.stores.session_file import check_header, delete_files, is_at, read_bytes
+from lamina.values.entry import Entry, SessionEntry
+from lamina.values.totals import DeletedSession, ListedSession
 
-SUFFIX = ".jsonl"
-# File systems allow 255 bytes in a name; the rest is for files beside the journal.
-LONGEST_NAME = 160
 # How often an opening checks whether the lock is free.
 POLL_S = 0.02
 
@@ -57,6 +61,9 @@ class JsonlStore:
     def path_of(self, session: str) -> Path:
         return self._find("sessions", f"{file_stem(session)}{SUFFIX}")
 
+    def place(self, session: str) -> str:
+        return str(self.path_of(session))
+
     def _find(self, *parts: str) -> Path:
         """Where a file is, or will be."""
         paths = [folder.joinpath(*parts) for folder in self._folders]
@@ -76,21 +83,19 @@ class JsonlStore:
             size = os.fstat(handle).st_size
             if size and _is_begun(path):
                 raise SessionMoved(header.session)
-            # A failed creation leaves rubbish; the header gets a line of its own.
-            rubbish = read_journal(_read(handle), header.session) if size else None
-            new = Journal(
-                entries={header.id: header},
-                leaf=header.id,
-                places=None if rubbish else LinePlaces(),
-                damage=rubbish.damage if rubbish else (),
-                ends_line=rubbish.ends_line if rubbish else True,
-            )
+            new = Journal(entries={header.id: header}, leaf=header.id)
+            file = JournalFile(journal=new, places=LinePlaces())
+            if size:
+                # A failed creation leaves rubbish; the header gets a line of its own.
+                rubbish = read_journal_file(read_bytes(handle), header.session)
+                damaged = Journal(entries=new.entries, leaf=new.leaf, damage=rubbish.journal.damage)
+                file = JournalFile(journal=damaged, ends_line=rubbish.ends_line)
         except BaseException:
             os.close(handle)
             raise
-        journal = JsonlJournal(handle, path, header.session, new, size)
+        journal = JsonlJournal(handle, path, header.session, file, size)
         try:
-            await journal.append([header])
+            await journal.write([header])
             await anyio.to_thread.run_sync(sync_folder, path.parent)
         except BaseException:
             await journal.close()
@@ -99,6 +104,16 @@ class JsonlStore:
 
     async def open(self, session: str) -> "JsonlJournal":
         path = self.path_of(session)
+        handle = await self._open_locked(session, path)
+        try:
+            file, size = await anyio.to_thread.run_sync(_load, handle, path, session)
+            return JsonlJournal(handle, path, session, file, size)
+        except BaseException:
+            os.close(handle)
+            raise
+
+    async def _open_locked(self, session: str, path: Path) -> int:
+        """The file at `path`, with its lock held."""
         while True:
             try:
                 handle = os.open(path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
@@ -108,35 +123,66 @@ class JsonlStore:
                 raise JournalError(f"session {session!r} cannot be opened: {error}") from error
             try:
                 await self._lock(handle, session)
-                if not _is_at(handle, path):
-                    # The file was replaced while we waited for the lock.
-                    os.close(handle)
-                    continue
-                journal, size = await anyio.to_thread.run_sync(_load, handle, path, session)
-                return JsonlJournal(handle, path, session, journal, size)
             except BaseException:
                 os.close(handle)
                 raise
+            if is_at(handle, path):
+                return handle
+            # The file was replaced while we waited for the lock.
+            os.close(handle)
 
     async def read(self, session: str) -> Journal:
-        return await read_session_file(self.path_of(session), session)
+        path = self.path_of(session)
+        journal = read_journal_file(await self.export(session), session).journal
+        check_header(journal.header, session, path)
+        return journal
+
+    async def export(self, session: str) -> bytes:
+        path = self.path_of(session)
+        try:
+            return await anyio.Path(path).read_bytes()
+        except FileNotFoundError:
+            raise UnknownSession(f"no session {session!r}: there is no file {path}") from None
+        except OSError as error:
+            raise JournalError(f"session {session!r} cannot be read: {error}") from error
 
     async def has(self, session: str) -> bool:
         return await anyio.to_thread.run_sync(_is_begun, self.path_of(session))
 
     async def sessions(self) -> Sequence[str]:
-        """The ids of all sessions, the most recently written first."""
-        times: dict[str, float] = {}
+        return tuple(session for session, _ in await anyio.to_thread.run_sync(self._files))
+
+    async def list_sessions(self) -> Sequence[ListedSession]:
+        files = await anyio.to_thread.run_sync(self._files)
+        return [await anyio.to_thread.run_sync(list_file, path, name) for name, path in files]
+
+    def _files(self) -> Sequence[tuple[str, Path]]:
+        """All sessions with their files, the most recently written first."""
+        found: dict[str, tuple[float, Path]] = {}
+        for path in self._session_files():
+            with contextlib.suppress(OSError):
+                found.setdefault(session_of(path), (path.stat().st_mtime, path))
+        dated = sorted(((at, name, path) for name, (at, path) in found.items()), reverse=True)
+        return tuple((name, path) for _, name, path in dated)
+
+    def _session_files(self) -> Iterable[Path]:
         for folder in self._folders:
-            for path in (folder / "sessions").glob(f"*{SUFFIX}"):
-                with contextlib.suppress(OSError):
-                    times.setdefault(session_of(path), path.stat().st_mtime)
-        dated_sessions = sorted(((time, session) for session, time in times.items()), reverse=True)
-        return tuple(session for _, session in dated_sessions)
+            yield from (folder / "sessions").glob(f"*{SUFFIX}")
+
+    async def delete(self, session: str) -> DeletedSession:
+        path = self.path_of(session)
+        handle = await self._open_locked(session, path)
+        try:
+            others = (other for other in self._session_files() if other != path)
+            return await anyio.to_thread.run_sync(
+                delete_files, session, handle, path, others, self._blob_path
+            )
+        finally:
+            os.close(handle)
 
     async def put_blob(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()
-        await anyio.to_thread.run_sync(_put_blob, self._blob_path(digest), data)
+        await anyio.to_thread.run_sync(put_blob_file, self._blob_path(digest), data)
         return digest
 
     async def get_blob(self, digest: str) -> bytes:
@@ -144,9 +190,11 @@ class JsonlStore:
             data = await anyio.Path(self._blob_path(digest)).read_bytes()
         except OSError as error:
             raise JournalError(f"blob {digest!r} cannot be read: {error}") from error
-        if hashlib.sha256(data).hexdigest() != digest:
-            raise JournalError(f"blob {digest!r} is damaged: its content has another digest")
-        return data
+        return check_blob(digest, data)
+
+    async def known_blobs(self, digests: Collection[str]) -> frozenset[str]:
+        paths = {digest: anyio.Path(self._blob_path(digest)) for digest in digests}
+        return frozenset([digest for digest, path in paths.items() if await path.is_file()])
 
     def _blob_path(self, digest: str) -> Path:
         if not digest.isalnum():
@@ -162,24 +210,56 @@ class JsonlStore:
             raise SessionBusy(session, self._wait)
 
 
+class NamedFileStore(JsonlStore):
+    """A session file that a person named, wherever it is and whatever its name; the others of its
+    folder are beside it, blobs in `blobs` beside the folder. `session` is the id of that file."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file.parent.parent)
+        self.session = session_of(file)
+        self._file = file
+
+    def path_of(self, session: str) -> Path:
+        if session == self.session:
+            return self._file
+        return self._file.with_name(f"{file_stem(session)}{SUFFIX}")
+
+    def _session_files(self) -> Iterable[Path]:
+        return self._file.parent.glob(f"*{SUFFIX}")
+
+    async def read(self, session: str) -> Journal:
+        journal = read_journal_file(await self.export(session), session).journal
+        check_header(journal.header, None, self.path_of(session))
+        return journal
+
+
 class JsonlJournal:
     """An open session file; it holds the lock until it is closed."""
 
-    def __init__(self, handle: int, path: Path, session: str, journal: Journal, size: int) -> None:
-        self.journal = journal
-        self.last = journal.last + journal.lost
-        self._last_stored = journal.last
+    def __init__(self, handle: int, path: Path, session: str, file: JournalFile, size: int) -> None:
+        self.journal = file.journal
+        self.entries = GrownEntries(file.journal.entries)
+        self.last = file.journal.last + file.journal.lost
+        self._last_stored = file.journal.last
         self._handle: int | None = handle
         # A session that nobody refers to any more must not keep its lock.
         self._release = weakref.finalize(self, os.close, handle)
         self._path = path
         self._session = session
         self.size = size
-        self._ends_line = journal.ends_line
-        self._places = journal.places
-        self._indexed_bytes = journal.indexed
+        self._file = file
+        self._ends_line = file.ends_line
+        self._places = file.places
+        self._covered = file.covered
+        self._written: list[Entry] = []
 
     async def append(self, entries: Sequence[Entry]) -> None:
+        await self.write(entries)
+        self.entries.add(entries)
+        self._written += entries
+
+    async def write(self, entries: Sequence[Entry]) -> None:
+        """Puts the lines of `entries` into the file."""
         if self._handle is None:
             raise JournalError(f"session {self._session!r} is closed; open it again")
         data = write_lines(entries, self._last_stored)
@@ -193,25 +273,37 @@ class JsonlJournal:
             if not self._places.sound or self._places.covered != self.size:
                 self._places = None
 
-    @property
-    def unindexed(self) -> int | None:
-        return None if self._places is None else self.size - self._indexed_bytes
+    async def read_path(
+        self, entry: str, *, until: str = "", limit: int | None = None
+    ) -> Sequence[Entry]:
+        return walk_back(self.entries, entry, until, limit)
 
-    async def keep_index(self, state: bytes) -> None:
+    async def read_ahead(self, entries: Iterable[str]) -> None:
+        """The bytes of all of them are in memory."""
+
+    @property
+    def since_snapshot(self) -> int | None:
+        return None if self._places is None else self.size - self._covered
+
+    async def keep_snapshot(self, state: bytes) -> None:
         if self._places is None or self._handle is None:
             return
         index = self._places.index(state)
-        self._indexed_bytes = index.covered
+        self._covered = index.covered
         # An index is a convenience: nothing is lost if it cannot be written.
-        with contextlib.suppress(OSError):
-            await anyio.to_thread.run_sync(write_index, index_path(self._path), index)
+        with contextlib.suppress(OSError, LaminaError):
+            await anyio.to_thread.run_sync(self._write_index, index)
+
+    def _write_index(self, index: LineIndex) -> None:
+        totals = sum_file(self._file, self._written)
+        write_index(index_path(self._path), index.with_totals(totals))
 
     async def close(self) -> None:
         self._handle = None
         self._release()
 
     def _write(self, handle: int, data: bytes, last: int) -> None:
-        if not _is_at(handle, self._path):
+        if not is_at(handle, self._path):
             raise JournalGone(self._session, str(self._path))
         if os.fstat(handle).st_size != self.size:
             raise SessionMoved(self._session)
@@ -221,7 +313,7 @@ class JsonlJournal:
         # From here on the ids are used up: whatever happens, their bytes may be in the file.
         self.last = last
         try:
-            _write_all(handle, data)
+            write_all(handle, data)
             sync_file(handle)
         except OSError as error:
             self._places = None
@@ -232,77 +324,11 @@ class JsonlJournal:
         self._ends_line = True
 
 
-async def read_session_file(path: Path, session: str, *, by_name: bool = True) -> Journal:
-    """The journal in a file, read without a lock; with `by_name` it has to be that session's.
-
-    Raises:
-        UnknownSession: there is no such file.
-        JournalError: it cannot be read, or is of a later version.
-    """
-    try:
-        data = await anyio.Path(path).read_bytes()
-    except FileNotFoundError:
-        raise UnknownSession(f"no session {session!r}: there is no file {path}") from None
-    except OSError as error:
-        raise JournalError(f"session {session!r} cannot be read: {error}") from error
-    return _check(read_journal(data, session), session if by_name else None, path)
-
-
-def _load(handle: int, path: Path, session: str) -> tuple[Journal, int]:
-    data = _read(handle)
-    index = read_index(index_path(path))
-    return _check(read_journal(data, session, index), session, path), len(data)
-
-
-def _check(journal: Journal, session: str | None, path: Path) -> Journal:
-    header = next(iter(journal.entries.values()))
-    assert isinstance(header, SessionEntry)
-    if header.format > FORMAT:
-        raise JournalError(
-            f"session {header.session!r} ({path}) has format {header.format}, this version reads "
-            f"up to {FORMAT}; use a newer Lamina"
-        )
-    if session is not None and header.session != session:
-        raise JournalError(
-            f"{path} holds session {header.session!r}, not {session!r}; it was renamed or copied. "
-            f"Give it back its name, or import it"
-        )
-    return journal
-
-
-# Names that Windows reserves for devices, with any suffix.
-_DEVICES = {"con", "prn", "aux", "nul", *(f"{n}{i}" for n in ("com", "lpt") for i in range(10))}
-
-
-def file_stem(session: str) -> str:
-    """A file name for any session id."""
-    stem = quote(session, safe=" !,@+()", errors="surrogatepass")
-    if stem.startswith((".", " ")) or stem.endswith((".", " ")) or not stem:
-        stem = f"%{stem}"
-    if stem.partition(".")[0].casefold() in _DEVICES:
-        stem = f"%{stem}"
-    digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()
-    if len(stem) <= LONGEST_NAME and session != session.lower():
-        # Where case does not count, "A" and "a" must not be the same file.
-        stem = f"{stem}={digest[:8]}"
-    if len(stem) > LONGEST_NAME:
-        # Any other equals sign is escaped.
-        stem = f"{stem[: LONGEST_NAME - 17]}={digest[:16]}"
-    return stem
-
-
-def session_of(path: Path) -> str:
-    """The session id of a file, from its name or, if the id was too long for that, its header."""
-    stem = path.name.removesuffix(SUFFIX)
-    name = unquote(stem.partition("=")[0])
-    plain = unquote(stem.partition("=")[0].removeprefix("%"))
-    for guess in (name, name.removeprefix("%"), plain):
-        if file_stem(guess) == stem:
-            return guess
-    with path.open("rb") as file:
-        first = file.readline()
-    header = next(iter(read_journal(first, name).entries.values()))
-    return header.session if isinstance(header, SessionEntry) else name
+def _load(handle: int, path: Path, session: str) -> tuple[JournalFile, int]:
+    data = read_bytes(handle)
+    file = read_journal_file(data, session, read_index(index_path(path)))
+    check_header(file.journal.header, session, path)
+    return file, len(data)
 
 
 def _is_begun(path: Path) -> bool:
@@ -326,52 +352,3 @@ def _create(path: Path) -> int:
         return os.open(path, flags, 0o600)
     except OSError as error:
         raise JournalError(f"no session can be kept at {path}: {error}") from error
-
-
-def _is_at(handle: int, path: Path) -> bool:
-    """Whether the open file is still the one at `path`."""
-    try:
-        there, here = os.stat(path), os.fstat(handle)
-    except OSError:
-        return False
-    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
-
-
-def _read(handle: int) -> bytes:
-    size = os.fstat(handle).st_size
-    chunks, at = [], 0
-    while at < size:
-        chunk = os.pread(handle, size - at, at)
-        if not chunk:
-            break
-        chunks.append(chunk)
-        at += len(chunk)
-    return b"".join(chunks)
-
-
-def _write_all(handle: int, data: bytes) -> None:
-    """Writes everything: in one go, unless the system takes only part of it."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view) :]
-
-
-def _put_blob(path: Path, data: bytes) -> None:
-    with contextlib.suppress(OSError):
-        if path.read_bytes() == data:
-            return
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Under another name first, so that a blob is complete or does not exist.
-    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        try:
-            _write_all(handle, data)
-            sync_file(handle)
-        finally:
-            os.close(handle)
-        os.replace(draft, path)
-        sync_folder(path.parent)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise WriteFailed(path.name, error.strerror or str(error)) from error

@@ -1,12 +1,18 @@
 """Journals in memory, as the bytes of a file, so that what cannot be stored is found out."""
 
 import hashlib
-from collections.abc import Sequence
+import time
+from collections.abc import Collection, Iterable, Sequence
+from weakref import WeakSet
 
+from lamina.audit.blobs import blobs_of
+from lamina.audit.totals import sum_totals
 from lamina.codec import decode_entry, encode_entry, entry_number
-from lamina.errors import JournalError, SessionMoved, UnknownSession
-from lamina.journal import Journal, journal_of
+from lamina.errors import JournalError, SessionBusy, SessionMoved, UnknownSession
+from lamina.journal import GrownEntries, Journal, journal_of, walk_back
+from lamina.journal.lines import write_lines
 from lamina.values.entry import Entry, SessionEntry
+from lamina.values.totals import DeletedSession, ListedSession
 
 
 class MemoryStore:
@@ -16,19 +22,33 @@ class MemoryStore:
     def __init__(self) -> None:
         self._sessions: dict[str, list[bytes]] = {}
         self._ids: dict[str, set[str]] = {}
+        self._times: dict[str, float] = {}
         self._blobs: dict[str, bytes] = {}
+        self._openings: dict[str, WeakSet[MemoryJournal]] = {}
+
+    def place(self, session: str) -> str:
+        return f"session {session!r} in memory"
 
     async def create(self, header: SessionEntry) -> "MemoryJournal":
         await self.append(header.session, [header])
         return await self.open(header.session)
 
     async def open(self, session: str) -> "MemoryJournal":
-        return MemoryJournal(self, session, await self.read(session))
+        opened = MemoryJournal(self, session, await self.read(session))
+        self._openings.setdefault(session, WeakSet()).add(opened)
+        return opened
 
     async def read(self, session: str) -> Journal:
+        return journal_of(map(decode_entry, self._lines_of(session)))
+
+    async def export(self, session: str) -> bytes:
+        entries = tuple((await self.read(session)).entries.values())
+        return write_lines(entries, -1)
+
+    def _lines_of(self, session: str) -> list[bytes]:
         if session not in self._sessions:
             raise UnknownSession(f"no session {session!r} in this store")
-        return journal_of(map(decode_entry, self._sessions[session]))
+        return self._sessions[session]
 
     async def append(self, session: str, entries: Sequence[Entry]) -> None:
         lines = [encode_entry(entry) for entry in entries]
@@ -41,12 +61,36 @@ class MemoryStore:
         journal_lines.extend(lines)
         # The most recently written session is last.
         self._sessions[session] = journal_lines
+        self._times[session] = time.time()
 
     async def has(self, session: str) -> bool:
         return session in self._sessions
 
     async def sessions(self) -> Sequence[str]:
         return tuple(reversed(self._sessions))
+
+    async def list_sessions(self) -> Sequence[ListedSession]:
+        return [
+            ListedSession(
+                session=session,
+                totals=sum_totals(await self.read(session)),
+                bytes=sum(map(len, self._sessions[session])),
+                written=self._times[session],
+            )
+            for session in await self.sessions()
+        ]
+
+    async def delete(self, session: str) -> DeletedSession:
+        lines = self._lines_of(session)
+        if any(not opened.is_closed for opened in self._openings.get(session, ())):
+            raise SessionBusy(session, 0.0)
+        digests = blobs_of(map(decode_entry, lines))
+        del self._sessions[session], self._ids[session], self._times[session]
+        others = b"".join(b"".join(others) for others in self._sessions.values())
+        blobs = sorted(d for d in digests if d in self._blobs and d.encode() not in others)
+        for digest in blobs:
+            del self._blobs[digest]
+        return DeletedSession(session=session, bytes=sum(map(len, lines)), blobs=tuple(blobs))
 
     async def put_blob(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()
@@ -59,30 +103,42 @@ class MemoryStore:
         except KeyError:
             raise JournalError(f"no blob {digest!r} in this store") from None
 
+    async def known_blobs(self, digests: Collection[str]) -> frozenset[str]:
+        return frozenset(digests) & self._blobs.keys()
+
 
 class MemoryJournal:
+    """An open session of a `MemoryStore`."""
+
     def __init__(self, store: MemoryStore, session: str, journal: Journal) -> None:
         self._store = store
         self._session = session
         self.journal = journal
+        self.entries = GrownEntries(journal.entries)
         self.last = journal.last
-        self._is_closed = False
+        self.is_closed = False
 
     async def append(self, entries: Sequence[Entry]) -> None:
-        if self._is_closed:
+        if self.is_closed:
             raise JournalError(f"session {self._session!r} is closed; open it again")
         await self._store.append(self._session, entries)
+        self.entries.add(entries)
         for entry in entries:
             self.last = max(self.last, entry_number(entry.id) or 0)
 
+    async def read_path(
+        self, entry: str, *, until: str = "", limit: int | None = None
+    ) -> Sequence[Entry]:
+        return walk_back(self.entries, entry, until, limit)
+
+    async def read_ahead(self, entries: Iterable[str]) -> None:
+        """They are all here."""
+
     size = 0
+    since_snapshot: int | None = None
 
-    @property
-    def unindexed(self) -> None:
-        return None
-
-    async def keep_index(self, state: bytes) -> None:
-        pass
+    async def keep_snapshot(self, state: bytes) -> None:
+        """There is nothing that it could save."""
 
     async def close(self) -> None:
-        self._is_closed = True
+        self.is_closed = True

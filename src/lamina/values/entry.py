@@ -240,6 +240,9 @@ class InboxEntry(EntryBase, frozen=True, kw_only=True, tag="inbox"):
 PROBLEM = "lamina.problem"
 # What was run for a planned request: custom entries of this kind.
 PLANNED = "lamina.planned"
+# Requests beside the turns, with their usage and cost: one that planned calls, one for a summary.
+PLAN = "lamina.plan"
+SUMMARIZED = "lamina.summarized"
 
 
 class CustomEntry(EntryBase, frozen=True, kw_only=True, tag="custom"):

@@ -6,7 +6,8 @@ Private: see `lamina` for what is public.
 from lamina.wiring.clock import SystemClock
 from lamina.wiring.folders import data_folder
 from lamina.wiring.session_contents import default_target
-from lamina.wiring.sessions import attach, default_store, open_session
+from lamina.wiring.sessions import attach, open_session
+from lamina.wiring.stores import default_store
 
 __all__ = [
     "SystemClock",

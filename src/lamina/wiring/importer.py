@@ -25,7 +25,8 @@ from lamina.providers.model_book import DEFAULT_TARGET, load_book
 from lamina.session.session import Session
 from lamina.values.entry import Entry, LeaveEntry, ModelEntry, SessionEntry
 from lamina.values.item import key_of
-from lamina.wiring.sessions import default_store, open_session
+from lamina.wiring.sessions import open_session
+from lamina.wiring.stores import default_store
 from lamina.workspace.folder import FolderWorkspace
 
 
@@ -169,17 +170,15 @@ async def _keep(
 
 async def _missing_blobs(store: JournalStore, entries: Sequence[Entry]) -> list[ImportProblem]:
     """What the entries refer to and the store does not have: a journal holds no bytes of it."""
+    pictures, results = pictures_of(entries), whole_results(entries)
+    known = await store.known_blobs({*pictures, *results})
     problems = []
-    for digest in sorted(pictures_of(entries)):
-        try:
-            await store.get_blob(digest)
-        except LaminaError:
+    for digest in sorted(pictures):
+        if digest not in known:
             detail = f"the bytes of picture {digest[:12]} are not here; copy them from blobs/"
             problems.append(ImportProblem(line=None, what="picture", detail=detail))
-    for digest, owner in whole_results(entries).items():
-        try:
-            await store.get_blob(digest)
-        except LaminaError:
+    for digest, owner in results.items():
+        if digest not in known:
             detail = f"what was cut off the result of {owner} is not here; copy it from blobs/"
             problems.append(
                 ImportProblem(line=None, what="result", detail=f"{digest[:12]}: {detail}")

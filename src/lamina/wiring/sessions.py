@@ -19,7 +19,6 @@ from msgspec.structs import replace
 from lamina.errors import UnknownTarget, UsageError
 from lamina.extras import require
 from lamina.ports import (
-    BundleSource,
     Clock,
     GuideSource,
     Index,
@@ -34,23 +33,23 @@ from lamina.ports import (
     WorkspaceSource,
 )
 from lamina.providers.model_book import load_book
-from lamina.session.session import Session
+from lamina.session.core import SessionCore
+from lamina.session.session import Session, core_of
 from lamina.sources.hooks import Hooks
 from lamina.sources.selector import Selector
-from lamina.stores.jsonl import JsonlStore, file_stem
 from lamina.values.entry import SessionEntry, start_entry
 from lamina.values.envelope import Options
 from lamina.values.item import MEDIUM, AttachmentSpec, Item, Shape
 from lamina.values.settings import Settings
 from lamina.wiring.clock import SystemClock
-from lamina.wiring.folders import data_folder
 from lamina.wiring.hook_entry_points import load_hooks
 from lamina.wiring.index import LazyIndex, missing_search
 from lamina.wiring.opening import Given, SessionOpening, require_known, takes
 from lamina.wiring.pages import LazyWebFetcher
 from lamina.wiring.reopened_session import apply_given
 from lamina.wiring.session_contents import SessionContents, merge_contents, screen_contents
-from lamina.wiring.workspaces import folder_of, memory_source, open_workspace, workspace_folder
+from lamina.wiring.stores import default_store
+from lamina.wiring.workspaces import folder_of, memory_source, open_workspace
 
 if TYPE_CHECKING:
     from lamina.sources.note_search import WorkspaceSearch
@@ -83,20 +82,6 @@ class FunctionSummarizer:
             return await self._ask(job)
         result = await run_sync(self._ask, job, abandon_on_cancel=True)
         return await result if inspect.isawaitable(result) else result
-
-
-def default_store(workspace: str | os.PathLike[str] | WorkspaceSource | None = None) -> JsonlStore:
-    """The sessions of a workspace, in a folder of their own: two workspaces of one name share
-    nothing. Sessions of a workspace that was given as an object were once kept by its name alone,
-    and are still found there."""
-    if workspace is None or isinstance(workspace, str | os.PathLike):
-        return JsonlStore(workspace_folder(workspace or "."))
-    by_name = data_folder() / file_stem(workspace.name)
-    if (folder := folder_of(workspace)) is not None:
-        return JsonlStore(workspace_folder(folder), earlier=by_name)
-    if isinstance(workspace, BundleSource):
-        return JsonlStore(data_folder() / file_stem(workspace.id), earlier=by_name)
-    return JsonlStore(by_name)
 
 
 @takes(SessionOpening)
@@ -171,7 +156,7 @@ async def open_given(session: str | None, given: Given, *, answers: bool = False
         except BaseException:
             await opened.close()
             raise
-    opened.turns.news += warnings
+    core_of(opened).turns.news += warnings
     return OpenedSession(session=opened, agent=agent)
 
 
@@ -249,7 +234,7 @@ def _session(
     journal: OpenJournal, ports: SessionPorts, place: str, agent: "AgentDefaults | None"
 ) -> Session:
     guides = agent.guides(ports.folder) if agent else _missing_guides(place, ports.folder)
-    opened = Session(
+    core = SessionCore(
         journal,
         store=ports.store,
         book=ports.book,
@@ -267,9 +252,9 @@ def _session(
         web=ports.web,
         memory=ports.memory,
         searcher=_searcher(ports.workspace, ports.index),
+        closing=ports.closing,
     )
-    opened.closing += ports.closing
-    return opened
+    return Session(core)
 
 
 def _searcher(source: WorkspaceSource, index: Index | None) -> "WorkspaceSearch | None":

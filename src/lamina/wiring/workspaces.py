@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from lamina.ports import MemorySource, WorkspaceSource
-from lamina.stores.jsonl import file_stem
+from lamina.stores.file_names import file_stem
 from lamina.wiring.folders import data_folder
 from lamina.workspace.folder import FolderWorkspace
 from lamina.workspace.memory_file import MemoryFile

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import anyio
 
+from lamina.audit.totals import name_of
 from lamina.cli.chat.approver import KeyboardApprover
 from lamina.cli.chat.conversation import Conversation
 from lamina.cli.chat.indexer import BackgroundIndexer
@@ -29,7 +30,6 @@ from lamina.faces.mentions import find_mentions
 from lamina.faces.session_tree import questions_of
 from lamina.ports import WorkspaceSource
 from lamina.runners.runner import Answer, ChatRunner, Listener, QaRunner
-from lamina.session.tree import name_of
 from lamina.task_groups import single_errors
 from lamina.values.entry import ReplyEntry
 from lamina.values.item import AttachmentSpec

@@ -24,6 +24,7 @@ from lamina.faces.session_opener import open_runner, require_extras, require_rea
 from lamina.ports import JournalStore, WorkspaceSource
 from lamina.values.entry import MessageEntry
 from lamina.wiring import default_store
+from lamina.wiring.workspaces import workspace_folder
 
 HISTORY = "chat_history"
 
@@ -101,7 +102,7 @@ async def connect_input(chat: Chat) -> AsyncIterator[None]:
     from lamina.cli.chat.keyboard import Keyboard
 
     completer = ChatCompleter(Paths(chat.root), partial(list_arguments, chat))
-    folder = default_store(chat.root).folder
+    folder = workspace_folder(chat.root)
     chat.listen_to(Keyboard(folder / HISTORY, completer, chat.toolbar))
     yield
 

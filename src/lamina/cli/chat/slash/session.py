@@ -1,6 +1,7 @@
 """Commands of the chat about the session: what was sent and why, what applies to it, its tree, its
 name and its journal."""
 
+from lamina.audit.totals import name_of
 from lamina.cli.chat.conversation import Conversation
 from lamina.cli.chat.slash.command_table import usage_of
 from lamina.cli.chat.views import show_items, show_log, show_request, show_tree
@@ -11,7 +12,6 @@ from lamina.faces.sent_requests import journal_of, last_request
 from lamina.faces.session_tree import questions_of
 from lamina.faces.why import explain_question
 from lamina.providers.model_book import load_book
-from lamina.session.tree import name_of
 
 LOG_LINES = 15
 

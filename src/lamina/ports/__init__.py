@@ -3,12 +3,19 @@
 Private: see `lamina` for what is public.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Mapping,
+    Sequence,
+)
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from lamina.journal import Journal
+from lamina.ports.store import JournalStore as JournalStore
+from lamina.ports.store import OpenJournal as OpenJournal
 from lamina.values.agent import Guides
-from lamina.values.entry import Entry, SessionEntry
 from lamina.values.item import Excerpt, Item, LoadedItem, Shape
 from lamina.values.message import Message, ToolCall
 from lamina.values.note import Catalogue, Passage
@@ -71,47 +78,6 @@ class TargetBook(Protocol):
     def wire(self, target: Target) -> Wire: ...
 
 
-class OpenJournal(Protocol):
-    """A session that is open for writing."""
-
-    @property
-    def journal(self) -> Journal:
-        """What was there when it was opened, with what is wrong with it."""
-        ...
-
-    @property
-    def last(self) -> int:
-        """The highest number of an id given out so far, also by writes that failed."""
-        ...
-
-    async def append(self, entries: Sequence[Entry]) -> None:
-        """Keeps `entries` for good before it returns: one write, all of them or none. Once it has
-        begun to write, a cancellation has to wait.
-
-        Raises:
-            SessionMoved: an id is taken, somebody else wrote to the session meanwhile.
-            WriteFailed: they could not be kept; their ids are given up.
-        """
-        ...
-
-    @property
-    def size(self) -> int:
-        """Bytes of the whole journal."""
-        ...
-
-    @property
-    def unindexed(self) -> int | None:
-        """How many bytes came since the last index; None if no index can be kept."""
-        ...
-
-    async def keep_index(self, state: bytes) -> None:
-        """Keeps `state`, which is what the engine made of everything written so far, for a faster
-        opening. Losing it loses nothing."""
-        ...
-
-    async def close(self) -> None: ...
-
-
 class SummaryJob(Protocol):
     """What a summary is wanted of. `request` is a whole request in the target's wire form: the
     bytes of the conversation as they were sent, so that the provider's cache serves them, and
@@ -141,37 +107,6 @@ class Summarizer(Protocol):
     async def summarize(self, job: SummaryJob) -> object:
         """The summary as text, or the provider's reply that holds it."""
         ...
-
-
-class JournalStore(Protocol):
-    """Keeps sessions and the bytes of images."""
-
-    async def create(self, header: SessionEntry) -> OpenJournal: ...
-
-    async def open(self, session: str) -> OpenJournal:
-        """Opens a session for writing.
-
-        Raises:
-            UnknownSession: there is none of that id.
-            SessionBusy: it is open elsewhere.
-        """
-        ...
-
-    async def read(self, session: str) -> Journal:
-        """What the session holds, without opening it for writing."""
-        ...
-
-    async def has(self, session: str) -> bool: ...
-
-    async def sessions(self) -> Sequence[str]:
-        """The ids of all sessions, the one written last first."""
-        ...
-
-    async def put_blob(self, data: bytes) -> str:
-        """Keeps bytes under their sha256, which it returns."""
-        ...
-
-    async def get_blob(self, digest: str) -> bytes: ...
 
 
 class WorkspaceSource(Protocol):

@@ -1,0 +1,162 @@
+"""The totals of a session: by a whole reading, or new entries added to what was known before.
+
+Law: totals that grew entry by entry are those of a whole reading, or there are none.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+import msgspec
+from msgspec.structs import replace
+
+from lamina.audit.requests import waiting_request
+from lamina.errors import UnknownTarget
+from lamina.journal import Journal, path_to
+from lamina.ledger import cost_of
+from lamina.ports import TargetBook
+from lamina.values.entry import (
+    PLAN,
+    SUMMARIZED,
+    CustomEntry,
+    Entry,
+    InfoEntry,
+    LeaveEntry,
+    MessageEntry,
+    ReplyEntry,
+    RequestEntry,
+)
+from lamina.values.totals import SessionTotals, TargetUsage
+from lamina.values.usage import Usage
+
+# How much of a first question stands for a name.
+_LONGEST_NAME = 80
+_SUMMED = ("input", "cached", "written", "output")
+
+
+def sum_totals(journal: Journal) -> SessionTotals:
+    """The totals of a whole journal."""
+    tally = _Tally(SessionTotals(workspace=journal.header.workspace))
+    for entry in journal.entries.values():
+        tally.take(entry)
+    path = path_to(journal.leaf, journal.entries)
+    return replace(
+        tally.totals(),
+        messages=sum(isinstance(entry, MessageEntry) for entry in path),
+        damage=len(journal.damage),
+        is_waiting=bool(waiting_request(path)),
+        leaf=journal.leaf,
+    )
+
+
+def add_entries(totals: SessionTotals, entries: Sequence[Entry]) -> SessionTotals | None:
+    """The totals after more entries. None if they have to be summed anew: the session went on
+    elsewhere in its tree, or a request was answered that is not known to be open."""
+    tally = _Tally(totals)
+    leaf, messages, is_waiting = totals.leaf, totals.messages, totals.is_waiting
+    for entry in entries:
+        if entry.parent != leaf:
+            return None
+        if isinstance(entry, ReplyEntry) and entry.request not in tally.targets:
+            return None
+        tally.take(entry)
+        leaf = entry.id
+        messages += isinstance(entry, MessageEntry)
+        if isinstance(entry, RequestEntry):
+            is_waiting = True
+        elif isinstance(entry, MessageEntry | ReplyEntry | LeaveEntry):
+            is_waiting = False
+    return replace(tally.totals(), messages=messages, is_waiting=is_waiting, leaf=leaf)
+
+
+def name_of(entries: Iterable[Entry]) -> str:
+    """What a person called the session, else its first question."""
+    tally = _Tally(SessionTotals())
+    for entry in entries:
+        tally.take_name(entry)
+    return tally.name
+
+
+def total_cost(totals: SessionTotals, book: TargetBook) -> float:
+    """What all requests cost at the book's prices, in US dollars; those to targets that nobody
+    knows any more cost nothing."""
+    cost = totals.side_cost
+    for target_usage in totals.paid:
+        with suppress(UnknownTarget):
+            cost += cost_of(target_usage.usage, book.find(target_usage.target))
+    return cost
+
+
+class _Tally:
+    """Sums that grow by one entry after the other, wherever in the tree it stands."""
+
+    def __init__(self, totals: SessionTotals) -> None:
+        self._before = totals
+        self.name = totals.name
+        self._entries = totals.entries
+        self._usage = {name: getattr(totals.usage, name) for name in _SUMMED}
+        self._paid = {paid.target: paid.usage for paid in totals.paid}
+        self._side_cost = totals.side_cost
+        # Every request that came by, and those without a reply.
+        self.targets = dict(totals.unanswered)
+        self._unanswered = dict(totals.unanswered)
+
+    def take(self, entry: Entry) -> None:
+        self._entries += 1
+        match entry:
+            case RequestEntry():
+                self.targets[entry.id] = self._unanswered[entry.id] = entry.target
+            case ReplyEntry(usage=usage, request=request):
+                self._add_usage(usage)
+                self._unanswered.pop(request, None)
+                if (target := self.targets.get(request)) is not None:
+                    self._paid[target] = _add_paid(self._paid.get(target, Usage()), usage)
+            case MessageEntry(usage=Usage() as usage):
+                self._add_usage(usage)
+            case CustomEntry(kind=kind, data={**data}) if kind in (PLAN, SUMMARIZED):
+                cost = data.get("cost")
+                with suppress(msgspec.ValidationError):
+                    self._add_usage(msgspec.convert(data.get("usage"), Usage))
+                    self._side_cost += float(cost) if isinstance(cost, int | float) else 0.0
+            case _:
+                pass
+        self.take_name(entry)
+
+    def take_name(self, entry: Entry) -> None:
+        match entry:
+            case InfoEntry(name=name) if name:
+                self.name = name
+            case MessageEntry(message=message) if message.role == "user" and not self.name:
+                line = message.text.strip().partition("\n")[0]
+                cut = len(line) > _LONGEST_NAME
+                self.name = f"{line[: _LONGEST_NAME - 1]}…" if cut else line
+            case _:
+                pass
+
+    def totals(self) -> SessionTotals:
+        return replace(
+            self._before,
+            name=self.name,
+            entries=self._entries,
+            usage=Usage(**self._usage),
+            paid=tuple(TargetUsage(target=name, usage=use) for name, use in self._paid.items()),
+            side_cost=self._side_cost,
+            unanswered=self._unanswered,
+        )
+
+    def _add_usage(self, usage: Usage) -> None:
+        for name in _SUMMED:
+            self._usage[name] += getattr(usage, name)
+
+
+def _add_paid(sum_: Usage, usage: Usage) -> Usage:
+    """The sum, in which no count is below what is counted apart from it: a provider's figures may
+    contradict one another, and are paid for as they stand."""
+    fresh = max(0, usage.input - usage.cached - usage.written)
+    written = max(usage.written, usage.written_long)
+    return Usage(
+        input=sum_.input + fresh + usage.cached + written,
+        cached=sum_.cached + usage.cached,
+        written=sum_.written + written,
+        written_long=sum_.written_long + usage.written_long,
+        output=sum_.output + usage.output,
+    )

@@ -1,0 +1,35 @@
+"""The entries of a journal as a store gives them, and what was written since.
+
+Law: in order of writing, and nobody else's mapping changes under them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from lamina.values.entry import Entry
+
+
+class GrownEntries(Mapping[str, Entry]):
+    """Entries that grow. Those that were there before may be looked up in a store one by one."""
+
+    def __init__(self, base: Mapping[str, Entry], added: Iterable[Entry] = ()) -> None:
+        self._base = base
+        self._added: dict[str, Entry] = {}
+        self.add(added)
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        self._added.update((entry.id, entry) for entry in entries)
+
+    def __getitem__(self, entry_id: str) -> Entry:
+        if (entry := self._added.get(entry_id)) is not None:
+            return entry
+        return self._base[entry_id]
+
+    def __contains__(self, entry_id: object) -> bool:
+        return entry_id in self._added or entry_id in self._base
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._base
+        yield from tuple(self._added)
+
+    def __len__(self) -> int:
+        return len(self._base) + len(self._added)

@@ -1,0 +1,60 @@
+"""Blobs as files, by their digests.
+
+Law: a blob is there complete or not at all, and is read only as what its digest is of.
+"""
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+
+from lamina.errors import JournalError, WriteFailed
+from lamina.stores.disk import sync_file, sync_folder, write_all
+
+
+def put_blob_file(path: Path, data: bytes) -> None:
+    """Writes a blob. One that is there is marked as put again, so that nobody removes it as
+    unused before it is referred to.
+
+    Raises:
+        WriteFailed: it cannot be written.
+    """
+    with contextlib.suppress(OSError):
+        if path.read_bytes() == data:
+            os.utime(path)
+            return
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Under another name first, so that a blob is complete or does not exist.
+    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            write_all(handle, data)
+            sync_file(handle)
+        finally:
+            os.close(handle)
+        os.replace(draft, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise WriteFailed(path.name, error.strerror or str(error)) from error
+
+
+def check_blob(digest: str, data: bytes) -> bytes:
+    """The bytes of a blob, if they are those.
+
+    Raises:
+        JournalError: they are not.
+    """
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise JournalError(f"blob {digest!r} is damaged: its content has another digest")
+    return data
+
+
+def remove_blob_file(path: Path, before: float) -> bool:
+    """Removes a blob that was not put again after `before`."""
+    with contextlib.suppress(OSError):
+        if path.stat().st_mtime <= before:
+            path.unlink()
+            return True
+    return False

@@ -1,0 +1,10 @@
+"""Where sessions are on disk, for tests that look at the files of a workspace's default store."""
+
+from pathlib import Path
+
+from lamina.stores.jsonl import JsonlStore
+from lamina.wiring.workspaces import workspace_folder
+
+
+def session_file(workspace: Path, session: str) -> Path:
+    return JsonlStore(workspace_folder(workspace)).path_of(session)
