@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from lamina.assembly.budget import assemble_standing
 from lamina.assembly.truncation import shorten_text
 from lamina.compaction.cuts import choose_cut, find_cuts, last_turns_start
 from lamina.compaction.extractive_summary import extract_summary
@@ -15,6 +16,7 @@ from lamina.compaction.files import TouchedFiles, merge_files, touched_files
 from lamina.compaction.summary_sheet import NOTICE
 from lamina.journal import SUMMARY_ID, State
 from lamina.layers import MESSAGE_TOKENS, Assembler
+from lamina.text.headers import UNDER_WAY
 from lamina.values.message import Message
 from lamina.values.patch import CompactionApply
 from lamina.values.prompt import total_tokens
@@ -22,7 +24,6 @@ from lamina.values.request import LeftOut
 
 # How much of a question stays when its own turn is cut in the middle.
 QUESTION_TOKENS = 2_000
-UNDER_WAY = "The question that is being worked on:"
 
 
 def next_question(messages: Sequence[Message], cut: int) -> int:
@@ -65,7 +66,7 @@ def limit_history(state: State, assembler: Assembler) -> HistoryCut | None:
 
 def _history_tokens(state: State, assembler: Assembler) -> int:
     """L4 without the items that stand in it; from running totals, so it costs nothing."""
-    prompt = assembler.assemble(state.envelope, state.library.items, len(state.envelope.cached))
+    prompt = assemble_standing(state, assembler)
     in_place = sum(
         assembler.item_tokens(state.library.items[item, version])
         for item, standing in state.library.standing.items()
@@ -92,7 +93,7 @@ def summarise(
     question = ""
     if split:
         text = shorten_text(state.turn.question, QUESTION_TOKENS, assembler.count_text)
-        question = f"{UNDER_WAY}\n{text}"
+        question = f"{UNDER_WAY.text}\n{text}"
     limit = state.settings.summary_tokens
     if room is not None:
         limit = min(limit, room - MESSAGE_TOKENS - assembler.count_text(question))
