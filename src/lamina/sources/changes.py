@@ -67,10 +67,11 @@ async def _compare(
     # What stands under its own id was there before: it only has the same name.
     elif now is None or (now.id != item.id and now.id in state.library.standing):
         change, detail, now = "deleted", f"{label} was deleted since it was shown", None
-    elif now.id != item.id:
+    elif now.key != item.key:
         change = "moved"
         detail = f"{label} was moved to {label_of(now.id)} since it was shown"
-    elif now.version != item.version:
+    elif (now.id, now.version) != (item.id, item.version):
+        # It may be of another kind now: a table that is none any more.
         change, detail = "edited", f"{label} was edited since it was shown"
     else:
         return None
@@ -98,8 +99,9 @@ def bring_up_to_date(page: Page, comparisons: Sequence[ItemComparison]) -> None:
         if comparison.now is not None:
             write_item(page, comparison.now)
             items.append(comparison.now)
-        if comparison.change.change in ("deleted", "moved"):
-            page.write(ForgetEntry, item=comparison.change.item)
+        item, now = comparison.change.item, comparison.now
+        if comparison.change.change == "deleted" or (now is not None and now.id != item):
+            page.write(ForgetEntry, item=item)
     lay_items(page, items, "lamina.refresh", "brought up to date")
 
 
