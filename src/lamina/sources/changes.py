@@ -14,7 +14,7 @@ from lamina.sources.attachments import AttachmentReader, Attachments
 from lamina.text import label_of
 from lamina.values.entry import ForgetEntry, ItemEntry
 from lamina.values.item import AttachmentSpec, Item, ItemId, reference_to
-from lamina.values.item_kind import Shape
+from lamina.values.item_kind import TRAITS, Shape
 from lamina.values.patch import Display, ItemLay, Patch
 
 ChangeKind = Literal["edited", "deleted", "moved", "unreadable"]
@@ -67,17 +67,22 @@ async def _compare(
     # What stands under its own id was there before: it only has the same name.
     elif now is None or (now.id != item.id and now.id in state.library.standing):
         change, detail, now = "deleted", f"{label} was deleted since it was shown", None
-    elif now.key != item.key:
+    elif now.id != item.id and not _is_same_file(item, now):
         change = "moved"
         detail = f"{label} was moved to {label_of(now.id)} since it was shown"
     elif (now.id, now.version) != (item.id, item.version):
-        # It may be of another kind now: a table that is none any more.
         change, detail = "edited", f"{label} was edited since it was shown"
     else:
         return None
     path = now.key if now and change == "moved" else ""
     library_change = LibraryChange(item=item.id, change=change, detail=detail, now=path)
     return ItemComparison(change=library_change, now=now)
+
+
+def _is_same_file(before: Item, now: Item) -> bool:
+    """Whether it is the same file as another kind: a table that is none any more, or is one now."""
+    others = (TRAITS[before.kind].other_kind, TRAITS[now.kind].other_kind)
+    return before.key == now.key and (now.kind == others[0] or before.kind == others[1])
 
 
 async def change_warnings(
