@@ -46,6 +46,8 @@ class Withdrawal(Struct, frozen=True, kw_only=True):
 
 def settle_tools(page: Page, target: Target, implementations: Implementations) -> Withdrawal:
     """Leaves nothing in the list that was removed or cannot be run, and says what went."""
+    if not page.state.envelope.tool_list and not page.state.requests.sent_tools:
+        return Withdrawal()
     return _Settlement(page, target, implementations).settle()
 
 
