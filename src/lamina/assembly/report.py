@@ -17,6 +17,7 @@ from lamina.values.item import Attachment, ItemId, Provenance
 from lamina.values.message import ToolDefinition
 from lamina.values.prompt import Prompt
 from lamina.values.request import (
+    Attachments,
     Boundary,
     ContextItem,
     ContextTool,
@@ -46,8 +47,7 @@ def record_request(
     sent: SentPrompt | None,
     assembler: Assembler,
     *,
-    kept: tuple[Attachment, ...],
-    left_out: tuple[LeftOut, ...],
+    attached: Attachments,
     boundaries: tuple[Boundary, ...],
 ) -> RequestPlan:
     """The plan with its request entry.
@@ -68,7 +68,7 @@ def record_request(
     agreement = compare(sent, prompt, (*state.requests.reasons, *own), state.envelope.cached)
     if sent and sent.cause and agreement.broke and agreement.broke.reason == sent.cause.reason:
         boundaries = (*boundaries, sent.cause)
-    warnings = draft.warnings
+    kept, left_out, warnings = attached.attachments, attached.left_out, attached.warnings
     if agreement.unexplained:
         if state.settings.prefix_check == "raise":
             require_reason(agreement)

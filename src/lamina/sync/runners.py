@@ -242,7 +242,7 @@ def open_chat(
     """A session with a model that answers: `with open_chat() as chat: chat.run("Hello")`. Takes
     what `lamina.open_chat` takes."""
     here = portal()
-    runner = here.run(lambda: runners.open_chat(session, providers=providers, **opening))
+    runner = here.open(lambda: runners.open_chat(session, providers=providers, **opening))
     return ChatRunner(here, runner)
 
 
@@ -258,7 +258,7 @@ def open_qa(
     """As `open_chat`, answering from the notes of the workspace, with citations. Takes what
     `lamina.open_qa` takes."""
     here = portal()
-    runner = here.run(
+    runner = here.open(
         lambda: runners.open_qa(session, scope=scope, top=top, providers=providers, **opening)
     )
     return QaRunner(here, runner)
@@ -279,7 +279,7 @@ def open_plan(
     """As `open_agent`, with one planned batch of tools. Takes what `lamina.open_plan` takes."""
     here = portal()
     decider = None if approver is None else CallerApprover(approver)
-    runner = here.run(
+    runner = here.open(
         lambda: runners.open_plan(
             session, tools=tools, mcp=mcp, files=files, scope=scope, approver=decider,
             providers=providers, **opening,
@@ -306,7 +306,7 @@ def open_agent(
     that waits for the answer. Use it in `with`."""
     here = portal()
     decider = None if approver is None else CallerApprover(approver)
-    runner = here.run(
+    runner = here.open(
         lambda: runners.open_agent(
             session, tools=tools, mcp=mcp, files=files, scope=scope, approver=decider,
             max_requests=max_requests, providers=providers, **opening,
