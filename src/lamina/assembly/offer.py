@@ -39,8 +39,9 @@ class Implementations(Struct, frozen=True, kw_only=True):
 
 def settle_tools(page: Page, target: Target, implementations: Implementations) -> Attachments:
     """Leaves nothing in the list that was removed or cannot be run, and says what went."""
-    if not page.state.envelope.tool_list and not page.state.requests.sent_tools:
-        return NOTHING
+    envelope = page.state.envelope
+    if not (envelope.tools or envelope.listed or page.state.requests.sent_tools):
+        return NOTHING  # as in every session without tools, twice a turn
     return _Settlement(page, target, implementations).settle()
 
 

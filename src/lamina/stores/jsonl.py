@@ -30,7 +30,7 @@ from lamina.journal.journal_file import JournalFile, read_journal_file
 from lamina.journal.line_index import LineIndex, LinePlaces
 from lamina.journal.lines import Line, is_proven, read_lines, write_lines
 from lamina.stores.blob_files import check_blob, put_blob_file
-from lamina.stores.disk import lock_file, sync_file, sync_folder, write_all
+from lamina.stores.disk import lock_file, read_at, sync_file, sync_folder, write_all
 from lamina.stores.file_names import SUFFIX, file_stem, session_of
 from lamina.stores.file_totals import list_file, sum_file
 from lamina.stores.journal_index import index_path, read_index, write_index
@@ -318,7 +318,7 @@ class JsonlJournal:
         except OSError as error:
             self._places = None
             self.size = size = os.fstat(handle).st_size
-            self._ends_line = size == 0 or os.pread(handle, 1, size - 1) == b"\n"
+            self._ends_line = size == 0 or read_at(handle, 1, size - 1) == b"\n"
             raise WriteFailed(self._session, error.strerror or str(error)) from error
         self.size += len(data)
         self._ends_line = True
