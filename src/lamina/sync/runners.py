@@ -36,7 +36,9 @@ Decide = Callable[[ToolCall, OfferedTool], Decision | Awaitable[Decision]]
 class Approver(Protocol):
     """Asks a person whether a call may run, in the thread that waits for the answer."""
 
-    def decide(self, call: ToolCall, tool: OfferedTool) -> Decision | Awaitable[Decision]: ...
+    def decide(self, call: ToolCall, tool: OfferedTool) -> Decision | Awaitable[Decision]:
+        """The person's decision about a call of a tool."""
+        ...
 
 
 class CallerApprover:
