@@ -17,8 +17,14 @@ from lamina.sources.attachments import Attachable
 from lamina.sources.note_search import EVERYWHERE, TOP
 from lamina.values.note import Scope
 from lamina.wiring.clients import Clients
-from lamina.wiring.opening import AgentOpening, Given, SessionOpening, require_known, takes
-from lamina.wiring.sessions import OpenedSession, open_given
+from lamina.wiring.opening import (
+    AgentOpening,
+    OpeningArguments,
+    SessionOpening,
+    require_known,
+    takes,
+)
+from lamina.wiring.sessions import OpenedSession, open_with
 from lamina.wiring.tool_hosts import (
     agent_hosts,
     list_hosts,
@@ -60,7 +66,7 @@ async def _open(
     """The session, and who answers in it and summarises its history."""
     clients = providers or Clients()
     opening.setdefault("summarizer", ModelSummarizer(clients))
-    return await open_given(session, Given(**opening), answers=providers is None), clients
+    return await open_with(session, OpeningArguments(**opening), answers=providers is None), clients
 
 
 def _close_clients(runner: R, clients: Providers, providers: Providers | None) -> R:
