@@ -99,6 +99,7 @@ from lamina.values.item import (
     ItemKind,
     LoadedItem,
     Picture,
+    Provenance,
     Shape,
     item_id,
     note_id,
@@ -148,6 +149,7 @@ from lamina.values.tool import (
     Toolset,
     WithheldTool,
 )
+from lamina.values.totals import DeletedSession, ListedSession, SessionTotals, TargetUsage
 from lamina.values.trust import Trust
 from lamina.values.usage import Usage
 from lamina.values.web import FetchedResource, UnfetchedResource, WebAccess, WebRules
@@ -169,6 +171,7 @@ __all__ = [
     "ItemKind",
     "LoadedItem",
     "Picture",
+    "Provenance",
     "Shape",
     "item_id",
     "note_id",
@@ -295,6 +298,7 @@ __all__ = [
     "Catalogue",
     "Clock",
     "Corpus",
+    "DeletedSession",
     "Document",
     "FetchedResource",
     "Guide",
@@ -303,6 +307,7 @@ __all__ = [
     "Index",
     "Journal",
     "JournalStore",
+    "ListedSession",
     "MemorySource",
     "Note",
     "NoteSource",
@@ -315,9 +320,11 @@ __all__ = [
     "Providers",
     "Reply",
     "SessionKeeper",
+    "SessionTotals",
     "Summarizer",
     "SummaryJob",
     "TargetBook",
+    "TargetUsage",
     "TextPiece",
     "ThinkingPiece",
     "TokenCounter",

@@ -109,13 +109,13 @@ def least_request(refusal: Refusal) -> int:
         known, shown = state.library.known.get(item), state.library.items[item, standing.current]
         if kind_of(item) == "rule" or item in state.library.pinned or (known and known.essential):
             essential[item] = shown
-    for attachment in draft.attachments:
+    for attachment in draft.attachments.attachments:
         if is_essential(attachment, state):
             essential[attachment.item.id] = attachment.item
     asked = [draft.text, *(text.text for text in draft.tool_texts)]
     asked += [message.text for message in draft.ephemera.messages]
     asked += [state.turn.question for _ in refusal.results[:1]]
-    seams = SEAMS + SEAM_OF_ITEM * (len(draft.attachments) + len(state.library.known))
+    seams = SEAMS + SEAM_OF_ITEM * (len(draft.attachments.attachments) + len(state.library.known))
     # Calls stay with their results, however short those become.
     seams += SEAM_OF_RESULT * len(refusal.results)
     return (
@@ -153,7 +153,7 @@ def test_a_request_is_refused_only_if_what_is_essential_does_not_fit(walk: Walk)
             assert isinstance(refusal.error, EssentialsTooLarge)
             tokens = sum(
                 refusal.assembler.item_tokens(attachment.item)
-                for attachment in refusal.draft.attachments
+                for attachment in refusal.draft.attachments.attachments
                 if is_essential(attachment, refusal.before)
             )
             assert walk.settings.attachment_limit is not None
@@ -203,7 +203,7 @@ def test_every_attachment_stands_in_the_prompt_or_is_left_out_with_a_reason(walk
         assert {item.item for item in context.items} == {a.item.id for a in plan.kept}
         blocks = set(blocks_in(plan.prompt))
         reported = {each.what for each in context.left_out if each.reason != "superseded"}
-        for attachment in moment.draft.attachments or moment.attachments:
+        for attachment in moment.draft.attachments.attachments or moment.attachments:
             item = attachment.item
             if attachment in plan.kept:
                 assert item.id not in reported
@@ -298,9 +298,9 @@ def test_the_model_is_told_of_what_it_does_not_get(walk: Walk) -> None:
             if segment.message == question.message and segment.layer == "L3"
         )
         for omission in moment.left_out:
-            if omission in moment.draft.left_out or omission.reason == "window":
+            if omission in moment.draft.attachments.left_out or omission.reason == "window":
                 assert label_of(ItemId(omission.what)) in told
-        assert (LOST in moment.draft.left_out) == (LOST in moment.left_out)
+        assert (LOST in moment.draft.attachments.left_out) == (LOST in moment.left_out)
 
 
 @modest
@@ -508,7 +508,7 @@ def test_an_item_that_stands_is_named_and_not_sent_again(walk: Walk) -> None:
 def test_what_is_essential_or_pinned_is_never_left_out(walk: Walk) -> None:
     for moment in take(walk)[0]:
         kept = {attachment.item.id for attachment in moment.plan.kept}
-        for attachment in moment.draft.attachments:
+        for attachment in moment.draft.attachments.attachments:
             if is_essential(attachment, moment.before):
                 assert attachment.item.id in kept
         for attachment in moment.attachments:
@@ -524,7 +524,7 @@ def test_among_new_items_the_higher_priority_number_goes_first(walk: Walk) -> No
         out = {each.what for each in moment.left_out if each.reason == "window"}
         new = [
             attachment
-            for attachment in moment.draft.attachments
+            for attachment in moment.draft.attachments.attachments
             if attachment.item.id not in state.library.standing
             and attachment.provenance.include != "always"
             and not is_essential(attachment, state)
@@ -556,7 +556,7 @@ def test_exactly_the_least_wanted_new_items_go(
     # Frames, and a line for each that is left out: less than one note.
     window = bare + fitting * block + 80 + RESERVE
     ((moment,), _) = take(Walk(steps=(Ask(attach=wants),), window=window))
-    order = [attachment.item.id for attachment in moment.draft.attachments]
+    order = [attachment.item.id for attachment in moment.draft.attachments.attachments]
     worth = {want.item: (want.priority, -order.index(ItemId(want.item))) for want in wants}
     kept = {attachment.item.id for attachment in moment.plan.kept}
     assert kept == set(sorted(order, key=lambda item: worth[item])[: len(kept)])
@@ -574,7 +574,7 @@ def test_what_had_no_room_stays_out_while_it_stays_attached(walk: Walk) -> None:
     for moment in take(walk)[0]:
         if moment.results or moment.boundaries:
             continue
-        for attachment in moment.draft.attachments:
+        for attachment in moment.draft.attachments.attachments:
             item = attachment.item
             if (
                 item.id in moment.before.library.still_out

@@ -52,7 +52,7 @@ from lamina.values.patch import (
     ToolsReplace,
 )
 from lamina.values.prompt import Prompt
-from lamina.values.request import LeftOut
+from lamina.values.request import Attachments, LeftOut
 from lamina.values.settings import Promotion, Settings, Target
 from lamina.values.usage import Usage
 
@@ -282,8 +282,9 @@ class _Walker:
             target=ask.target,
             room=self._budget(),
             text=f"question {self.asked} {words(ask.size)}",
-            attachments=self._attachments(ask),
-            left_out=(LOST,) if ask.lost else (),
+            attachments=Attachments(
+                attachments=self._attachments(ask), left_out=(LOST,) if ask.lost else ()
+            ),
             tool_texts=(ToolText(name="search", text=words(ask.tool_text)),) * bool(ask.tool_text),
         )
         if ask.aside:

@@ -21,6 +21,7 @@ from lamina.cli.chat.slash.arguments import list_arguments
 from lamina.errors import LaminaError
 from lamina.faces.mentions import find_mentions, mention_guide, unfinished_mention
 from lamina.faces.paths import Paths
+from lamina.session.session import core_of
 from lamina.values.agent import Guides
 from lamina.values.item import ItemId
 from lamina.values.selection import SelectedItem
@@ -48,7 +49,7 @@ def talk(notes: Path, *acts: Act, selector: SelectorFake | None = None, replies:
     async def body() -> Talk:
         provider = ProviderFake(*(answer(f"{number}.") for number in range(replies)))
         async with opened(notes, SourceFake(*acts), provider, tools()) as talked:
-            talked.session.turns.selector = selector or agent()
+            core_of(talked.session).turns.selector = selector or agent()
             talked.code = await talked.chat.talk()
             return talked
 

@@ -25,6 +25,7 @@ from lamina.errors import ProviderError
 from lamina.faces.approvals import PendingApprovals
 from lamina.faces.options import PromptOptions
 from lamina.runners.runner import AgentRunner
+from lamina.session.session import core_of
 from lamina.values.selection import preset
 from lamina.values.usage import Usage
 
@@ -387,7 +388,7 @@ def test_items_are_listed_added_and_removed() -> None:
     async def body() -> None:
         async with serving(tools=[replace(tool("wipe"), include="manual")]) as client:
             assert client.runner is not None
-            client.runner.session.turns.selector = SelectorFake(
+            core_of(client.runner.session).turns.selector = SelectorFake(
                 guide("rule", "style"), guide("reference", "tides", "agent", description="High.")
             )
             listed = await client.call("items")
@@ -422,7 +423,7 @@ def test_items_are_shown_while_a_turn_runs_and_not_changed() -> None:
     async def body() -> None:
         async with serving([*spoken("Well"), anyio.Event()]) as client:
             assert client.runner is not None
-            client.runner.session.turns.selector = SelectorFake(guide("rule", "style"))
+            core_of(client.runner.session).turns.selector = SelectorFake(guide("rule", "style"))
             number = await client.send("prompt", text="When?")
             await client.event("block_delta")
             assert len((await client.call("items"))["items"]) == 1

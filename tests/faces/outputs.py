@@ -30,6 +30,8 @@ from tests.fakes.selection import SelectorFake, guide
 from tests.fakes.tools import tool
 from tests.golden.journals import FOLDER, names
 
+from lamina.session.session import core_of
+
 EXPECTED = Path(__file__).with_name("outputs.json")
 # What is asked of every golden journal.
 LOOKS = (
@@ -129,7 +131,7 @@ async def _rpc() -> list[tuple[str, str]]:
     tools = [tool("look"), replace(tool("wipe"), include="manual")]
     async with serving(*scripts, tools=tools, notes={"plan.md": "In May."}) as client:
         assert client.runner is not None
-        client.runner.session.turns.selector = SelectorFake(
+        core_of(client.runner.session).turns.selector = SelectorFake(
             guide("rule", "style"),
             guide("reference", "tides", "agent", description="High. " * 30),
         )

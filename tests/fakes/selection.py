@@ -12,6 +12,7 @@ from tests.fakes.workspace import FakeWorkspace
 from lamina.assembly.inclusion import Inclusion
 from lamina.journal import State
 from lamina.ports import Clock, JournalStore, TargetBook, WorkspaceSource
+from lamina.session.core import SessionCore
 from lamina.session.session import Session
 from lamina.sources.attachments import Attachments
 from lamina.sources.selector import SearchChoice, Selector
@@ -114,7 +115,7 @@ async def open_guided(
         workspace="notes",
         with_agent=agent,
     )
-    return Session(
+    core = SessionCore(
         await store.create(header),
         store=store,
         book=book or FakeBook(),
@@ -122,3 +123,4 @@ async def open_guided(
         workspace=workspace or FakeWorkspace(),
         selector=selector,
     )
+    return Session(core)

@@ -53,6 +53,7 @@ import lamina
 from lamina import JsonlStore, Session
 from lamina.audit.verification import pictures_of, verify
 from lamina.errors import LaminaError
+from lamina.session.session import core_of
 from lamina.sources.selector import Selector
 from lamina.values.message import Text
 from lamina.values.usage import Usage
@@ -199,7 +200,7 @@ async def open_journal(store: JsonlStore, name: str) -> Session:
     )
     if name == "agent":
         source = GuideSourceFake(*GUIDES)
-        session.turns.selector = Selector(IndexFake(ALIKE), source, relations=RELATIONS)
+        core_of(session).turns.selector = Selector(IndexFake(ALIKE), source, relations=RELATIONS)
     return session
 
 

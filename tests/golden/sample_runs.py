@@ -16,6 +16,7 @@ from tests.golden.world import GUIDES, RELATIONS
 
 from lamina import AgentRunner, JsonlStore, PlanRunner, QaRunner
 from lamina.errors import ProviderError
+from lamina.session.session import core_of
 from lamina.sources.note_search import WorkspaceSearch
 from lamina.sources.selector import Selector
 from lamina.values.entry import UnknownEntry
@@ -37,7 +38,7 @@ async def agent(folder: Path, name: str) -> None:
     session = await sample.open()
     world = sample.world
     world.guides.listed = GUIDES
-    session.turns.selector = Selector(world.index, world.guides, relations=RELATIONS)
+    core_of(session).turns.selector = Selector(world.index, world.guides, relations=RELATIONS)
     names = ("read", "write", "send", "paint", "sing", "cook", "sew")
     host = ToolHostFake(tool("find"), tool("ask", "required"), *map(craft, names))
     host.outputs["read"] = ToolOutput(text="The tide table: rope, crane.", is_error=True)

@@ -17,6 +17,7 @@ from tests.golden.world import ALWAYS, FIND, LOOK, PICTURED, PNG, SECRET, World
 
 import lamina
 from lamina import Hooks, JsonlStore, Session, Settings, Turn
+from lamina.session.session import core_of
 from lamina.sources.hooks import ContextEvent
 from lamina.values.entry import RequestEntry
 from lamina.values.envelope import LaidItem, Options, SystemPart
@@ -326,11 +327,11 @@ async def inbox(folder: Path, name: str) -> None:
     """One message was taken up, one waits, and so does one that was sent beside an open request."""
     sample = Sample(folder, name, ANTHROPIC)
     session = await sample.open()
-    await session.inbox.keep("Also the crane.", "steer")
-    (message,) = session.inbox.waiting("steer")
-    turn = await session.turns.prepare(message.text, (), None, (), taken=message)
+    await core_of(session).inbox.keep("Also the crane.", "steer")
+    (message,) = core_of(session).inbox.waiting("steer")
+    turn = await core_of(session).turns.prepare(message.text, (), None, (), taken=message)
     await turn.commit(Reply(blocks=(Text("The crane, too."),), usage=USAGE, stop="stop"))
-    await session.inbox.keep("And the rope.", "follow_up")
+    await core_of(session).inbox.keep("And the rope.", "follow_up")
     await session.prepare("What else?")
-    await session.inbox.keep("In blue!", "steer")
+    await core_of(session).inbox.keep("In blue!", "steer")
     await session.close()

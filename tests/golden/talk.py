@@ -25,7 +25,7 @@ from tests.golden.world import (
 import lamina
 from lamina.errors import LaminaError
 from lamina.ports import JournalStore, Summarizer
-from lamina.session.session import Session
+from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
 from lamina.values.entry import ItemEntry
 from lamina.values.envelope import Options
@@ -155,7 +155,7 @@ class Talk:
             hooks=self.hooks,
             **{"settings": settings, **self.given, **given},
         )
-        self.session.turns.selector = world.selector()
+        core_of(self.session).turns.selector = world.selector()
 
     async def begin(self) -> None:
         await self.store.put_blob(PNG)

@@ -39,9 +39,10 @@ def test_importing_lamina_loads_its_version_and_nothing_else_of_it() -> None:
 
 
 def test_importing_lamina_takes_less_than_50_ms() -> None:
+    # Of processor time: what else the machine does is not its doing.
     code = (
-        "import time; began = time.perf_counter(); import lamina; "
-        "print(time.perf_counter() - began)"
+        "import time; began = time.process_time(); import lamina; "
+        "print(time.process_time() - began)"
     )
     assert min(float(run(code)) for _ in range(5)) < 0.05
 
@@ -117,7 +118,8 @@ def test_whatever_a_public_signature_mentions_is_public() -> None:
         for owner in _mentioned(hint) - public
         if owner.__name__ not in INNER
     }
-    assert sorted(strangers) == []
+    # List them in `lamina.types`, or below INNER if nobody needs their name.
+    assert not strangers, "\n".join(sorted(strangers))
 
 
 def test_the_thirteen_operations_are_all_in_ops() -> None:

@@ -62,7 +62,7 @@ def indexing_from(least: int) -> Iterator[None]:
     """Indexes are made from so many bytes on, else only for long sessions."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lamina.session.replies.SNAPSHOT_BYTES", least)
-        patch.setattr("lamina.session.session.SNAPSHOT_BYTES", least)
+        patch.setattr("lamina.session.core.SNAPSHOT_BYTES", least)
         yield
 
 

@@ -14,6 +14,7 @@ import lamina
 from lamina.audit.verification import verify
 from lamina.ports import GuideSource, Index, JournalStore
 from lamina.runners.runner import AgentRunner, Answer, ChatRunner, PlanRunner
+from lamina.session.session import core_of
 from lamina.sources.selector import Selector
 from lamina.values.entry import Entry, RequestEntry
 from lamina.values.event import Event
@@ -84,7 +85,7 @@ class Scene:
             **self._given,
         )
         index, guides, relations = self._selecting
-        opened.turns.selector = Selector(index, guides, relations=relations)
+        core_of(opened).turns.selector = Selector(index, guides, relations=relations)
         if self.kind == "chat":
             self._runner = ChatRunner(opened, self.providers)
         elif self.kind == "plan":

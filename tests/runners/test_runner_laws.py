@@ -23,6 +23,7 @@ from tests.runners.scenes import Scene
 
 from lamina.errors import BudgetError, ProviderError, RequestTooLong, TurnStateError
 from lamina.runners.runner import Answer, Delivery
+from lamina.session.session import core_of
 from lamina.values.event import Event, ToolStarted
 from lamina.values.tool import Decision, OfferedTool
 
@@ -176,7 +177,7 @@ class Player:
                 await self._do(deed)
                 await self._require_laws()
             self.scene.provider.scripts.clear()
-            inbox = self.scene.runner.session.inbox
+            inbox = core_of(self.scene.runner.session).inbox
             for message in (*inbox.waiting("steer"), *inbox.waiting("follow_up")):
                 await inbox.discard(message)
             await self.scene.require_sound("And after all that?")

@@ -25,7 +25,7 @@ from lamina.audit.totals import sum_totals
 from lamina.compaction.summary_steps import split_into_parts
 from lamina.journal import journal_of
 from lamina.ports import SummaryJob
-from lamina.session.session import Session
+from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
 from lamina.values.entry import SUMMARIZED, CustomEntry
 from lamina.values.event import Event, SummaryStep
@@ -151,7 +151,7 @@ def test_steps_are_seen_written_down_and_paid_for() -> None:
         world = World()
         world.book.put(replace(OTHER, window=WINDOW, max_output=100))
         session = await world.open(summarizer=summarizer)
-        session.turns.compactions.emit = emit
+        core_of(session).turns.compactions.emit = emit
         for number in range(50):
             await talk(session, words(60, f"q{number}"), answer=words(60, f"r{number}"))
         before = sum_totals(journal_of(session.entries)).usage

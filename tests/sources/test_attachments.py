@@ -13,6 +13,7 @@ import lamina
 from lamina.assembly import planner
 from lamina.assembly.items import TentativeTurn, compose
 from lamina.errors import UsageError
+from lamina.session.session import core_of
 from lamina.sources.attachments import AttachmentReader, Attachments
 from lamina.values.item import Attachment, Item, ItemId, LoadedItem, note_id, url_id
 from lamina.values.request import LeftOut
@@ -198,7 +199,7 @@ async def test_an_open_note_stays_open_if_it_is_attached_again(house: House) -> 
     wanted = [lamina.attach("a", shape="active"), lamina.attach("a.md", essential=True)]
     for order in (1, -1):
         async with await house.open() as session:
-            found = await session.turns.read_attachments(wanted[::order])
+            found = await core_of(session).turns.read_attachments(wanted[::order])
             (attachment,) = found.attachments
             assert (attachment.shape, len(attachment.item.pictures)) == ("active", 1)
             assert attachment.essential is (order == 1)

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.errors import EssentialsTooLarge, InvalidSetting
 from lamina.journal import State
 from lamina.layers import Assembler
 from lamina.text import label_of
 from lamina.values.item import Attachment, ItemId, is_member
-from lamina.values.request import LeftOut
+from lamina.values.request import Attachments, LeftOut
 from lamina.values.settings import Settings, Target
 
 _Reason = Literal["window", "removed", "still_out", "attachment_limit"]
@@ -106,28 +107,25 @@ def make_budget(settings: Settings, target: Target, max_tokens: int | None, scal
 
 
 def split_still_out(
-    state: State, attachments: Sequence[Attachment], room: int, assembler: Assembler
-) -> tuple[tuple[Attachment, ...], tuple[LeftOut, ...]]:
+    state: State, attached: Attachments, room: int, assembler: Assembler
+) -> Attachments:
     """Items dropped for want of room stay out while they stay attached: letting them back in on
     the next turn would push others out, turn after turn. Those that fit `room` may come back."""
-    fitting, reports = [], []
-    for attachment in attachments:
+    reports: dict[ItemId, LeftOut] = {}
+    for attachment in attached.attachments:
         item = attachment.item
         out = item.id in state.library.still_out and item.id not in state.library.standing
         if not out or attachment.is_essential or item.id in state.library.pinned:
-            fitting.append(attachment)
-        elif (tokens := assembler.item_tokens(item)) <= room:
+            continue
+        if (tokens := assembler.item_tokens(item)) <= room:
             room -= tokens
-            fitting.append(attachment)
         else:
             detail = f"{label_of(item.id)} had no room before; detach and attach it to try again"
-            reports.append(_left_out(attachment, "still_out", detail, tokens))
-    return tuple(fitting), tuple(reports)
+            reports[item.id] = _left_out(attachment, "still_out", detail, tokens)
+    return attached.without(reports, lambda attachment: reports[attachment.item.id])
 
 
-def limit_attachments(
-    state: State, attachments: Sequence[Attachment], assembler: Assembler
-) -> tuple[tuple[Attachment, ...], tuple[LeftOut, ...]]:
+def limit_attachments(state: State, attached: Attachments, assembler: Assembler) -> Attachments:
     """What stays under the attachments' own limit. Rules and references are not attachments.
 
     Raises:
@@ -135,18 +133,20 @@ def limit_attachments(
     """
     limit = state.settings.attachment_limit
     if limit is None:
-        return tuple(attachments), ()
-    limited = [a for a in attachments if not is_member(a.item.id)]
-    by_id = {a.item.id: a for a in attachments}
-    reports, victims = [], set()
+        return attached
+    limited = [a for a in attached.attachments if not is_member(a.item.id)]
+    by_id = {a.item.id: a for a in attached.attachments}
+    reports: dict[ItemId, LeftOut] = {}
     for candidate in fit_attachments(size_attachments(state, limited, assembler), limit).dropped:
         item, tokens = candidate.item, candidate.tokens
         detail = f"{candidate.label} ({tokens:,} tokens) is over the attachment limit of {limit:,}"
         if item in state.library.standing:
             detail += "; its text stays in the context until the next boundary"
-        reports.append(_left_out(by_id[item], "attachment_limit", detail, tokens))
-        victims.add(item)
-    return tuple(a for a in attachments if a.item.id not in victims), tuple(reports)
+        reports[item] = _left_out(by_id[item], "attachment_limit", detail, tokens)
+    # The least wanted is reported first.
+    left_out = attached.left_out + tuple(reports.values())
+    rest = tuple(a for a in attached.attachments if a.item.id not in reports)
+    return replace(attached, attachments=rest, left_out=left_out)
 
 
 def size_attachments(

@@ -9,7 +9,7 @@ from lamina.values.item import Attachment
 from lamina.values.message import Message, ToolText
 from lamina.values.patch import Display
 from lamina.values.prompt import Prompt
-from lamina.values.request import Boundary, ContextTool, LeftOut
+from lamina.values.request import NOTHING, Attachments, Boundary, ContextTool, LeftOut
 from lamina.values.settings import Target
 
 
@@ -30,15 +30,13 @@ class Draft(Struct, frozen=True, kw_only=True):
     target: Target
     room: Budget
     text: str = ""
-    attachments: tuple[Attachment, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    attachments: Attachments = NOTHING
     # The tools of the list with why they are there, and which may be called.
     tools: tuple[ContextTool, ...] = ()
     allowed_tools: tuple[str, ...] | None = None
     tool_texts: tuple[ToolText, ...] = ()
     # What hooks add to this request only.
     ephemera: Ephemera = NOTHING_ADDED
-    warnings: tuple[str, ...] = ()
     # What a compaction right before it took away, and that it was one.
     reports: tuple[LeftOut, ...] = ()
     boundaries: tuple[Boundary, ...] = ()

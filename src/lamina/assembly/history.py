@@ -15,6 +15,7 @@ from lamina.compaction.files import TouchedFiles, merge_files, touched_files
 from lamina.compaction.summary_sheet import NOTICE
 from lamina.journal import SUMMARY_ID, State
 from lamina.layers import MESSAGE_TOKENS, Assembler
+from lamina.text.headers import UNDER_WAY
 from lamina.values.message import Message
 from lamina.values.patch import CompactionApply
 from lamina.values.prompt import total_tokens
@@ -22,7 +23,6 @@ from lamina.values.request import LeftOut
 
 # How much of a question stays when its own turn is cut in the middle.
 QUESTION_TOKENS = 2_000
-UNDER_WAY = "The question that is being worked on:"
 
 
 def next_question(messages: Sequence[Message], cut: int) -> int:
@@ -92,7 +92,7 @@ def summarise(
     question = ""
     if split:
         text = shorten_text(state.turn.question, QUESTION_TOKENS, assembler.count_text)
-        question = f"{UNDER_WAY}\n{text}"
+        question = f"{UNDER_WAY.text}\n{text}"
     limit = state.settings.summary_tokens
     if room is not None:
         limit = min(limit, room - MESSAGE_TOKENS - assembler.count_text(question))

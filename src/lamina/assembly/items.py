@@ -16,7 +16,7 @@ from lamina.values.item import Attachment, Item, ItemId, is_guidance
 from lamina.values.message import AbsentAttachment, Block, Context, Message, Text, Use
 from lamina.values.patch import Display, ItemLay, Patch, PatchOp, SystemPartSet
 from lamina.values.prompt import Prompt
-from lamina.values.request import LeftOut
+from lamina.values.request import Attachments, LeftOut
 
 RULES_PART = "rules"
 # What the model is told of things it does not get, by the reason in the request context.
@@ -37,8 +37,7 @@ FEW = 3
 class TentativeTurn(Struct, frozen=True, kw_only=True):
     """A tentative turn: what it names, what it leaves out, and what it would send."""
 
-    kept: tuple[Attachment, ...]
-    left_out: tuple[LeftOut, ...]
+    attachments: Attachments
     page: Page
     prompt: Prompt
 
@@ -139,12 +138,12 @@ def applies(state: State, item: Item) -> bool:
 def compose(
     page: Page,
     draft: Draft,
-    attachments: tuple[Attachment, ...],
-    left_out: tuple[LeftOut, ...],
+    attached: Attachments,
     assembler: Assembler,
 ) -> TentativeTurn:
     """The turn with these attachments, written on a copy of the page."""
     page = page.copy()
+    attachments = attached.attachments
     state = page.state
     uses: tuple[Use, ...] = ()
     guidance: tuple[ItemId, ...] = ()
@@ -155,7 +154,7 @@ def compose(
             if attachment.item.id in full:
                 keep_item(page, attachment)
         guidance = tuple(a.item.id for a in attachments if is_guidance(a.item.id))
-    absent = _list_absent(left_out)
+    absent = _list_absent(attached.left_out)
     in_force = _list_in_force(state, guidance)
     blocks: tuple[Block, ...] = (Text(draft.text),)
     if uses or absent or in_force is not None:
@@ -167,7 +166,7 @@ def compose(
     prompt = assembler.assemble(state.envelope, state.library.items, state.turn.start or 0)
     if not prompt.asked:
         raise UsageError("nothing to send: the message is empty and nothing new is attached")
-    return TentativeTurn(kept=attachments, left_out=left_out, page=page, prompt=prompt)
+    return TentativeTurn(attachments=attached, page=page, prompt=prompt)
 
 
 def _list_absent(left_out: Sequence[LeftOut]) -> tuple[AbsentAttachment, ...]:

@@ -20,7 +20,7 @@ from lamina.values.envelope import Envelope
 from lamina.values.item import ItemId, tool_id
 from lamina.values.message import ToolDefinition
 from lamina.values.patch import Display, Patch, ToolsReplace
-from lamina.values.request import ContextTool, LeftOut
+from lamina.values.request import Attachments, ContextTool, LeftOut
 from lamina.values.settings import Target
 from lamina.values.tool import OfferedTool, Toolset
 
@@ -37,14 +37,7 @@ class Implementations(Struct, frozen=True, kw_only=True):
     without_tools: bool = False
 
 
-class Withdrawal(Struct, frozen=True, kw_only=True):
-    """What a request goes without that was offered before, and what people are told of it."""
-
-    left_out: tuple[LeftOut, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
-def settle_tools(page: Page, target: Target, implementations: Implementations) -> Withdrawal:
+def settle_tools(page: Page, target: Target, implementations: Implementations) -> Attachments:
     """Leaves nothing in the list that was removed or cannot be run, and says what went."""
     return _Settlement(page, target, implementations).settle()
 
@@ -69,7 +62,7 @@ class _Settlement:
                 # There is somebody to speak for.
                 self.runnable.add(USE_TOOL.name)
 
-    def settle(self) -> Withdrawal:
+    def settle(self) -> Attachments:
         envelope = self.state.envelope
         before = envelope.tool_list
         tools = tuple(filter(self._fits, before))
@@ -120,7 +113,7 @@ class _Settlement:
         stay = " (the list stays, and they are not to be called)" if barred and leavers else ""
         return f"tools {'; '.join(parts)}{stay}"
 
-    def _report(self, before: Envelope) -> Withdrawal:
+    def _report(self, before: Envelope) -> Attachments:
         """What was offered, in the last request or until now, and is no longer."""
         state, last = self.state, self.state.requests.sent
         offered = {tool.name for tool in self.page.state.envelope.tools}
@@ -141,7 +134,7 @@ class _Settlement:
         gone = [tool.name for tool in before.tools if self._is_gone(tool.name)]
         gone = [name for name in gone if name not in self.removed and name not in offered]
         warning = f"not offered, because nothing here can run it: {list_names(gone)}"
-        return Withdrawal(left_out=tuple(left_out), warnings=(warning,) if gone else ())
+        return Attachments(left_out=tuple(left_out), warnings=(warning,) if gone else ())
 
     def _is_gone(self, name: str) -> bool:
         return name in self.unhosted or (self.runnable is not None and name not in self.runnable)

@@ -42,7 +42,7 @@ from lamina.values.entry import EphemeralEntry, MessageEntry
 from lamina.values.item import Attachment
 from lamina.values.message import Message, ToolResult
 from lamina.values.prompt import Prompt
-from lamina.values.request import Boundary, LeftOut
+from lamina.values.request import Attachments, Boundary, LeftOut
 
 # New items that would not all fit even by themselves may take this share of what tools and L1
 # leave: history and the library are not wiped out for them.
@@ -69,8 +69,7 @@ def plan_turn(
     turn = planner.fit()
     return record_request(
         turn.page, draft, turn.prompt, sent, assembler,
-        kept=turn.kept,
-        left_out=(*planner.reports, *turn.left_out),
+        attached=Attachments(left_out=tuple(planner.reports)) + turn.attachments,
         boundaries=tuple(planner.boundaries),
     )  # fmt: skip
 
@@ -82,8 +81,7 @@ class _TurnPlanner:
         self.page = page
         self.draft = draft
         self.assembler = assembler
-        self.attachments = draft.attachments
-        self.left_out = list(draft.left_out)
+        self.attached = draft.attachments
         self.boundaries: list[Boundary] = list(draft.boundaries)
         self.reports: list[LeftOut] = list(draft.reports)
         self.settings = page.state.settings
@@ -92,7 +90,7 @@ class _TurnPlanner:
     def cross_boundaries(self) -> None:
         """What is due because the prefix is dead, or because history or promotion ask for it."""
         page, draft = self.page, self.draft
-        explain_rules(page, self.attachments)
+        explain_rules(page, self.attached.attachments)
         natural = find_boundary(page.state, draft.target, page.at)
         self.cold = cold = natural is not None and natural.kind != "first_request"
         if natural:
@@ -122,13 +120,13 @@ class _TurnPlanner:
 
     def _lay_always(self) -> None:
         """Lays down what applies to every turn, less what the window has no room for."""
-        always = [a for a in self.attachments if is_laid_always(a)]
+        always = [a for a in self.attached.attachments if is_laid_always(a)]
         candidates = size_attachments(self.page.state, always, self.assembler)
         tokens = self._standing_tokens() + self.assembler.count_text(self.draft.text)
         tokens += sum(candidate.tokens for candidate in candidates) + SEAMS
         choice = drop_until(candidates, tokens - self.draft.room.limit)
         self._detach(choice.dropped)
-        lay_always(self.page, self.attachments)
+        lay_always(self.page, self.attached.attachments)
 
     def _prune_while_cold(self) -> None:
         if self._standing_tokens() > self.settings.prune_cold_above * self.draft.room.limit:
@@ -140,9 +138,8 @@ class _TurnPlanner:
         room = 0
         if cold and state.library.still_out:
             room = int(self.settings.prune_to * self.draft.room.limit) - self._standing_tokens()
-        self.attachments, out = split_still_out(state, self.attachments, room, self.assembler)
-        self.attachments, over = limit_attachments(state, self.attachments, self.assembler)
-        self.left_out += [*out, *over]
+        self.attached = split_still_out(state, self.attached, room, self.assembler)
+        self.attached = limit_attachments(state, self.attached, self.assembler)
 
     def fit(self) -> TentativeTurn:
         """The turn within its budget, as far as that can be done."""
@@ -158,7 +155,7 @@ class _TurnPlanner:
         if turn.turn_tokens > free:
             too_much = turn.turn_tokens - int(NEW_ITEMS_SHARE * free)
             turn = self._drop_new(turn, turn.prompt.tokens - too_much)
-        self.attachments, self.left_out = turn.kept, list(turn.left_out)
+        self.attached = turn.attachments
         turn = self._make_room(turn.turn_tokens)
         if (over := turn.prompt.tokens - limit) > 0:
             # Names and summaries took more than was reckoned: give up that much more.
@@ -175,27 +172,27 @@ class _TurnPlanner:
         """Leaves out unsent items with a priority number above `above` until the request is within
         `limit`. With a floor it is all or nothing: dropping some would not help."""
         state, assembler = self.page.state, self.assembler
-        new = {use.item for use in resolve(state, turn.kept) if use.form == "full"}
+        attachments = turn.attachments.attachments
+        new = {use.item for use in resolve(state, attachments) if use.form == "full"}
         before = turn
         while (excess := turn.prompt.tokens - limit) > 0:
-            spare = [a for a in turn.kept if a.item.id in new and a.priority > above]
+            kept = turn.attachments.attachments
+            spare = [a for a in kept if a.item.id in new and a.priority > above]
             choice = drop_until(size_attachments(state, spare, assembler), excess)
             victims = {candidate.item for candidate in choice.dropped}
             if not victims:
                 return before if above >= 0 else turn
-            reports = tuple(no_room(a, assembler) for a in turn.kept if a.item.id in victims)
-            rest = tuple(a for a in turn.kept if a.item.id not in victims)
-            turn = compose(self.page, self.draft, rest, (*turn.left_out, *reports), assembler)
+            rest = turn.attachments.without(victims, self._no_room)
+            turn = compose(self.page, self.draft, rest, assembler)
         return turn
 
     def _compose(self) -> TentativeTurn:
-        left_out = tuple(self.left_out)
-        return compose(self.page, self.draft, self.attachments, left_out, self.assembler)
+        return compose(self.page, self.draft, self.attached, self.assembler)
 
     def _shrink(self, turn_tokens: int, reason: str) -> bool:
         """Prunes what was sent; whether that changed anything. Attachments that it took away are
         not laid down again in the same breath; of others a new version is still to be sent."""
-        state, attached = self.page.state, self.attachments
+        state, attached = self.page.state, self.attached.attachments
         outcome = prune(
             self.page, self.assembler, self.draft.room,
             turn_tokens=turn_tokens, reason=reason, attached=attached, cold=self.cold,
@@ -207,9 +204,10 @@ class _TurnPlanner:
 
     def _detach(self, candidates: Sequence[PruneCandidate]) -> None:
         victims = {candidate.item for candidate in candidates}
-        detached = [a for a in self.attachments if a.item.id in victims]
-        self.left_out += [no_room(attachment, self.assembler) for attachment in detached]
-        self.attachments = tuple(a for a in self.attachments if a.item.id not in victims)
+        self.attached = self.attached.without(victims, self._no_room)
+
+    def _no_room(self, attachment: Attachment) -> LeftOut:
+        return no_room(attachment, self.assembler)
 
     def _standing_tokens(self) -> int:
         state = self.page.state
@@ -280,10 +278,14 @@ def plan_results(
     reported = {report.what for report in reports}
     leavers = [a for a in attachments if a not in standing and a.item.id not in reported]
     reports += [no_room(attachment, assembler, reason="removed") for attachment in leavers]
+    still_out = _still_without(left_out, trial.state, reports)
     return record_request(
         trial, draft, prompt, sent, assembler,
-        kept=standing,
-        left_out=(*draft.reports, *reports, *_still_without(left_out, trial.state, reports)),
+        attached=Attachments(
+            attachments=standing,
+            left_out=(*draft.reports, *reports, *still_out),
+            warnings=draft.attachments.warnings,
+        ),
         boundaries=(*draft.boundaries, *((boundary,) if outcome.changed else ())),
     )  # fmt: skip
 

@@ -4,20 +4,20 @@ from collections.abc import Sequence
 
 from msgspec.structs import asdict, replace
 
-from lamina import ledger
 from lamina.assembly.draft import Draft, RequestPlan
 from lamina.assembly.page import Page
 from lamina.assembly.wire_parameters import digest_target, wire_parameters
 from lamina.errors import WindowExceeded
 from lamina.journal import MovedParts, RecordedReason, State, texts_of
 from lamina.layers import Assembler, ItemVersions, measure_layers
-from lamina.ledger import SentPrompt
+from lamina.ledger import SentPrompt, compare, require_reason
 from lamina.text import label_of
 from lamina.values.entry import RENDERER, WIRE_FORM, RequestEntry
 from lamina.values.item import Attachment, ItemId, Provenance
 from lamina.values.message import ToolDefinition
 from lamina.values.prompt import Prompt
 from lamina.values.request import (
+    Attachments,
     Boundary,
     ContextItem,
     ContextTool,
@@ -47,8 +47,7 @@ def record_request(
     sent: SentPrompt | None,
     assembler: Assembler,
     *,
-    kept: tuple[Attachment, ...],
-    left_out: tuple[LeftOut, ...],
+    attached: Attachments,
     boundaries: tuple[Boundary, ...],
 ) -> RequestPlan:
     """The plan with its request entry.
@@ -66,13 +65,13 @@ def record_request(
         raise WindowExceeded(problem, sizes, room.limit)
     # Laid out alike, another target moves nothing.
     own = _layout_reasons(boundaries) if sent and sent.layout != assembler.layout else []
-    agreement = ledger.compare(sent, prompt, (*state.requests.reasons, *own), state.envelope.cached)
+    agreement = compare(sent, prompt, (*state.requests.reasons, *own), state.envelope.cached)
     if sent and sent.cause and agreement.broke and agreement.broke.reason == sent.cause.reason:
         boundaries = (*boundaries, sent.cause)
-    warnings = draft.warnings
+    kept, left_out, warnings = attached.attachments, attached.left_out, attached.warnings
     if agreement.unexplained:
         if state.settings.prefix_check == "raise":
-            ledger.require_reason(agreement)
+            require_reason(agreement)
         place = agreement.unexplained[0]
         warning = (
             f"the prefix moved without a reason at {place.source} "

@@ -6,8 +6,9 @@ Laws: never over the limit; the sections stand in one order, whatever came first
 from collections.abc import Sequence
 
 from lamina.compaction.quotes import Count
+from lamina.text.headers import EARLIER
 
-NOTICE = "[Earlier messages were removed to fit the context window. What they were about:]"
+NOTICE = EARLIER.text
 NONE = "(none found)"
 PROGRESS = "## Progress"
 SECTIONS = {

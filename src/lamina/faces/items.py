@@ -9,6 +9,7 @@ from lamina.errors import LaminaError
 from lamina.faces.mentions import mention_guide
 from lamina.runners.runner import ChatRunner
 from lamina.session.members import SessionItem
+from lamina.session.session import core_of
 from lamina.sources.selector import describe_problems
 from lamina.values.item import ItemId, kind_of
 
@@ -38,7 +39,7 @@ class ItemOverview:
         """Looks at the agent's files again, and with `tools` asks its servers as well. What cannot
         be read stays as it was."""
         session = self._runner.session
-        turns = session.turns
+        turns = core_of(session).turns
         try:
             if tools:
                 # A session learns of its tools with a question; there may not have been one.

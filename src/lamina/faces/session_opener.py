@@ -19,7 +19,7 @@ from lamina.ports import Approver, WorkspaceSource
 from lamina.providers.local.models import is_model_path
 from lamina.providers.model_book import load_book
 from lamina.runners.runner import ChatRunner
-from lamina.session.session import Session
+from lamina.session.session import Session, core_of
 from lamina.sources.note_search import WorkspaceSearch
 from lamina.values.patch import Display, OptionsSet
 from lamina.values.request import LeftOut
@@ -129,7 +129,9 @@ async def open_runner(
     runner = await _open(session, options, agent, approver, clients)
     runner.closing.append(clients.aclose)
     try:
-        runner.session.turns.selector.progress = notices.index_progress("indexing", "chunks")
+        core_of(runner.session).turns.selector.progress = notices.index_progress(
+            "indexing", "chunks"
+        )
         if runner.session.searcher is not None:
             show_progress(runner.session.searcher, notices)
         changes = options.changes.as_settings()

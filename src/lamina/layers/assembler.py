@@ -14,7 +14,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina import text as render
+import lamina.text as render
 from lamina.codec import canonical_bytes
 from lamina.layers.token_sizes import CALL_TOKENS, MESSAGE_TOKENS, picture_tokens
 from lamina.values.collections import Chain

@@ -20,6 +20,7 @@ from lamina.runners.composer import with_composer
 from lamina.runners.inbox import Inbox
 from lamina.runners.mode import SUPERSEDED, RunContext, RunMode
 from lamina.runners.search_tool import QuestionReminder
+from lamina.session.session import core_of
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable
 from lamina.values.message import ToolCall
@@ -33,7 +34,7 @@ class ToolList:
     """The tools of `host` that the session can call, as `refresh` found them last."""
 
     def __init__(self, run: RunContext, host: ToolHost) -> None:
-        run.session.turns.list_tools = host.toolset
+        core_of(run.session).turns.list_tools = host.toolset
         self.host = host
         self.toolset: Toolset | None = None
         self._run = run
@@ -48,7 +49,7 @@ class ToolList:
 
     async def refresh(self) -> None:
         self.toolset = toolset = await self.host.toolset()
-        self._run.session.turns.toolset = toolset
+        core_of(self._run.session).turns.toolset = toolset
         for tool in toolset.withheld:
             if tool.reason == "untrusted":
                 continue  # it stands with the request

@@ -16,7 +16,7 @@ from lamina.runners.caller import CUT_SHORT, CheckedCall, ask_person, needs_deci
 from lamina.runners.citations import LOCAL_SEARCH
 from lamina.runners.search_tool import SearchTools
 from lamina.runners.sender import Emit
-from lamina.session.session import Session
+from lamina.session.session import Session, core_of
 from lamina.task_groups import patient_group
 from lamina.values.event import ToolFinished, ToolStarted
 from lamina.values.message import ToolCall, ToolResult, ToolText
@@ -93,7 +93,7 @@ class Batch:
             output, result = await self._search.search(checked.arguments, secrets)
         else:
             output = await self._host.call(call.name, checked.arguments)
-        text, whole = self._session.turns.results.screen_cut(
+        text, whole = core_of(self._session).turns.results.screen_cut(
             call.name, mend_text(output.text), output.whole
         )
         await self._keep(

@@ -19,7 +19,7 @@ from lamina.layers import Assembler, Layout
 from lamina.ledger import cost_of
 from lamina.ports import Providers
 from lamina.runners.composer import COMPOSER, wants_composer
-from lamina.session.session import Session
+from lamina.session.session import Session, core_of
 from lamina.sources.attachments import Attachments
 from lamina.text import QUERY_FRAME, escape_content, label_of, one_line
 from lamina.values.collections import Chain
@@ -78,7 +78,7 @@ class CallPlanner:
         """
         request = self.request(text, attachments, tools, target)
         provider = await self._providers.provider(target)
-        body = self._session.turns.layouts.book.wire(target).encode(request)
+        body = core_of(self._session).layouts.book.wire(target).encode(request)
         reply: Reply | None = None
         async with aclosing(provider.stream(body)) as pieces:  # type: ignore[type-var]
             async for piece in pieces:
@@ -98,7 +98,7 @@ class CallPlanner:
         self, text: str, attachments: Attachments, tools: Sequence[ToolDefinition], target: Target
     ) -> WireRequest:
         """The request, laid out from an envelope of its own."""
-        state, layouts = self._session.state, self._session.turns.layouts
+        state, layouts = self._session.state, core_of(self._session).layouts
         system = [SystemPart(name="planner", text=PLANNER)]
         if wants_composer(text):
             system.append(SystemPart(name="composer", text=COMPOSER.content))

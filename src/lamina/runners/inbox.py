@@ -11,6 +11,7 @@ import anyio
 
 from lamina.errors import LaminaError, UsageError
 from lamina.runners.mode import RunContext
+from lamina.session.session import core_of
 from lamina.session.turn import Turn
 from lamina.values.entry import Delivery
 
@@ -18,7 +19,7 @@ from lamina.values.entry import Delivery
 class Inbox:
     def __init__(self, run: RunContext) -> None:
         self._run = run
-        self._kept = run.session.inbox
+        self._kept = core_of(run.session).inbox
         self._queues: dict[Delivery, deque[str]] = {"steer": deque(), "follow_up": deque()}
 
     async def add(self, text: str, deliver: Delivery, *, is_running: bool) -> None:

@@ -18,7 +18,7 @@ from lamina.runners.citations import SEARCHED, cite, list_sources, record_search
 from lamina.runners.composer import with_composer
 from lamina.runners.preview import PlanPreview, Preview
 from lamina.runners.sender import Sender
-from lamina.session.session import Session
+from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, Attachments
 from lamina.values.entry import CustomEntry, InboxEntry
@@ -46,7 +46,7 @@ class RunContext:
         self.session = session
         self.providers = providers
         self._sender = Sender(session, providers)
-        session.turns.compactions.emit = self.emit
+        core_of(session).turns.compactions.emit = self.emit
         self.start()
 
     def start(self, listener: Listener | None = None) -> None:
@@ -98,7 +98,7 @@ class RunContext:
         """A request for a question, which supersedes calls that still wait; with `answer_only` the
         calls of its answer are not run."""
         await self.session.abandon_turn(SUPERSEDED)
-        return await self.session.turns.prepare(
+        return await core_of(self.session).turns.prepare(
             text,
             attach,
             target,
@@ -116,7 +116,7 @@ class RunContext:
         Raises:
             TurnStateError: there is none.
         """
-        left = await self.session.turns.current()
+        left = await core_of(self.session).turns.current()
         turn = await self.session.current_turn(target=self.target)
         if turn is None or left is None:
             raise TurnStateError("the last turn is complete: there is nothing to go on with")

@@ -27,6 +27,7 @@ from lamina.runners.mode import SUPERSEDED, RunContext, RunMode
 from lamina.runners.preview import PlanPreview
 from lamina.runners.search_tool import OFFERED, SearchTools
 from lamina.runners.text_room import TextRoom, prepare_smaller
+from lamina.session.session import core_of
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, Attachments
 from lamina.sources.note_hits import merge_results
@@ -90,14 +91,14 @@ class PlanMode(RunMode):
     ) -> PlanPreview:
         session = self._run.session
         planner = session.target(target)
-        attachments = await session.turns.read_attachments(with_composer(text, attach))
+        attachments = await core_of(session).turns.read_attachments(with_composer(text, attach))
         by_name = await self._offer(text, planner)
         tools = [tool.definition for tool in by_name.values()]
         request = self._planner.request(text, attachments, tools, planner)
         return PlanPreview(
             target=planner,
             prompt=request.prompt,
-            body=session.turns.layouts.book.wire(planner).encode(request),
+            body=core_of(session).layouts.book.wire(planner).encode(request),
             left_out=attachments.left_out,
             warnings=(*attachments.warnings, *self._run.tally.warnings),
         )
@@ -109,7 +110,7 @@ class PlanMode(RunMode):
         session, target = self._run.session, target or self._run.target
         await session.abandon_turn(SUPERSEDED)
         self._run.start_question()
-        attachments = await session.turns.read_attachments(with_composer(text, attach))
+        attachments = await core_of(session).turns.read_attachments(with_composer(text, attach))
         calls = await self._run_plan(text, attachments, session.target(target))
         return await self._prepare(text, target, attachments, calls)
 
@@ -173,7 +174,7 @@ class PlanMode(RunMode):
         await self._tools.refresh()
         state = run.session.state
         roll = sort_tools(state, tuple(self._tools.by_name.values()))
-        choice = await run.session.turns.selector.choose_tools(state, text, roll)
+        choice = await core_of(run.session).turns.selector.choose_tools(state, text, roll)
         await run.warn(*choice.warnings)
         chosen_ids = {item.item for item in choice.items}
         every = state.settings.tool_policy == "all"
@@ -259,7 +260,7 @@ class PlanMode(RunMode):
         ]
         for call, record in zip(calls, records, strict=True):
             if call.result is None and (call.whole or call.call.name in cut_names):
-                keep = self._run.session.turns.results.keep_whole
+                keep = core_of(self._run.session).turns.results.keep_whole
                 record["whole"] = await keep(call.whole or call.text)
         return {"request": "", "calls": records}
 

@@ -14,6 +14,7 @@ from lamina.runners.citations import recorded_sources, render_hits, screen_hits
 from lamina.runners.composer import with_composer
 from lamina.runners.mode import RunContext, RunMode
 from lamina.runners.text_room import TextRoom, prepare_smaller
+from lamina.session.session import core_of
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable
 from lamina.sources.candidates import recent_questions
@@ -50,7 +51,7 @@ class QaMode(RunMode):
         hits, warnings = screen_hits(self._screen, result.hits, state.settings.secrets)
         result = replace(result, hits=hits)
         await run.warn(*result.warnings, *warnings)
-        attachments = await run.session.turns.read_attachments(with_composer(text, attach))
+        attachments = await core_of(run.session).turns.read_attachments(with_composer(text, attach))
         room = TextRoom(run.session, target, text, attachments)
 
         async def prepare(some: tuple[Hit, ...]) -> Turn:

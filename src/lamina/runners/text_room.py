@@ -14,7 +14,7 @@ from lamina.assembly.truncation import NOTICE_TOKENS, shorten_text
 from lamina.errors import WindowExceeded
 from lamina.layers import MESSAGE_TOKENS
 from lamina.runners.citations import render_hits
-from lamina.session.session import Session
+from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachments
 from lamina.text import QUERY_FRAME, render_tool_texts
@@ -35,7 +35,7 @@ class TextRoom:
     def __init__(
         self, session: Session, target: str | None, question: str, attachments: Attachments
     ) -> None:
-        state, layouts = session.state, session.turns.layouts
+        state, layouts = session.state, core_of(session).layouts
         model = layouts.choose(target, state.settings)
         assembler = layouts.assembler_for(model, state.settings.promotion)
         limit = layouts.room(model, state).limit

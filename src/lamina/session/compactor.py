@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from lamina.assembly.boundary import consolidate, find_boundary, report_pruned, standing_sizes
 from lamina.assembly.budget import PruneCandidate
 from lamina.assembly.draft import Draft
-from lamina.assembly.history import QUESTION_TOKENS, UNDER_WAY
+from lamina.assembly.history import QUESTION_TOKENS
 from lamina.assembly.page import Page
 from lamina.assembly.prune import HEADER_TOKENS, drop_over, fixed_tokens
 from lamina.assembly.truncation import shorten_text
@@ -37,8 +37,9 @@ from lamina.ports import Summarizer
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
 from lamina.session.summary_writer import Emit, ReadBlobs, SummaryWriter, WrittenSummary
+from lamina.text.headers import UNDER_WAY
 from lamina.values.item import Item
-from lamina.values.request import Boundary, LeftOut
+from lamina.values.request import Attachments, Boundary, LeftOut
 from lamina.values.settings import Promotion, Target
 
 COMPACTION = "lamina.compaction"
@@ -144,7 +145,7 @@ class Compactor:
             summary = extract_plan_summary(plan, messages, plan.summary_tokens, count)
             question = shorten_text(plan.question, QUESTION_TOKENS, count)
             if question.strip() and question not in summary:
-                summary = f"{summary}\n\n{UNDER_WAY}\n{question}"
+                summary = f"{summary}\n\n{UNDER_WAY.text}\n{question}"
             if not is_usable_summary(summary, plan.tokens_dropped, count):
                 reason = "no summary is smaller than what it would stand for"
                 return CompactionOutcome(changed=False, reason=reason, problem=problem)
@@ -211,7 +212,7 @@ def report_compaction(
     kinds = [Boundary(kind="compaction", reason=reason) for reason in dict.fromkeys(reasons)]
     return replace(
         draft,
-        warnings=(*draft.warnings, *compaction_warnings(outcome)),
+        attachments=draft.attachments + Attachments(warnings=compaction_warnings(outcome)),
         reports=tuple(reports),
         boundaries=tuple(kinds),
     )

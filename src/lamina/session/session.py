@@ -3,42 +3,24 @@
 Law: the state only moves on when the store has kept the entries; a failed append changes nothing.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lamina.audit.dropped_history import DroppedHistory, find_dropped_history
 from lamina.journal import State
-from lamina.ports import (
-    Clock,
-    JournalStore,
-    MemorySource,
-    OpenJournal,
-    Summarizer,
-    TargetBook,
-    WebSource,
-    WorkspaceSource,
-)
-from lamina.record.layouts import Layouts
-from lamina.record.record import Record
 from lamina.session import calls, library, members, tree
 from lamina.session import settings as session_settings
 from lamina.session.compactor import CompactionOutcome
-from lamina.session.inbox import SessionInbox
+from lamina.session.core import SessionCore
 from lamina.session.members import SessionItem
 from lamina.session.named_target import take_up
-from lamina.session.replies import SNAPSHOT_BYTES
 from lamina.session.turn import Turn
-from lamina.session.turn_lifecycle import TurnLifecycle
-from lamina.sources.attachments import Attachable, AttachmentReader, Attachments
+from lamina.sources.attachments import Attachable, Attachments
 from lamina.sources.changes import LibraryChange
 from lamina.sources.hook_runs import read_op
-from lamina.sources.hooks import Hooks
-from lamina.sources.selector import Selector
 from lamina.values.damage import Damage
 from lamina.values.entry import CustomEntry, Entry, InfoEntry, TransformEntry
-from lamina.values.envelope import Envelope, Options
-from lamina.values.item import Item
+from lamina.values.envelope import Envelope
 from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
 from lamina.values.patch import Display, Patch, PatchOp, SystemPartSet, ToolsReplace
 from lamina.values.request import LeftOut
@@ -46,45 +28,19 @@ from lamina.values.settings import Settings, Target
 from lamina.values.tool import Decision, OfferedTool
 
 if TYPE_CHECKING:
-    from lamina.sources.note_search import WorkspaceSearch
+    pass
 
 
 class Session:
     """One conversation. Make one with `lamina.open_session`; close it, or use it in `async with`,
     so that others can open it."""
 
-    def __init__(
-        self,
-        opened: OpenJournal,
-        *,
-        store: JournalStore,
-        book: TargetBook,
-        clock: Clock,
-        workspace: WorkspaceSource,
-        hooks: Hooks | None = None,
-        summarizer: Summarizer | None = None,
-        selector: Selector | None = None,
-        web: WebSource | None = None,
-        memory: MemorySource | None = None,
-        searcher: "WorkspaceSearch | None" = None,
-    ) -> None:
-        self._record = Record(opened, clock)
-        self._layouts = Layouts(book, self._record)
-        self._store = store
-        self._clock = clock
-        self.workspace = workspace
-        # What searches its notes, if it has any.
-        self.searcher = searcher
-        self._web = web
-        self._reader = AttachmentReader(workspace, store, web)
-        self.hooks = hooks.copy() if hooks else Hooks()
-        self.turns = TurnLifecycle(
-            self._record, self._layouts, self._reader, store, self.hooks, summarizer,
-            selector or Selector(), memory,
-        )  # fmt: skip
-        self.inbox = SessionInbox(self._record, self.turns.lock)
-        # What was made for this session and ends with it.
-        self.closing: list[Callable[[], Awaitable[None]]] = []
+    def __init__(self, core: SessionCore) -> None:
+        self._core = core
+        self._record, self._turns, self._lock = core.record, core.turns, core.lock
+        self.workspace = core.workspace
+        self.searcher = core.searcher
+        self.hooks = core.hooks
 
     async def __aenter__(self) -> "Session":
         return self
@@ -94,11 +50,7 @@ class Session:
 
     async def close(self) -> None:
         """Lets go of the session's file. What was prepared and not committed stays as it is."""
-        async with self.turns.lock, AsyncExitStack() as parts:
-            for close in reversed(self.closing):
-                parts.push_async_callback(close)
-            parts.push_async_callback(self._record.close)
-            await self._layouts.keep_snapshot(least=SNAPSHOT_BYTES)
+        await self._core.close()
 
     @property
     def id(self) -> str:
@@ -110,7 +62,7 @@ class Session:
         Raises:
             UnknownTarget: there is none of that name.
         """
-        return self._layouts.choose(name, self.settings)
+        return self._core.layouts.choose(name, self.settings)
 
     @property
     def state(self) -> State:
@@ -164,14 +116,14 @@ class Session:
             PrefixMoved: bytes already sent would move without a recorded reason.
             TurnStateError: tool calls of the turn before still wait for their results.
         """
-        return await self.turns.prepare(text, attach, target, tuple(tool_texts))
+        return await self._turns.prepare(text, attach, target, tuple(tool_texts))
 
     async def current_turn(self, *, target: str | None = None) -> Turn | None:
         """The turn that was left in the middle, as after a restart: one whose request was never
         answered (send `request()` again and commit), or one whose calls wait for their results
         (`resume` it). None if the last turn is complete. If a `target` is named, here or for the
         session since, it goes on there: its request is made anew."""
-        return await take_up(self.turns, self._record, target)
+        return await take_up(self._turns, self._record, target)
 
     async def compact(self) -> CompactionOutcome:
         """Lets the older part of history give way to a summary, now. What it dropped stays in the
@@ -180,8 +132,8 @@ class Session:
         Raises:
             TurnStateError: a request is open.
         """
-        async with self.turns.lock:
-            return await self.turns.compactions.by_hand()
+        async with self._lock:
+            return await self._turns.compactions.by_hand()
 
     @property
     def compactions(self) -> tuple[DroppedHistory, ...]:
@@ -198,23 +150,23 @@ class Session:
     async def keep_result(self, result: ToolResult, *, whole: str = "") -> ToolResult:
         """Writes down what a tool gave while other calls of its turn still wait, so that it is not
         run again; `resume` takes it up. `whole` is all of a cut one. Gives it as it is kept."""
-        return await self.turns.keep_result(result, whole)
+        return await self._turns.keep_result(result, whole)
 
     async def read_result(self, what: str) -> str:
         """All of what a tool gave, also what was not sent: by its call's id, or a digest."""
-        return await self.turns.results.read(what)
+        return await self._turns.results.read(what)
 
     async def keep_decision(
         self, call_id: str, tool: OfferedTool, decision: Decision, *, planned: bool = False
     ) -> None:
         """Writes down what a person decided about a call; a `planned` one belongs to no answer."""
-        async with self.turns.lock:
+        async with self._lock:
             await calls.keep_decision(self._record, call_id, tool, decision, planned=planned)
 
     async def abandon_turn(self, why: str = "The call was not run: the turn was stopped.") -> bool:
         """Ends a turn whose calls wait, so that something else can be asked. What ran keeps its
         result, the rest gets `why`. False if none waits."""
-        async with self.turns.lock:
+        async with self._lock:
             return await calls.abandon_turn(self._record, self.hooks, why)
 
     # -- what is in ------------------------------------------------------------------------------
@@ -222,7 +174,7 @@ class Session:
     async def items(self) -> tuple[SessionItem, ...]:
         """What the session's agent always includes, then what was added by hand; what is missing
         is marked."""
-        return await members.list_items(self.turns, self.state)
+        return await members.list_items(self._turns, self.state)
 
     async def add(self, what: str) -> bool:
         """Adds a rule, a reference or a tool (`rule:NAME`, `ref:NAME`, `tool:SERVER/NAME`) to the
@@ -231,8 +183,8 @@ class Session:
         Raises:
             UsageError: there is none of that name.
         """
-        async with self.turns.lock:
-            return await members.add(self._record, self.turns, what)
+        async with self._lock:
+            return await members.add(self._record, self._turns, what)
 
     async def remove(self, what: str) -> bool:
         """Takes a rule, a reference or a tool out of the session; it stays out, also of search,
@@ -241,8 +193,8 @@ class Session:
         Raises:
             UsageError: there is none of that name.
         """
-        async with self.turns.lock:
-            return await members.remove(self._record, self.turns, what)
+        async with self._lock:
+            return await members.remove(self._record, self._turns, what)
 
     # -- what stays ------------------------------------------------------------------------------
 
@@ -252,40 +204,40 @@ class Session:
         Raises:
             UsageError: it cannot be read.
         """
-        async with self.turns.lock:
-            return await library.pin(self._record, self._reader, what)
+        async with self._lock:
+            return await library.pin(self._record, self._core.reader, what)
 
     async def preload(self, attach: Iterable[Attachable]) -> tuple[LeftOut, ...]:
         """Lays items down before anything is asked: in the library, or behind what was sent. Gives
         back what could not be had."""
-        async with self.turns.lock:
-            return await library.preload(self._record, self._reader, attach)
+        async with self._lock:
+            return await library.preload(self._record, self._core.reader, attach)
 
     async def preview_attachment(self, what: Attachable) -> Attachments:
         """What an attachment would bring, or why it cannot be had; nothing is attached."""
-        async with self.turns.lock:
-            return await self._reader.read(what, self.state, keep=False)
+        async with self._lock:
+            return await self._core.reader.read(what, self.state, keep=False)
 
     async def find_changes(self) -> tuple[LibraryChange, ...]:
         """What stands in the context and is no longer as the workspace has it: edited, moved,
         deleted. Changes nothing; `refresh` does."""
-        async with self.turns.lock:
-            return await library.find_changes(self._record, self._reader)
+        async with self._lock:
+            return await library.find_changes(self._record, self._core.reader)
 
     async def refresh(self) -> tuple[LibraryChange, ...]:
         """Brings what stands up to date: present versions are laid down, and what was deleted or
         moved leaves at the next boundary. Gives what changed."""
-        async with self.turns.lock:
-            return await library.refresh(self._record, self._reader)
+        async with self._lock:
+            return await library.refresh(self._record, self._core.reader)
 
     async def unpin(self, what: str) -> bool:
         """Takes a pin away; `what` is an item id or its path or name. False if there was none."""
-        async with self.turns.lock:
+        async with self._lock:
             return await library.unpin(self._record, what)
 
     async def forget(self, what: str) -> bool:
         """Lets an item leave the library at the next boundary. False if none stands there."""
-        async with self.turns.lock:
+        async with self._lock:
             return await library.forget(self._record, what)
 
     async def set_system(self, name: str, text: str, *, reason: str) -> None:
@@ -303,14 +255,14 @@ class Session:
         Raises:
             InvalidPatch: an op is wrong; nothing was changed.
         """
-        async with self.turns.lock:
+        async with self._lock:
             patch = Patch(ops=tuple(map(read_op, ops)), display=display)
             await self._record.write(TransformEntry, transformer=transformer, patch=patch)
 
     async def rebuild_library(self, reason: str) -> bool:
         """Rebuilds the library now, at the price of the prefix. False if nothing would change."""
-        async with self.turns.lock:
-            return await library.rebuild(self._record, self._layouts, reason)
+        async with self._lock:
+            return await library.rebuild(self._record, self._core.layouts, reason)
 
     async def update_settings(self, **settings: Any) -> Settings:
         """Changes settings of this session from the next turn on. A search takes the name of a
@@ -320,8 +272,10 @@ class Session:
             InvalidSetting: a value is of another type, or out of range; nothing was changed.
             UsageError: there is no such setting.
         """
-        async with self.turns.lock:
-            return await session_settings.update_settings(self._record, self._layouts, settings)
+        async with self._lock:
+            return await session_settings.update_settings(
+                self._record, self._core.layouts, settings
+            )
 
     # -- the tree --------------------------------------------------------------------------------
 
@@ -332,44 +286,23 @@ class Session:
         Raises:
             UnknownSession: there is no such entry.
         """
-        async with self.turns.lock:
+        async with self._lock:
             return await tree.navigate(self._record, entry, summary)
 
     async def label(self, entry: str, text: str) -> None:
         """Gives an entry a name; an empty one takes it away."""
-        async with self.turns.lock:
+        async with self._lock:
             await tree.label(self._record, entry, text)
 
     async def rename(self, name: str) -> None:
         """Gives the session a name that people are shown."""
-        async with self.turns.lock:
+        async with self._lock:
             await self._record.write(InfoEntry, name=name.strip())
 
     async def add_custom_entry(self, kind: str, data: Any = None) -> None:
         """Keeps data of an application's own in the journal; it is part of no context."""
-        async with self.turns.lock:
+        async with self._lock:
             await self._record.write(CustomEntry, kind=kind, data=data)
-
-    async def open_again(
-        self,
-        given: Mapping[str, str],
-        ops: Sequence[PatchOp] = (),
-        *,
-        settings: Settings | None = None,
-        options: Options | None = None,
-        always: tuple[Item, ...] | None = None,
-    ) -> None:
-        """Takes what is given otherwise than the last time, in one write. `given` are digests of
-        it; called by `lamina.open_session`.
-
-        Raises:
-            UnknownTarget, InvalidPatch: it cannot be; nothing was changed.
-        """
-        async with self.turns.lock:
-            await session_settings.open_again(
-                self._record, self._layouts, given, ops,
-                settings=settings, options=options, always=always,
-            )  # fmt: skip
 
     async def fork(self, session: str | None = None, *, at: str | None = None) -> "Session":
         """A session of its own that begins with this one's path, up to `at`. It shares no bytes of
@@ -379,22 +312,15 @@ class Session:
             UnknownSession: there is no such entry.
             UsageError: there is a session of that id.
         """
-        async with self.turns.lock:
-            return await self._copy(tree.path_until(self._record, at), session)
+        async with self._lock:
+            return Session(await self._core.copy(tree.path_until(self._record, at), session))
 
     async def save_as(self, session: str | None = None) -> "Session":
         """The whole tree as another session: for when the file of this one is gone."""
-        async with self.turns.lock:
-            return await self._copy(self.entries, session)
+        async with self._lock:
+            return Session(await self._core.copy(self.entries, session))
 
-    async def _copy(self, entries: Sequence[Entry], session: str | None) -> "Session":
-        at, damaged = self._clock.now(), bool(self._record.damage)
-        name = await tree.copy_entries(entries, self._store, session, at, damaged=damaged)
-        copy = Session(
-            await self._store.open(name), store=self._store, book=self._layouts.book,
-            clock=self._clock, workspace=self.workspace, web=self._web, hooks=self.hooks,
-            summarizer=self.turns.compactions.summarizer, selector=self.turns.selector,
-            memory=self.turns.memory, searcher=self.searcher,
-        )  # fmt: skip
-        copy.closing = list(self.closing)
-        return copy
+
+def core_of(session: Session) -> SessionCore:
+    """What a session is made of: for runners, wiring and faces, not for applications."""
+    return session._core

@@ -12,7 +12,6 @@ from lamina.assembly.draft import NOTHING_ADDED, Draft
 from lamina.assembly.items import ABSENCE_REASONS, in_wire_order
 from lamina.assembly.offer import (
     Implementations,
-    Withdrawal,
     allowed_tools,
     describe_offer,
     removed_items,
@@ -35,7 +34,7 @@ from lamina.session.tool_results import ToolResults
 from lamina.session.turn import Turn
 from lamina.session.turn_hooks import TurnHooks
 from lamina.session.wire_requests import WireRequests
-from lamina.sources.attachments import Attachable, AttachmentReader, Attachments
+from lamina.sources.attachments import Attachable, AttachmentReader
 from lamina.sources.changes import change_warnings
 from lamina.sources.choices import NO_TOOLS, ChosenTools, TurnChoices
 from lamina.sources.hook_runs import run_ephemeral_hooks
@@ -44,10 +43,10 @@ from lamina.sources.memory_part import update_memory
 from lamina.sources.secrets import typed_secret_warnings
 from lamina.sources.selector import Selector
 from lamina.values.entry import InboxEntry, RequestEntry
-from lamina.values.item import Attachment, Item
+from lamina.values.item import Attachment
 from lamina.values.message import Message, Text, ToolResult, ToolText
 from lamina.values.prompt import Prompt
-from lamina.values.request import LeftOut
+from lamina.values.request import Attachments, LeftOut
 from lamina.values.settings import Promotion, Target
 from lamina.values.tool import OfferedTool, Toolset
 from lamina.values.wire import Reply
@@ -156,8 +155,8 @@ class TurnLifecycle:
             if choices:
                 attachments = await choices.guides(attachments, tools)
             tool_texts = self.results.screen_texts(tool_texts, page.state)
-            warnings = (*self.news, *warnings)
-            return await self._ask(page, model, message, attachments, tools, tool_texts, warnings)
+            attachments = Attachments(warnings=(*self.news, *warnings)) + attachments
+            return await self._ask(page, model, message, attachments, tools, tool_texts)
 
     async def _ask(
         self,
@@ -167,26 +166,19 @@ class TurnLifecycle:
         attached: Attachments,
         tools: ChosenTools,
         tool_texts: tuple[ToolText, ...],
-        warnings: tuple[str, ...] = (),
         before: CompactionOutcome | None = None,
     ) -> Turn:
         """Sends a question; `before` is the compaction that an overflow asked for."""
         promotion = page.state.settings.promotion
         page, draft = await self._draft(
-            page, target, promotion, message, tools, (*warnings, *attached.warnings), before,
+            page, target, promotion, message, tools, attached, before,
             texts=[message.text, *[text.text for text in tool_texts]],
-            items=[attachment.item for attachment in attached.attachments],
         )  # fmt: skip
         # A hook may have removed a tool that would be described here.
         removed = removed_items(page.state, self.toolset)
         attachments = [a for a in attached.attachments if a.item.id not in removed]
-        draft = replace(
-            draft,
-            text=message.text,
-            attachments=in_wire_order(attachments),
-            left_out=attached.left_out,
-            tool_texts=tool_texts,
-        )
+        attached = replace(draft.attachments, attachments=in_wire_order(attachments))
+        draft = replace(draft, text=message.text, attachments=attached, tool_texts=tool_texts)
         assembler = self.layouts.assembler_for(target, promotion)
         sent = self.layouts.last_sent(page.state, assembler, target)
         plan = plan_turn(page, draft, assembler, sent)
@@ -204,11 +196,10 @@ class TurnLifecycle:
         promotion: Promotion,
         message: Message,
         tools: ChosenTools,
-        warnings: tuple[str, ...],
+        attached: Attachments,
         before: CompactionOutcome | None,
         *,
         texts: Sequence[str],
-        items: Sequence[Item] = (),
     ) -> tuple[Page, Draft]:
         """What hooks and compaction make of a request before it is planned."""
         earlier = page.state.requests.cuts
@@ -216,6 +207,7 @@ class TurnLifecycle:
         left = self._settle(page, target)
         compaction = before
         if before is None:
+            items = [attachment.item for attachment in attached.attachments]
             compaction = await self.compactions.if_due(page, target, promotion, texts, items)
             if compaction and compaction.changed:
                 page = await self.compactions.keep(page)
@@ -228,7 +220,7 @@ class TurnLifecycle:
             tools=describe_offer(page.state, tools.tools, self.toolset),
             allowed_tools=allowed_tools(page.state.envelope, answer_only=tools.answer_only),
             ephemera=ephemera,
-            warnings=(*warnings, *left.warnings),
+            attachments=attached + Attachments(warnings=left.warnings),
             retry=before is not None,
         )
         if compaction or earlier:
@@ -236,7 +228,7 @@ class TurnLifecycle:
         reports = {report.what: report for report in (*tools.reports, *left.left_out)}
         return page, replace(draft, reports=(*reports.values(), *draft.reports))
 
-    def _settle(self, page: Page, target: Target) -> Withdrawal:
+    def _settle(self, page: Page, target: Target) -> Attachments:
         here = Implementations(toolset=self.toolset, without_tools=self._without_tools)
         return settle_tools(page, target, here)
 
@@ -288,7 +280,8 @@ class TurnLifecycle:
         # A turn goes on as it began; changed settings hold from the next one on.
         promotion = request.promotion
         page, draft = await self._draft(
-            page, target, promotion, message, _tools_of(request), warnings, before,
+            page, target, promotion, message, _tools_of(request), Attachments(warnings=warnings),
+            before,
             texts=[result.text for result in results],
         )  # fmt: skip
         assembler = self.layouts.assembler_for(target, promotion)
@@ -374,7 +367,7 @@ class TurnLifecycle:
         attached = await self._reader.read_all(attachments, page.state)
         attached = replace(attached, left_out=(*attached.left_out, *without))
         tools = _tools_of(request)
-        return await self._ask(page, target, question, attached, tools, tool_texts, (), before)
+        return await self._ask(page, target, question, attached, tools, tool_texts, before)
 
     async def _turn_of(
         self,

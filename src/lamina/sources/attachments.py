@@ -7,7 +7,6 @@ Secrets are replaced here, so that the model and the journal get the same bytes.
 import re
 from collections.abc import Iterable, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.codec import require_text
@@ -32,24 +31,14 @@ from lamina.values.item import (
     url_id,
 )
 from lamina.values.item_kind import Shape
-from lamina.values.request import GatheredItems, LeftOut
+from lamina.values.request import NOTHING, GatheredItems, LeftOut
+from lamina.values.request import Attachments as Attachments
 from lamina.values.settings import Settings
 from lamina.values.web import FetchedResource, UnfetchedResource, WebRules
 
 Attachable = str | Item | AttachmentSpec | Attachment
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
 NO_WEB = "pages are fetched only if the setting `web` allows it"
-
-
-class Attachments(Struct, frozen=True, kw_only=True):
-    """What applies to a turn, what of it cannot be had, and what a person should know about it."""
-
-    attachments: tuple[Attachment, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
-NOTHING = Attachments()
 
 
 class AttachmentReader:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.assembly.boundary import find_boundary
 from lamina.assembly.inclusion import (
@@ -17,14 +18,13 @@ from lamina.assembly.page import Page
 from lamina.assembly.tools import describe_tool, is_described, plan_tools
 from lamina.layers import Assembler
 from lamina.record.layouts import Layouts
-from lamina.sources.attachments import Attachments
 from lamina.sources.secrets import SecretScreen
 from lamina.sources.selector import SearchChoice, Selector, runner_up, take_while_room
 from lamina.values.agent import Guides
 from lamina.values.entry import ForgetEntry, IncludeEntry
-from lamina.values.item import Attachment, Item, ItemId, key_of
+from lamina.values.item import Item, ItemId, key_of
 from lamina.values.patch import Display, Patch, ToolsReplace
-from lamina.values.request import ContextTool, LeftOut
+from lamina.values.request import NOTHING, Attachments, ContextTool, LeftOut
 from lamina.values.settings import Target
 from lamina.values.tool import OfferedTool, Toolset
 
@@ -35,11 +35,10 @@ class ChosenTools(Struct, frozen=True, kw_only=True):
     tools: tuple[ContextTool, ...] = ()
     # Whether nobody runs a call of the answer, whatever stands in the list.
     answer_only: bool = False
-    described: tuple[Attachment, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    # What is described, what is left out and what people are told of it.
+    attachments: Attachments = NOTHING
     # What left the list, of which the model is not told.
     reports: tuple[LeftOut, ...] = ()
-    warnings: tuple[str, ...] = ()
 
 
 NO_TOOLS = ChosenTools()
@@ -87,9 +86,11 @@ class TurnChoices:
         lower = [runner_up(item) for item in choice.next_best if item.item not in items]
         return ChosenTools(
             tools=plan.tools,
-            described=plan.described,
-            left_out=(*missing, *refusals, *too_large, *lower),
-            warnings=(*choice.warnings, *plan.warnings),
+            attachments=Attachments(
+                attachments=plan.described,
+                left_out=(*missing, *refusals, *too_large, *lower),
+                warnings=(*choice.warnings, *plan.warnings),
+            ),
         )
 
     def _refuse_described(self, removed: Sequence[OfferedTool]) -> list[LeftOut]:
@@ -144,7 +145,7 @@ class TurnChoices:
         page, selector = self._page, self._selector
         settings = page.state.settings
         # Where an agent was, what it had is told to be missing.
-        tooled = tools.described or tools.left_out or tools.warnings or page.state.hosted
+        tooled = tools.attachments != NOTHING or page.state.hosted
         if not (selector.guides_turns or settings.relevance_priority or tooled):
             return attached
         guides, findings = self._screen.guides(await selector.guides(), settings.secrets)
@@ -152,19 +153,11 @@ class TurnChoices:
         own, warnings = await selector.weigh(self._question, attached.attachments, page.state)
         room = 0
         if guides.guides:
-            room = self._room_left() - sum(self._cost(a.item) for a in (*own, *tools.described))
+            new = (*own, *tools.attachments.attachments)
+            room = self._room_left() - sum(self._cost(a.item) for a in new)
         guidance = await selector.guide(page.state, self._question, own, guides, self._cost, room)
-        return Attachments(
-            attachments=(*own, *guidance.attachments, *tools.described),
-            left_out=(*attached.left_out, *missing, *guidance.left_out, *tools.left_out),
-            warnings=(
-                *attached.warnings,
-                *findings,
-                *warnings,
-                *guidance.warnings,
-                *tools.warnings,
-            ),
-        )
+        found = Attachments(left_out=tuple(missing), warnings=(*findings, *warnings))
+        return replace(attached, attachments=own) + found + guidance + tools.attachments
 
     def _add_mentioned(self, guides: Guides, attached: set[ItemId]) -> list[LeftOut]:
         """Adds what the question names to the session; returns what is not there to add."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import assert_never
 
+from lamina.text import headers
 from lamina.text.characters import fold_text, is_visible, source_positions, splice
 from lamina.values.item import Item, ItemId, key_of, kind_of
 from lamina.values.item_kind import (
@@ -23,16 +24,8 @@ from lamina.values.item_kind import (
 )
 from lamina.values.message import Context, ToolText, Use
 
-LIBRARY_HEADER = "## Context Library\n\nThe following notes are available for reference:\n\n"
-QUERY_FRAME = "---\n\n[User query]:\n\n"
-TOOLS_HEADER = "# Additional context:\n\n"
-NAMES_HEADER = "Context attached to this message:\n"
-FIND_IN_LIBRARY = "Find them in the Context Library in the system prompt above."
-FIND_ABOVE = "Find them in the context above."
-CHANGED_HEADER = "Changed since it was last shown; the version below replaces the one above:\n"
-ABSENT_HEADER = "Attached, but not included here:\n"
-IN_FORCE_HEADER = "Rules and references in force from here on:\n"
-NONE_IN_FORCE = "No rules or references are in force from here on."
+LIBRARY_HEADER = headers.LIBRARY.text
+QUERY_FRAME = headers.QUERY.text
 RULES_SENTENCE = (
     "Rules and references apply only while the latest list of those in force names them; "
     "those it does not name do not apply."
@@ -54,12 +47,6 @@ _CLOSES = rf"\s*+[{_SLASH}]"
 _CLOSES_CONTENT = rf"{_CLOSES}[\s{_SLASH}]*+content\b"
 # A model sees a new line where any of these stands, so a marker may not follow one.
 _BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
-_PHRASES = (
-    "[User query]:", "# Additional context:", "Context attached to this message:",
-    "Find them in the ", "Changed since it was last shown", "Attached, but not included here:",
-    "Rules and references in force", "No rules or references are in force",
-    "[Earlier messages were removed", "The question that is being worked on:",
-)  # fmt: skip
 
 
 def _loosely(phrase: str) -> str:
@@ -69,12 +56,19 @@ def _loosely(phrase: str) -> str:
     return re.sub(r"(?<=\w)\\s\*\+(?=\w)", r"\\s++", loose)
 
 
+def _opening(header: headers.Header) -> str:
+    if not header.any_level:
+        return _loosely(header.opening)
+    return rf"#{{1,6}}\s*+{_loosely(header.opening.lstrip('# '))}\b"
+
+
 # Behind a break: text is searched with one in front of it, which is much faster than `^`; so is a
 # look at the first character before all of them are tried.
-_FIRSTS = re.escape("".join(sorted({"#", *(phrase[0] for phrase in _PHRASES)})))
+_FIRSTS = re.escape("".join(sorted({header.opening[0] for header in headers.HEADERS})))
+_OPENINGS = dict.fromkeys(map(_opening, headers.HEADERS))
 _PHRASE_STARTS = re.compile(
     rf"[{_BREAKS}][^\S{_BREAKS}]*+(?=[{_FIRSTS}])"
-    rf"(?=#{{1,6}}\s*+Context\s++Library\b|{'|'.join(map(_loosely, _PHRASES))})",
+    rf"(?={'|'.join(_OPENINGS)})",
     re.IGNORECASE,
 )
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -182,18 +176,18 @@ def render_names(context: Context, *, in_library: bool) -> str:
     """What a turn says of its attachments besides the text of the new ones; empty if nothing."""
     sections = []
     if names := [_name_line(use) for use in context.uses if use.form == "named"]:
-        find = FIND_IN_LIBRARY if in_library else FIND_ABOVE
-        sections.append(NAMES_HEADER + "\n".join([*names, "", find]))
+        find = headers.IN_LIBRARY if in_library else headers.ABOVE
+        sections.append(headers.NAMES.text + "\n".join([*names, "", find.text]))
     changes = [use.item for use in context.uses if use.form == "full" and use.replaces]
     if changes:
-        sections.append(CHANGED_HEADER + _bullets(map(label_of, changes)))
+        sections.append(headers.CHANGED.text + _bullets(map(label_of, changes)))
     if context.absent:
         absences = (f"{absent.label} ({absent.why})" for absent in context.absent)
-        sections.append(ABSENT_HEADER + _bullets(absences))
+        sections.append(headers.ABSENT.text + _bullets(absences))
     if context.in_force:
-        sections.append(IN_FORCE_HEADER + _bullets(map(label_of, context.in_force)))
+        sections.append(headers.IN_FORCE.text + _bullets(map(label_of, context.in_force)))
     elif context.in_force is not None:
-        sections.append(NONE_IN_FORCE)
+        sections.append(headers.NONE_IN_FORCE.text)
     return "\n\n".join(sections)
 
 
@@ -217,7 +211,7 @@ def render_tool_texts(texts: Sequence[ToolText]) -> str:
         f"<{tag}>\n{_escape(text.text, openings)}\n</{tag}>"
         for tag, text in zip(tags, texts, strict=True)
     ]
-    return TOOLS_HEADER + "\n\n".join(blocks)
+    return headers.TOOLS.text + "\n\n".join(blocks)
 
 
 def _tool_tag(name: str) -> str:

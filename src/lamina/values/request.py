@@ -1,10 +1,11 @@
 """The request context: what one request was built from, and why. It is stored with the answer."""
 
+from collections.abc import Callable, Container
 from typing import Literal
 
 from msgspec import Struct
 
-from lamina.values.item import Include, ItemId, LoadedItem, Provenance
+from lamina.values.item import Attachment, Include, ItemId, LoadedItem, Provenance
 from lamina.values.prompt import Layer
 
 BoundaryKind = Literal[
@@ -84,6 +85,37 @@ class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tokens: int = 0
     # The folder, tag or note that it would have come along with.
     source: str = ""
+
+
+class Attachments(Struct, frozen=True, kw_only=True):
+    """What applies to a turn, what of it cannot be had, and what a person should know about it.
+    Every step of a turn adds to it with `+`, and hands it on whole."""
+
+    attachments: tuple[Attachment, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def __add__(self, more: "Attachments") -> "Attachments":
+        return Attachments(
+            attachments=self.attachments + more.attachments,
+            left_out=self.left_out + more.left_out,
+            warnings=self.warnings + more.warnings,
+        )
+
+    def without(
+        self, items: Container[ItemId], report: Callable[[Attachment], LeftOut]
+    ) -> "Attachments":
+        """Less some items, with a report of each."""
+        reports = tuple(report(a) for a in self.attachments if a.item.id in items)
+        if not reports:
+            return self
+        rest = tuple(a for a in self.attachments if a.item.id not in items)
+        return Attachments(
+            attachments=rest, left_out=self.left_out + reports, warnings=self.warnings
+        )
+
+
+NOTHING = Attachments()
 
 
 class GatheredItems(Struct, frozen=True, kw_only=True):

@@ -1,13 +1,14 @@
 """Settings of a session, and what is known of the target it talks to."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from lamina.errors import InvalidSetting
 from lamina.values.field_types import settle_fields
-from lamina.values.selection import SearchSettings, read_search
+from lamina.values.selection import Preset, SearchSettings, read_search
 from lamina.values.tool import ApprovalPolicy
 from lamina.values.web import WebAccess
 
@@ -16,70 +17,112 @@ CacheTtl = Literal["5m", "1h"]
 WireName = Literal["openai", "anthropic", "gemini", "llamacpp"]
 
 
+if TYPE_CHECKING:
+
+    class SearchSetting:
+        """What type checkers know of a search: a preset's name and parts may be given for it, and
+        what is there to be read is `SearchSettings`."""
+
+        def __get__(self, settings: object, owner: object) -> SearchSettings: ...
+
+        def __set__(
+            self, settings: object, value: SearchSettings | Preset | Mapping[str, Any]
+        ) -> None: ...
+
+else:
+    SearchSetting = SearchSettings
+
+
 class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Every limit is in tokens. `None` means: no limit of its own."""
+    """How a session decides what is sent. Every limit is in tokens; None means that there is none
+    of its own."""
 
     promotion: Promotion = "lazy"
+    """Where texts that were sent stand later: where they were sent first (`lazy`), or from the next
+    turn on in the system prompt (`eager`)."""
     prefix_check: Literal["raise", "warn"] = "raise"
+    """What happens if bytes that were sent would move without a reason: an error, or a warning."""
     target: str = ""
-    # The whole request. Without `window` the target's own is used.
+    """Who is asked, as `provider:model`; empty for the usual one (LAMINA_TARGET, or the embedded
+    model)."""
     window: int | None = None
+    """How large a whole request may be, with room for its answer; None for the target's own."""
     output_reserve: int | None = None
+    """How much of the window is kept free for the answer; None for `Options.max_tokens`, or else
+    the smallest of what the model can answer, 16,384 tokens and a quarter of the window."""
     attachment_limit: int | None = None
-    # L4: everything, or at most so many messages or tokens, or summary + last turns ("strip").
+    """How large all attachments of a turn may be together."""
     history: Literal["full", "strip"] = "full"
+    """What is sent of earlier turns: all of them, or a summary and the last ones (`strip`)."""
     history_messages: int | None = None
+    """How many earlier messages are sent at most."""
     history_tokens: int | None = None
+    """How large the earlier messages that are sent may be together."""
     strip_turns: int = 2
+    """With `history="strip"`: how many of the last turns are sent as they are."""
     strip_after_turns: int = 12
+    """With `history="strip"`: after how many turns it begins."""
     summary_tokens: int = 250
-    # History gives way to items up to this priority number, and after those above it.
+    """How long the summary may be that takes the place of turns which a strip or a prune left
+    out."""
     history_priority: int = 5
-    # Pruning what was sent goes down to this share of the limit, so that it stays rare.
+    """History gives way to items up to this priority number, and after those above it."""
     prune_to: float = 0.5
-    # Of that, the share for the latest exchanges; the rest is the head, whose bytes do not move.
+    """Pruning what was sent goes down to this share of the limit, so that it stays rare."""
     prune_recent: float = 0.2
-    # At a boundary the prefix is dead anyway: prune there already above this share.
+    """Of what a prune leaves, the share for the latest exchanges; the rest is the head of history,
+    whose bytes do not move."""
     prune_cold_above: float = 0.7
-    # Compaction: above window - reserve, history gives way to a summary and its latest tokens.
-    # Without values of their own: reserve min(16,384, window/4), keep min(20,000, window/3).
+    """Where the cached prefix is dead anyway, history is pruned above this share already."""
     compaction: Literal["auto", "off"] = "auto"
+    """Whether older history gives way to a summary by itself once it nears the window."""
     compaction_reserve: int | None = None
+    """Compaction begins when less than this is free; None for the smaller of 16,384 tokens and a
+    quarter of the window."""
     compaction_keep: int | None = None
+    """How much of the latest history a compaction leaves as it is; None for the smaller of 20,000
+    tokens and a third of the window."""
     compaction_summary: int = 2_000
-    # How long a summarizer may take before the summary is extracted instead.
+    """How long the summary of a compaction may be."""
     summary_timeout_s: float = 120.0
-    # Overrides the target's cache lifetime; `0` means: no cache, every request is a boundary.
+    """How many seconds a summarizer may take before the summary is extracted instead."""
     cache_lifetime_s: float | None = None
-    # How long entries are to be kept, where a provider has a choice; an hour costs more to write.
+    """How many seconds a provider's cache lives, in place of what is known of the target; 0 for no
+    cache, which makes every request a boundary."""
     cache_ttl: CacheTtl = "5m"
-    # Whether a person is asked before a tool runs: always, never, or as each tool says.
+    """How long entries of a cache are to be kept, where a provider has a choice; an hour costs more
+    to write."""
     ask_before_tools: ApprovalPolicy = "tool"
-    # How rules and references, and how tools, are chosen for a question. The name of a preset and
-    # a mapping of parts are taken, too.
-    guide_search: SearchSettings = SearchSettings()
-    tool_search: SearchSettings = SearchSettings()
-    # Tools that were chosen: they join the list and stay until a boundary; or the list is exactly
-    # what was chosen; or all there are.
+    """Whether a person is asked before a tool runs: always, never, or as each tool says."""
+    guide_search: SearchSetting = cast(Any, SearchSettings())
+    """How rules and references are chosen for a question; takes the name of a preset and a mapping
+    of parts, too."""
+    tool_search: SearchSetting = cast(Any, SearchSettings())
+    """How tools are chosen for a question; takes the same forms as `guide_search`."""
     tool_policy: Literal["sticky", "exact", "all"] = "sticky"
-    # How often chosen tools may join a list that was sent, which moves the whole prefix; after that
-    # they are described in the message that needs them. None: always.
+    """What becomes of tools that were chosen: they join the list and stay until a boundary
+    (`sticky`), the list is what was chosen and nothing else (`exact`), or it has all there are."""
     tool_joins: int | None = 4
-    # Whether what tools gave in the last turn brings items that are like it.
+    """How often chosen tools may join a list that was sent, which moves the whole prefix; after
+    that they are described in the message that needs them. None for always."""
     expand_results: bool = False
-    # Whether an attachment that has to do with the question is pruned later, and one that has not
-    # sooner.
+    """Whether what tools gave in the last turn brings items that are like it."""
     relevance_priority: bool = False
-    # What may be fetched from the web: nothing, listed hosts, or any public host and listed ones.
+    """Whether an attachment that has to do with the question is pruned later, and one that has not
+    sooner."""
     web: WebAccess = "off"
+    """What may be fetched from the web: nothing, listed hosts, or any public host and listed
+    ones."""
     allow_hosts: tuple[str, ...] = ()
-    # Secrets of well-known kinds in what was read, or what a tool gave: replaced, told, or left.
+    """The hosts that pages may be fetched from; see `web`."""
     secrets: Literal["redact", "warn", "off"] = "redact"
-    # How deep notes that are embedded in attached notes come along with them.
+    """What becomes of secrets of well-known kinds in what was read or what a tool gave: they are
+    replaced, told of, or left."""
     embed_depth: int = 1
-    # Gemini: keep tools, L1 and library in a cache of their own, at a storage fee, where it pays.
-    # Only Lamina's own client can do that.
+    """How deep notes that are embedded in attached notes come along with them."""
     explicit_cache: bool = False
+    """With Gemini, whether tools, L1 and library are kept in a cache of their own where that pays,
+    at a storage fee; only Lamina's own client can do that."""
 
     @property
     def limits_history(self) -> bool:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from lamina.codec import canonical_bytes, digest_value
-from lamina.session.session import Session
+from lamina.session.session import Session, core_of
 from lamina.values.patch import PatchOp, SystemPartRemove, SystemPartSet, ToolsReplace
 from lamina.values.tool import stricter_policy
 from lamina.wiring.session_contents import SessionContents
@@ -79,7 +79,7 @@ async def apply_given(
         next_settings = replace(settings, target=next_settings.target, ask_before_tools=asking)
     if "target" in new and target:
         next_settings = replace(next_settings, target=target)
-    await session.open_again(
+    await core_of(session).open_again(
         new,
         ops,
         settings=next_settings,

@@ -11,7 +11,7 @@ from lamina.ports import Approver, Providers, ToolHost
 from lamina.runners.agent import MAX_REQUESTS
 from lamina.runners.preview import NoProviders, PlanPreview, Preview
 from lamina.runners.runner import AgentRunner, ChatRunner, PlanRunner, QaRunner
-from lamina.session.session import Session
+from lamina.session.session import Session, core_of
 from lamina.session.summarizer import ModelSummarizer
 from lamina.sources.attachments import Attachable
 from lamina.sources.note_search import EVERYWHERE, TOP
@@ -124,7 +124,7 @@ async def open_plan(
     """
     require_known(open_plan, opening)
     opened, clients, host = await _open_with_tools(session, tools, mcp, files, providers, opening)
-    opened.turns.news += missing_search_tool()
+    core_of(opened).turns.news += missing_search_tool()
     runner = PlanRunner(
         opened, clients, host, search=opened.searcher, scope=scope, approver=approver
     )
@@ -158,7 +158,7 @@ async def open_agent(
     require_known(open_agent, opening)
     opened, clients, host = await _open_with_tools(session, tools, mcp, files, providers, opening)
     if files:
-        opened.turns.news += missing_search_tool()
+        core_of(opened).turns.news += missing_search_tool()
         host = with_search(opened, host, scope)
     runner = AgentRunner(opened, clients, host, approver=approver, max_requests=max_requests)
     return _close_clients(runner, clients, providers)

@@ -33,7 +33,8 @@ from lamina.ports import (
     WorkspaceSource,
 )
 from lamina.providers.model_book import load_book
-from lamina.session.session import Session
+from lamina.session.core import SessionCore
+from lamina.session.session import Session, core_of
 from lamina.sources.hooks import Hooks
 from lamina.sources.selector import Selector
 from lamina.values.entry import SessionEntry, start_entry
@@ -85,31 +86,41 @@ class FunctionSummarizer:
 
 @takes(SessionOpening)
 async def open_session(session: str | None = None, **opening: Unpack[SessionOpening]) -> Session:
-    """Opens a session: a new one, or one that `store` holds under the id `session`.
+    """Opens a session: a new one, or one that `store` holds under the id `session`. What is given
+    to one that was there before holds from now on, where it differs from the last time.
 
-    `system` is L1: one text, or named parts in order. `always` are rules, references and notes
-    that apply to every turn. `workspace` is the folder that attached paths are read from, the
-    current one by default. `target` is `provider:model`; named here or in `settings` it is who is
-    asked from now on, whoever was asked before, and nothing else moves a session that is there to
-    another one. Without a `store`, sessions are kept as
-    files under the user's data folder (LAMINA_DATA), one folder per workspace. `hooks` take part in
-    every turn. A `summarizer` (an object, or a function of a job, async or not) is asked for a
-    summary when history is compacted; its `job.request()` is ready for your client.
-
-    `agent` is a name or a path: its persona, memory and settings hold unless others are given, a
-    new session begins with its model, `project` may name one of its projects, and its rules and
-    references apply as their
-    include modes say; those chosen by search are found with `index`, the user's own by default.
-    What is set in `settings` wins over the agent's, and what is left at its default does not.
-
-    The texts of an agent's folder are always read. Its servers, its model and a looser
-    `ask_before_tools` count only if a person trusted them as they are, with `lamina trust`, or if
-    `trust` says so: True for whatever is there now, or the digest of what is. The user's own agents
-    are trusted. What does not count is among the warnings of the first turn.
-
-    `memory_file` is a file that becomes one part of L1, read again for every question; a change to
-    it is a recorded reason. Pages that are attached are fetched by `web`, as far as the settings
-    `web` and `allow_hosts` allow.
+    Args:
+        session: its id; a new one gets one of its own, unless it is named here.
+        system: L1, one text or named parts in order.
+        project, project_context: a project's prompt and what it is about, in L1. With an `agent`
+            that has projects, `project` is the name of one of them.
+        memory: what is remembered of the person, in L1.
+        memory_file: a file that becomes one part of L1, read again for every question; a change to
+            it is a recorded reason.
+        always: rules, references and notes that apply to every turn.
+        tools: definitions of tools that you run yourself.
+        target: who is asked, as `provider:model`. Named here or in `settings` it is who is asked
+            from now on, whoever was asked before; nothing else moves a session that is there.
+        workspace: the folder that attached paths are read from; the current one by default.
+        settings: limits, and how things are chosen. What is set in them wins over the agent's, and
+            what is left at its default does not.
+        options: temperature, length of answers, reasoning.
+        agent: a name or a path. Its persona, memory and settings hold unless others are given, a
+            new session begins with its model, and its rules and references apply as their include
+            modes say.
+        trust: whether the agent's servers, its model and a looser `ask_before_tools` count: True
+            for whatever is there now, or the digest of what is. Without it they count if a person
+            trusted them as they are (`lamina trust`), or if the agent is one of the user's own.
+            Its texts are always read; what does not count is among the warnings of the first turn.
+        store: where sessions are kept; by default files under the user's data folder
+            (LAMINA_DATA), one folder per workspace.
+        hooks: take part in every turn.
+        summarizer: an object, or a function of a job, async or not; it is asked for a summary when
+            history is compacted, and its `job.request()` is ready for your client.
+        index: where rules, references, tools and notes are searched; the user's own by default.
+        web: fetches pages that are attached, as far as the settings `web` and `allow_hosts` allow.
+        book: what is known of providers and models.
+        clock: tells the time.
 
     Raises:
         SessionBusy: the session is open elsewhere.
@@ -155,7 +166,7 @@ async def open_given(session: str | None, given: Given, *, answers: bool = False
         except BaseException:
             await opened.close()
             raise
-    opened.turns.news += warnings
+    core_of(opened).turns.news += warnings
     return OpenedSession(session=opened, agent=agent)
 
 
@@ -233,7 +244,7 @@ def _session(
     journal: OpenJournal, ports: SessionPorts, place: str, agent: "AgentDefaults | None"
 ) -> Session:
     guides = agent.guides(ports.folder) if agent else _missing_guides(place, ports.folder)
-    opened = Session(
+    core = SessionCore(
         journal,
         store=ports.store,
         book=ports.book,
@@ -251,9 +262,9 @@ def _session(
         web=ports.web,
         memory=ports.memory,
         searcher=_searcher(ports.workspace, ports.index),
+        closing=ports.closing,
     )
-    opened.closing += ports.closing
-    return opened
+    return Session(core)
 
 
 def _searcher(source: WorkspaceSource, index: Index | None) -> "WorkspaceSearch | None":

@@ -5,7 +5,7 @@ from lamina.cli.screen import Screen
 from lamina.cli.terminal_text import one_line
 from lamina.errors import LaminaError
 from lamina.providers.model_book import DEFAULT_TARGET, LOCAL
-from lamina.session.session import Session
+from lamina.session.session import Session, core_of
 from lamina.values.entry import MessageEntry
 from lamina.values.settings import Target
 from lamina.wiring.clients import Clients
@@ -44,7 +44,7 @@ async def _show_last(session: Session, screen: Screen, messages: list[MessageEnt
     if not (session.interrupted or session.pending_calls):
         return
     try:
-        turn = await session.turns.current()
+        turn = await core_of(session).turns.current()
     except LaminaError as error:
         screen.warn(f"the last turn cannot be gone on with: {error}; ask something else")
         return

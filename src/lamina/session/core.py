@@ -1,0 +1,114 @@
+"""What a session is made of, wired together: for runners, wiring and faces. People call `Session`.
+
+Law: one lock for one session; whoever writes holds it.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from lamina.ports import (
+    Clock,
+    JournalStore,
+    MemorySource,
+    OpenJournal,
+    Summarizer,
+    TargetBook,
+    WebSource,
+    WorkspaceSource,
+)
+from lamina.record.layouts import Layouts
+from lamina.record.record import Record
+from lamina.session import settings as session_settings
+from lamina.session import tree
+from lamina.session.inbox import SessionInbox
+from lamina.session.replies import SNAPSHOT_BYTES
+from lamina.session.turn_lifecycle import TurnLifecycle
+from lamina.sources.attachments import AttachmentReader
+from lamina.sources.hooks import Hooks
+from lamina.sources.selector import Selector
+from lamina.values.entry import Entry
+from lamina.values.envelope import Options
+from lamina.values.item import Item
+from lamina.values.patch import PatchOp
+from lamina.values.settings import Settings
+
+if TYPE_CHECKING:
+    from lamina.sources.note_search import WorkspaceSearch
+
+
+class SessionCore:
+    """The parts of one session. `closing` is what was made for it and ends with it."""
+
+    def __init__(
+        self,
+        opened: OpenJournal,
+        *,
+        store: JournalStore,
+        book: TargetBook,
+        clock: Clock,
+        workspace: WorkspaceSource,
+        hooks: Hooks | None = None,
+        summarizer: Summarizer | None = None,
+        selector: Selector | None = None,
+        web: WebSource | None = None,
+        memory: MemorySource | None = None,
+        searcher: "WorkspaceSearch | None" = None,
+        closing: Iterable[Callable[[], Awaitable[None]]] = (),
+    ) -> None:
+        self.record = Record(opened, clock)
+        self.layouts = Layouts(book, self.record)
+        self._store = store
+        self._clock = clock
+        self._web = web
+        self.workspace = workspace
+        # What searches its notes, if it has any.
+        self.searcher = searcher
+        self.reader = AttachmentReader(workspace, store, web)
+        self.hooks = hooks.copy() if hooks else Hooks()
+        self.turns = TurnLifecycle(
+            self.record, self.layouts, self.reader, store, self.hooks, summarizer,
+            selector or Selector(), memory,
+        )  # fmt: skip
+        self.lock = self.turns.lock
+        self.inbox = SessionInbox(self.record, self.lock)
+        self.closing = tuple(closing)
+
+    async def close(self) -> None:
+        async with self.lock, AsyncExitStack() as parts:
+            for close in reversed(self.closing):
+                parts.push_async_callback(close)
+            parts.push_async_callback(self.record.close)
+            await self.layouts.keep_snapshot(least=SNAPSHOT_BYTES)
+
+    async def open_again(
+        self,
+        given: Mapping[str, str],
+        ops: Sequence[PatchOp] = (),
+        *,
+        settings: Settings | None = None,
+        options: Options | None = None,
+        always: tuple[Item, ...] | None = None,
+    ) -> None:
+        """Takes what is given otherwise than the last time, in one write. `given` are digests of
+        it.
+
+        Raises:
+            UnknownTarget, InvalidPatch: it cannot be; nothing was changed.
+        """
+        async with self.lock:
+            await session_settings.open_again(
+                self.record, self.layouts, given, ops,
+                settings=settings, options=options, always=always,
+            )  # fmt: skip
+
+    async def copy(self, entries: Sequence[Entry], session: str | None) -> "SessionCore":
+        """A session of its own with these entries, and with the same parts."""
+        at, damaged = self._clock.now(), bool(self.record.damage)
+        name = await tree.copy_entries(entries, self._store, session, at, damaged=damaged)
+        return SessionCore(
+            await self._store.open(name), store=self._store, book=self.layouts.book,
+            clock=self._clock, workspace=self.workspace, web=self._web, hooks=self.hooks,
+            summarizer=self.turns.compactions.summarizer, selector=self.turns.selector,
+            memory=self.turns.memory, searcher=self.searcher, closing=self.closing,
+        )  # fmt: skip
