@@ -26,7 +26,7 @@ from lamina.session.session import Session
 from lamina.values.entry import Entry, LeaveEntry, ModelEntry, SessionEntry
 from lamina.values.item import key_of
 from lamina.wiring.sessions import open_session
-from lamina.wiring.stores import default_store
+from lamina.wiring.stores import choose_store
 from lamina.workspace.folder import FolderWorkspace
 
 
@@ -60,7 +60,7 @@ async def import_data(
     if target is not None:
         load_book().find(target)
     folder = FolderWorkspace(workspace or ".")
-    store = store or default_store(workspace)
+    store = choose_store(store, workspace)
     session = session or _id_of(name, data)
     if await store.has(session):
         raise UsageError(

@@ -26,8 +26,11 @@ def sessions(
     """List the stored sessions, with what they cost."""
     from lamina.cli.sessions import show_sessions
     from lamina.faces.session_list import list_sessions
+    from lamina.faces.stored_session import describe_elsewhere
 
     show_sessions(anyio.run(list_sessions, workspace, everywhere), as_json, everywhere)
+    if elsewhere := anyio.run(describe_elsewhere, workspace):
+        typer.echo(f"Of this workspace there are more: {elsewhere}.", err=True)
 
 
 @app.command()
