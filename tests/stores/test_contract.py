@@ -261,6 +261,30 @@ def test_a_snapshot_may_be_given_to_any_store_and_changes_nothing(store: Journal
     run(body())
 
 
+def test_an_opening_brings_the_newest_snapshot_and_what_came_since(store: JournalStore) -> None:
+    async def body() -> None:
+        opened = await store.create(start())
+        await opened.append([custom(1)])
+        await opened.keep_snapshot(b"older")
+        await opened.append([custom(2)])
+        await opened.keep_snapshot(b"newer")
+        if opened.since_snapshot is None:
+            return  # then there are none to bring
+        assert opened.since_snapshot == 0
+        await opened.append([custom(3), custom(4)])
+        assert 0 < opened.since_snapshot < opened.size
+        since, size = opened.since_snapshot, opened.size
+        await opened.close()
+        again = await store.open("s")
+        assert (again.journal.snapshot, again.journal.since) == (b"newer", (custom(3), custom(4)))
+        assert (again.since_snapshot, again.size, again.last) == (since, size, 4)
+        assert again.journal.header == start()
+        assert list(again.entries.values()) == [start(), *map(custom, range(1, 5))]
+        await again.close()
+
+    run(body())
+
+
 # -- windows of a path -------------------------------------------------------------------------
 
 

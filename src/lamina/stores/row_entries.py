@@ -5,7 +5,7 @@ everything is read, and is an error when it is looked up; it never costs its nei
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
 
 from msgspec.structs import replace
@@ -40,9 +40,10 @@ class RowEntries(Mapping[str, Entry]):
         self._lookups = 0
         self._lock = Lock()
 
-    def add(self, entries: Iterable[Entry]) -> None:
-        """Takes in entries that were read already."""
+    def extend(self, entries: Sequence[Entry]) -> None:
+        """Takes in the entries of the rows that follow, which were read already."""
         self._entries.update((entry.id, entry) for entry in entries)
+        self._count += len(entries)
 
     def first(self) -> Entry:
         """The header.
@@ -124,11 +125,14 @@ class RowEntries(Mapping[str, Entry]):
             "select id, line from entry where session = ? and seq >= ? and seq < ? "
             "order by seq limit ?"
         )
-        for start in range(0, self._count, _TOGETHER):
-            end = min(self._count, start + _TOGETHER)
+        start = 0
+        while start < self._count:
+            # Many want no more than the header.
+            end = min(self._count, start + _TOGETHER if start else 1)
             rows = self._rows(query, start, end, _TOGETHER)
             self._lines.update((found, line) for found, line in rows if found not in self._entries)
             yield from [found for found, _ in rows]
+            start = end
 
     def __len__(self) -> int:
         return self._count

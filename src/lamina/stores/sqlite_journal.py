@@ -56,12 +56,17 @@ class SqliteJournal:
         self.last = self.journal.last + self.journal.lost
         self._last_stored = self.journal.last
         self.size = row.size
-        # What is wrong is counted when everything is read, the next time that somebody lists it.
         self._totals = None if self.journal.damage else unpack_totals(row.totals)
         self._release = weakref.finalize(self, _release, connection, row.owner)
 
     def _read_all(self, connection: sqlite3.Connection) -> Journal:
-        return read_rows(connection, self._row.key, self._session, self._row.last)
+        journal = read_rows(connection, self._row.key, self._session, self._row.last)
+        if journal.damage:
+            # What is wrong is counted by whoever lists the session next.
+            query = "update session set totals = null where key = ?"
+            with transaction(connection, durable=False):
+                connection.execute(query, (self._row.key,))
+        return journal
 
     def _read_behind_snapshot(self, connection: sqlite3.Connection) -> Journal | None:
         """The journal with its snapshot; None if there is none, or anything near it is damaged:
@@ -76,13 +81,14 @@ class SqliteJournal:
         state = unseal(sealed)
         if not state or seq >= self._count:
             return None
-        rows = RowEntries(self._database, connection, key, self._session, self._count)
+        rows = RowEntries(self._database, connection, key, self._session, seq + 1)
         reader = TreeReader(rows, last)
         query = "select line from entry where session = ? and seq > ? order by seq"
         for at, (line,) in enumerate(connection.execute(query, (key, seq)), seq + 2):
             for part in read_line(line, number=at):
                 reader.take(part)
         since = tuple(reader.entries.values())
+        rows.extend(since)
         try:
             header, leaf = rows.first(), rows[self._row.leaf]
         except (JournalError, KeyError):
@@ -91,7 +97,6 @@ class SqliteJournal:
         is_last = since[-1].id == leaf.id if since else rows.is_at(leaf.id, seq)
         if not is_whole or not is_last or not isinstance(header, SessionEntry):
             return None
-        rows.add(since)
         self._rows, self._snapshot_size = rows, size
         return Journal(entries=rows, leaf=leaf.id, last=self._row.last, snapshot=state, since=since)
 
