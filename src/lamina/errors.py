@@ -37,16 +37,20 @@ from collections.abc import Mapping
 
 
 class LaminaError(Exception):
-    """Base of all errors of this package."""
+    """Everything that this package raises on purpose; `code` is a stable name for programs."""
 
     code = "lamina"
 
 
 class UsageError(LaminaError):
+    """The caller asked for something that cannot be."""
+
     code = "usage"
 
 
 class InvalidText(UsageError):
+    """A text that no provider can carry: it holds a lone surrogate, at `position`."""
+
     code = "invalid_text"
 
     def __init__(self, what: str, position: int) -> None:
@@ -58,6 +62,8 @@ class InvalidText(UsageError):
 
 
 class InvalidPatch(UsageError):
+    """A patch operation, its scope or its reason is wrong; nothing was changed."""
+
     code = "invalid_patch"
 
     def __init__(self, op: str, problem: str) -> None:
@@ -67,6 +73,8 @@ class InvalidPatch(UsageError):
 
 
 class InvalidSetting(UsageError):
+    """A setting is of another type or out of range; nothing was changed."""
+
     code = "invalid_setting"
 
     def __init__(self, name: str, value: object, problem: str) -> None:
@@ -76,6 +84,8 @@ class InvalidSetting(UsageError):
 
 
 class InvalidEntry(UsageError):
+    """Something that a journal could not give back as it is; nothing was written."""
+
     code = "invalid_entry"
 
     def __init__(self, kind: str, problem: str) -> None:
@@ -87,6 +97,8 @@ class InvalidEntry(UsageError):
 
 
 class QueryError(UsageError):
+    """A query over notes is not understood; `line` and `column` say where."""
+
     code = "query"
 
     def __init__(self, line: int, column: int, problem: str) -> None:
@@ -98,6 +110,8 @@ class QueryError(UsageError):
 
 
 class UnknownTarget(UsageError):
+    """A target that is not `provider:model` with a provider that Lamina knows."""
+
     code = "unknown_target"
 
     def __init__(self, target: str, known: tuple[str, ...], suggestion: str = "") -> None:
@@ -110,6 +124,8 @@ class UnknownTarget(UsageError):
 
 
 class UnknownModel(UnknownTarget):
+    """A local model that is neither in the catalogue nor a file."""
+
     code = "unknown_model"
 
     def __init__(self, target: str, known: tuple[str, ...]) -> None:
@@ -122,17 +138,21 @@ class UnknownModel(UnknownTarget):
 
 
 class TurnStateError(UsageError):
+    """Something was called at the wrong moment of a turn, as `commit` on one that is not open."""
+
     code = "turn_state"
 
 
 class ExtraMissing(UsageError):
-    """It needs packages that are not installed; the message names the extra that brings them.
-    Nothing was fetched or written."""
+    """Something needs packages that are not installed; the message names the extra that brings
+    them. Nothing was fetched or written."""
 
     code = "extra_missing"
 
 
 class BudgetError(LaminaError):
+    """What must be sent does not fit; `sizes` are its parts and `limit` the room, in tokens."""
+
     code = "budget"
 
     def __init__(self, message: str, sizes: Mapping[str, int], limit: int) -> None:
@@ -143,14 +163,21 @@ class BudgetError(LaminaError):
 
 
 class EssentialsTooLarge(BudgetError):
+    """Essential attachments alone are over the attachment limit."""
+
     code = "essentials_too_large"
 
 
 class WindowExceeded(BudgetError):
+    """System prompt, tools, essentials and the message are over the window."""
+
     code = "window_exceeded"
 
 
 class PrefixMoved(LaminaError):
+    """Bytes that were sent would move without a recorded reason; `layer`, `segment` and `source`
+    say where, and nothing was sent."""
+
     code = "prefix_moved"
 
     def __init__(self, layer: str, segment: int, source: str, problem: str) -> None:
@@ -164,16 +191,20 @@ class PrefixMoved(LaminaError):
 
 
 class ReplyError(LaminaError):
+    """A provider's reply cannot be read."""
+
     code = "reply"
 
 
 class ProviderError(LaminaError):
-    """The turn stays open: it can be sent again."""
+    """A provider did not answer. The turn stays open: it can be sent again."""
 
     code = "provider"
 
 
 class RequestTooLong(ProviderError):
+    """A provider says that the request does not fit its window."""
+
     code = "request_too_long"
 
     def __init__(self, problem: str, tokens: int | None = None, window: int | None = None) -> None:
@@ -183,7 +214,8 @@ class RequestTooLong(ProviderError):
 
 
 class ProviderBusy(ProviderError):
-    """Worth trying again, after `retry_after` seconds if the provider said so."""
+    """A provider is overloaded or throttles: worth trying again, after `retry_after` seconds if it
+    said so."""
 
     code = "provider_busy"
 
@@ -193,18 +225,26 @@ class ProviderBusy(ProviderError):
 
 
 class KeyMissing(ProviderError):
+    """There is no key for a provider, or it was refused."""
+
     code = "key_missing"
 
 
 class ModelMissing(ProviderError):
+    """The embedded model is not on this machine."""
+
     code = "model_missing"
 
 
 class JournalError(LaminaError):
+    """Entries do not form a session, or a session cannot be kept."""
+
     code = "journal"
 
 
 class SessionMoved(JournalError):
+    """Another opening of the session has written to it meanwhile; nothing was written now."""
+
     code = "session_moved"
 
     def __init__(self, session: str) -> None:
@@ -216,10 +256,14 @@ class SessionMoved(JournalError):
 
 
 class UnknownSession(JournalError):
+    """There is no such session, or no such entry in it."""
+
     code = "unknown_session"
 
 
 class SessionBusy(JournalError):
+    """The session is open elsewhere."""
+
     code = "session_busy"
 
     def __init__(self, session: str, waited: float) -> None:
@@ -231,6 +275,8 @@ class SessionBusy(JournalError):
 
 
 class JournalGone(JournalError):
+    """The file of the session was deleted or replaced while it was open."""
+
     code = "journal_gone"
 
     def __init__(self, session: str, path: str) -> None:
@@ -242,6 +288,8 @@ class JournalGone(JournalError):
 
 
 class WriteFailed(JournalError):
+    """The disk did not take the entries; nothing was acknowledged."""
+
     code = "write_failed"
 
     def __init__(self, session: str, problem: str) -> None:
@@ -253,6 +301,8 @@ class WriteFailed(JournalError):
 
 
 class HookError(LaminaError):
+    """A hook failed, was too slow, or returned something that cannot be."""
+
     code = "hook"
 
     def __init__(self, hook: str, problem: str) -> None:
@@ -261,6 +311,8 @@ class HookError(LaminaError):
 
 
 class MessageDropped(HookError):
+    """A message hook dropped the user's message, which `text` has; nothing is sent."""
+
     code = "message_dropped"
 
     def __init__(self, hook: str, text: str) -> None:

@@ -40,6 +40,7 @@ from lamina.sources.attachments import Attachable, Attachments
 from lamina.sources.changes import ChangeKind, LibraryChange
 from lamina.sources.hooks import ContextEvent, Hook, HookReason, MessageEvent
 from lamina.text.citations import RenumberedAnswer, Source
+from lamina.tools.functions import FunctionTool
 from lamina.values.agent import Guide, Guides, Problem
 from lamina.values.collections import Chain
 from lamina.values.damage import Damage
@@ -256,6 +257,7 @@ __all__ = [
     "CacheRules",
     "Decision",
     "Delivery",
+    "FunctionTool",
     "OfferedTool",
     "Permission",
     "Preset",

@@ -12,8 +12,12 @@ from lamina.assembly.budget import (
     fit_attachments,
     make_budget,
 )
+from lamina.assembly.truncation import find_level
 from lamina.errors import EssentialsTooLarge, InvalidSetting
+from lamina.values.collections import Chain
 from lamina.values.item import ItemId, note_id
+from lamina.values.message import Text
+from lamina.values.prompt import Layer, Prompt, Segment, SegmentLink
 from lamina.values.settings import CacheRules, Settings, Target
 
 
@@ -208,3 +212,38 @@ def test_what_the_counter_may_say_scaled_back_is_within_the_window(
 ) -> None:
     room = make_budget(Settings(window=window), TARGET, None, factor)
     assert room.limit * factor <= (window - room.reserve) * (1 + 1e-9)
+
+
+@thorough
+@given(st.lists(st.integers(0, 200), max_size=8), st.integers(-50, 900))
+def test_large_texts_come_down_to_the_highest_level_that_fits(sizes: list[int], goal: int) -> None:
+    level = find_level(sizes, goal)
+    assert sum(min(size, level) for size in sizes) <= max(0, goal)
+    higher = sum(min(size, level + 1) for size in sizes)
+    assert higher > goal or level >= max(sizes, default=0)
+
+
+@thorough
+@given(st.integers(0, 400), st.integers(0, 400), st.integers(0, 400), st.integers(1, 2_000))
+def test_room_is_what_a_limit_leaves_beside_a_prompt(
+    system: int, library: int, history: int, window: int
+) -> None:
+    def chain(*parts: tuple[Layer, int]) -> Chain[SegmentLink]:
+        links, total = Chain[SegmentLink](), 0
+        for layer, tokens in parts:
+            total += tokens
+            segment = Segment(
+                layer=layer, role="system", message="", content=Text(""), source="", digest="",
+                tokens=tokens,
+            )  # fmt: skip
+            links = links.extend([SegmentLink(segment, total, "")])
+        return links
+
+    front = chain(("tools", 3), ("L1", system), ("L2", library))
+    prompt = Prompt(front=front, history=chain(("L4", history)))
+    room = Budget(window=window, reserve=0).beside(prompt, turn=7)
+    assert room.free == window - 7 - 3 - system
+    assert room.for_history == room.free - library
+    assert room.left == room.for_history - history
+    assert room.standing == 3 + system + library + history
+    assert room.texts(0) == max(0, int(0.5 * room.left), int(0.25 * room.free))

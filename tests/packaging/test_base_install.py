@@ -81,7 +81,8 @@ def test_a_script_prepares_and_commits_and_is_told_what_search_needs(talk: str) 
 @pytest.mark.parametrize(
     "command",
     [
-        "--help", "--version", "sessions", "sessions --json", "log talk", "log talk --request last",
+        "--help", "--version", "info", "info --json", "sessions", "sessions --json",
+        "log talk", "log talk --request last",
         "verify talk", "why talk", "export talk", "context hi -a tide.md", "context hi --files",
         "context hi --mode plan", "notes check", "notes query LIST", "notes tags",
         "agent check agent", "agent usage", "targets", "models list", "memory",
@@ -99,6 +100,21 @@ def test_a_chat_is_exported_and_imported(talk: str, base: Environment) -> None:
     assert base.lamina("export", "talk", "-o", "chat.md").returncode == 0
     done = base.lamina("import", "chat.md", "--json")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_info_tells_what_is_missing_and_which_versions_are_here(base: Environment) -> None:
+    info = json.loads(base.lamina("info", "--json").stdout)
+    hints = {extra["extra"]: extra["hint"] for extra in info["extras"]}
+    assert hints["chat"] == "pip install 'lamina-context[chat]'"
+    assert all(hints.values())
+    assert {"anyio", "msgspec", "typer"} <= info["packages"].keys()
+
+
+def test_a_session_is_deleted(talk: str, base: Environment) -> None:
+    assert base.lamina("export", "talk", "-o", "copy.md").returncode == 0
+    assert base.lamina("import", "copy.md", "--session", "copy").returncode == 0
+    done = base.lamina("sessions", "delete", "copy", "--yes")
+    assert (done.returncode, done.stdout) == (0, "Deleted: 1 session.\n")
 
 
 def test_a_request_without_search_says_that_no_tool_searches(talk: str, base: Environment) -> None:

@@ -15,7 +15,7 @@ from tests.public.faces import ROOT
 
 import lamina
 from lamina.types import AgentOpening, SessionOpening
-from lamina.wiring.opening import Given
+from lamina.wiring.opening import OpeningArguments
 
 OPENERS: dict[str, Any] = {
     f"{door.__name__}.{name}": getattr(door, name)
@@ -118,7 +118,7 @@ def test_help_shows_every_word_with_its_default(name: str) -> None:
 
 
 def test_the_record_of_what_was_given_has_the_words_and_their_types() -> None:
-    assert typing.get_type_hints(Given) == typing.get_type_hints(SessionOpening)
+    assert typing.get_type_hints(OpeningArguments) == typing.get_type_hints(SessionOpening)
 
 
 def test_every_word_is_explained_where_it_is_taken() -> None:

@@ -136,3 +136,29 @@ async def test_a_folder_is_not_pinned(folder: Path, tmp_path: Path) -> None:
     async with await open_(folder, lamina.JsonlStore(tmp_path / "kept")) as session:
         with pytest.raises(lamina.LaminaError, match="cannot pin the folder old"):
             await session.pin("old/")
+
+
+async def test_a_table_that_is_none_any_more_was_edited_and_stands_as_a_text(
+    folder: Path, tmp_path: Path
+) -> None:
+    (folder / "sales.csv").write_text("month,units\n1,20\n", "utf-8")
+    async with await open_(folder, lamina.JsonlStore(tmp_path / "kept")) as session:
+        await ask(session, "Read.", "sales.csv")
+        (folder / "sales.csv").write_text("No table,\n\nbut, as you see, a letter.\n", "utf-8")
+        (found,) = await session.refresh()
+        assert (found.item, found.change) == ("table:sales.csv", "edited")
+        assert found.detail == "sales.csv was edited since it was shown"
+        assert await session.find_changes() == ()
+        await session.rebuild_library("to see what stands")
+        assert list(session.state.library.standing) == ["file:sales.csv"]
+
+
+async def test_what_was_attached_as_a_plain_file_stays_one(folder: Path, tmp_path: Path) -> None:
+    (folder / "sales.csv").write_text("month,units\n1,20\n", "utf-8")
+    async with await open_(folder, lamina.JsonlStore(tmp_path / "kept")) as session:
+        await ask(session, "Read.", "file:sales.csv")
+        assert list(session.state.library.standing) == ["file:sales.csv"]
+        assert await session.find_changes() == ()
+        (folder / "sales.csv").write_text("month,units\n1,20\n2,30\n", "utf-8")
+        (found,) = await session.refresh()
+        assert (found.item, found.change) == ("file:sales.csv", "edited")

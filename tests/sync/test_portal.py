@@ -3,9 +3,11 @@ own, forked."""
 
 import asyncio
 import os
+import signal
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 
 import anyio
 import pytest
@@ -15,7 +17,7 @@ from tests.sync.scenes import fakes, history, open_agent, open_chat
 import lamina
 import lamina.sync
 from lamina.errors import HookError
-from lamina.sync.portal import portal
+from lamina.sync.portal import HeldContext, call_back, portal
 
 
 def test_two_threads_ask_at_once() -> None:
@@ -77,7 +79,7 @@ def test_a_hook_that_runs_in_the_loop_is_told_to_await() -> None:
         async def look(event: object) -> None:
             chat.session.rename("new")
 
-        with pytest.raises(HookError, match="uses `lamina` and `await`"):
+        with pytest.raises(HookError, match="in its own loop"):
             chat.run("Which berth?")
 
 
@@ -91,8 +93,6 @@ def test_an_interruption_stops_the_call_and_waits_until_it_has_cleaned_up() -> N
         raise Interruption
 
     async def work() -> None:
-        from lamina.sync.portal import call_back
-
         try:
             await call_back(interrupt)
         finally:
@@ -108,3 +108,31 @@ def test_an_interruption_stops_the_call_and_waits_until_it_has_cleaned_up() -> N
 def test_a_call_sees_the_same_portal_everywhere() -> None:
     assert portal() is portal()
     assert portal().process == os.getpid()
+
+
+def test_what_is_being_closed_is_closed_although_it_is_interrupted() -> None:
+    steps: list[str] = []
+    is_interrupted = threading.Event()
+
+    class Interruption(BaseException):
+        pass
+
+    def interrupt(number: int, frame: object) -> None:
+        is_interrupted.set()
+        raise Interruption
+
+    @asynccontextmanager
+    async def manager() -> AsyncIterator[None]:
+        yield
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+        assert await anyio.to_thread.run_sync(is_interrupted.wait, 30)
+        await anyio.wait_all_tasks_blocked()
+        steps.append("closed")
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with pytest.raises(Interruption), HeldContext(portal(), manager):
+            pass
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert steps == ["closed"]

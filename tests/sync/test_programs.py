@@ -157,3 +157,47 @@ heavy = {"anyio", "numpy", "msgspec", "asyncio", "typer", "jsonschema"} & set(sy
 assert not heavy, heavy
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_wherever_an_agent_is_interrupted_its_session_is_sound_and_free_again(
+    tmp_path: Path,
+) -> None:
+    body = """
+import gc, random
+from lamina.audit.verification import verify
+from tests.fakes.book import FakeBook
+from tests.fakes.providers import calling
+from tests.sync.scenes import open_agent
+
+class Interruption(BaseException):
+    pass
+
+def interrupt(number, frame):
+    raise Interruption
+
+@lamina.tool(permission="free")
+def tide() -> str:
+    "Tells when the water is high."
+    return "noon"
+
+signal.signal(signal.SIGALRM, interrupt)
+moments = random.Random(7)
+interruptions = 0
+for _ in range(40):
+    scripts = calling(("c1", "tide", {})), saying("At noon, or a little later.")
+    try:
+        signal.setitimer(signal.ITIMER_REAL, moments.uniform(0.0005, 0.03))
+        with open_agent(*scripts, tools=[tide], store=store) as agent:
+            agent.run("When?", on_event=lambda event: None)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except Interruption:
+        interruptions += 1
+        # What came back at that very moment nobody has: it lets go when it is collected.
+        gc.collect()
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert interruptions > 5, interruptions
+with open_chat(saying("Nine."), store=store) as chat:
+    say(chat.run("Which berth?").text, chat.session.damage)
+say(verify(anyio.run(store.read, "talk"), FakeBook()).sound)
+"""
+    assert run(tmp_path, body) == ["Nine. ()", "True"]

@@ -12,15 +12,13 @@ import lamina.sync
 import lamina.types
 
 # Members that are deliberately missing, and why.
-MISSING = {
-    "Session.open_again": "`open_session` calls it, and nobody else",
-}
+MISSING: dict[str, str] = {}
 # Parameters that take more here, and what.
 WIDER = {
     "open_agent.approver": "also a plain function, or an object whose `decide` is plain",
     "open_plan.approver": "also a plain function, or an object whose `decide` is plain",
 }
-OPENERS = ("open_chat", "open_agent", "open_qa", "open_plan")
+OPENERS = ("open_session", "open_chat", "open_agent", "open_qa", "open_plan")
 CLASSES = ("Session", "Turn", "ChatRunner", "AgentRunner", "QaRunner", "PlanRunner")
 
 

@@ -9,7 +9,7 @@ from tests.agents.files import write
 from lamina.values.envelope import Options
 from lamina.values.settings import Settings
 from lamina.wiring.agent_defaults import read_agent_defaults
-from lamina.wiring.opening import Given
+from lamina.wiring.opening import OpeningArguments
 from lamina.wiring.session_contents import PRECEDENCE, SessionContents, merge_contents
 
 pytestmark = pytest.mark.anyio
@@ -42,10 +42,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def merged(place: Path | None, **words: Any) -> SessionContents:
-    given = Given(**words)
+    arguments = OpeningArguments(**words)
     if place is None:
-        return merge_contents(given, None)
-    return merge_contents(given, await read_agent_defaults(place, None, project=given.project))
+        return merge_contents(arguments, None)
+    return merge_contents(
+        arguments, await read_agent_defaults(place, None, project=arguments.project)
+    )
 
 
 def texts(contents: SessionContents) -> dict[str, str]:
@@ -102,8 +104,8 @@ async def test_a_target_that_is_named_outright_comes_first(
     place: Path, words: dict[str, Any], target: str
 ) -> None:
     assert (await merged(place, **words)).first_target == target
-    assert Given(**words).named_target == target
+    assert OpeningArguments(**words).named_target == target
 
 
 def test_every_row_of_the_table_is_a_word_that_can_be_given() -> None:
-    assert set(PRECEDENCE) < set(Given.__struct_fields__)
+    assert set(PRECEDENCE) < set(OpeningArguments.__struct_fields__)

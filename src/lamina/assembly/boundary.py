@@ -194,8 +194,9 @@ def report_pruned(pruned: PruneOutcome, attached: Sequence[Attachment] = ()) -> 
 
 def moves_tools(state: State) -> bool:
     """Whether the list of tools is another one than was sent last."""
-    moved = bool(_reasons_for(state, "tool:"))
-    return moved and state.envelope.tool_list != state.requests.sent_tools
+    if state.envelope.tool_list == state.requests.sent_tools:
+        return False
+    return bool(_reasons_for(state, "tool:"))
 
 
 def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
@@ -222,6 +223,8 @@ def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
 
 def _reasons_for(state: State, prefix: str) -> str:
     """What was recorded for moving tools, or for moving system parts; the library is neither."""
+    if not state.requests.reasons:
+        return ""
     return texts_of(
         reason
         for reason in state.requests.reasons

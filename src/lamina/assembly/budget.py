@@ -17,9 +17,26 @@ from lamina.journal import State
 from lamina.layers import Assembler
 from lamina.text import label_of
 from lamina.values.item import Attachment, ItemId, is_member
+from lamina.values.prompt import Prompt, total_tokens
 from lamina.values.request import Attachments, LeftOut
 from lamina.values.settings import Settings, Target
 
+# Of the room that is left, what one item chosen by search may take, and what texts for one request
+# may; and what these may take in any case beside tools and L1, for which history gives way.
+CHOSEN_SHARE = 0.5
+TEXTS_SHARE = 0.5
+LEAST_TEXTS_SHARE = 0.25
+# New items that would not all fit even by themselves may take this share of what tools and L1
+# leave: history and the library are not wiped out for them.
+NEW_ITEMS_SHARE = 0.75
+# After a prune, items that apply to the turn may take this share of the room.
+ITEMS_SHARE = 0.75
+# How much of the room the latest exchange and the head may take if the exchange is large.
+EXCHANGE_SHARE = 0.75
+# A prune that would leave less than this share of its goal shortens an exchange that it would drop.
+FULL_ENOUGH = 0.5
+# "## Context Library" and its sentence.
+HEADER_TOKENS = 24
 _Reason = Literal["window", "removed", "still_out", "attachment_limit"]
 
 
@@ -76,6 +93,42 @@ def fit_attachments(candidates: Sequence[PruneCandidate], limit: int) -> PruneCh
     return drop_until(candidates, sum(candidate.tokens for candidate in candidates) - limit)
 
 
+class Room(Struct, frozen=True, kw_only=True):
+    """What a limit leaves beside a prompt."""
+
+    limit: int
+    prompt: Prompt
+
+    @property
+    def standing(self) -> int:
+        return self.prompt.tokens
+
+    @property
+    def left(self) -> int:
+        """What nothing takes yet."""
+        return self.limit - self.prompt.tokens
+
+    @property
+    def free(self) -> int:
+        """What is left by tools and L1, which every request has."""
+        segments = (link.segment for link in self.prompt.front)
+        return self.limit - sum(s.tokens for s in segments if s.layer in ("tools", "L1"))
+
+    @property
+    def for_history(self) -> int:
+        """What is left by tools, L1 and the library."""
+        return self.limit - total_tokens(self.prompt.front)
+
+    @property
+    def new_items(self) -> int:
+        return int(NEW_ITEMS_SHARE * self.free)
+
+    def texts(self, beside: int) -> int:
+        """What texts for one request may take, where the request has `beside` besides."""
+        half, least = TEXTS_SHARE * (self.left - beside), LEAST_TEXTS_SHARE * (self.free - beside)
+        return max(0, int(half), int(least))
+
+
 class Budget(Struct, frozen=True, kw_only=True):
     """The window, what is kept free for the answer, and what is left, in calibrated tokens.
     `limit` is what the counter may say, so that comparisons need no scaling."""
@@ -87,6 +140,20 @@ class Budget(Struct, frozen=True, kw_only=True):
     @property
     def limit(self) -> int:
         return int((self.window - self.reserve) / self.calibration)
+
+    def beside(self, prompt: Prompt, turn: int = 0) -> Room:
+        """The room beside a prompt, and beside `turn` tokens that come to it."""
+        return Room(limit=self.limit - turn, prompt=prompt)
+
+
+def assemble_standing(state: State, assembler: Assembler) -> Prompt:
+    """The prompt of what stands, without a turn."""
+    return assembler.assemble(state.envelope, state.library.items, len(state.envelope.cached))
+
+
+def assemble_turn(state: State, assembler: Assembler) -> Prompt:
+    """The prompt with the turn under way."""
+    return assembler.assemble(state.envelope, state.library.items, state.turn.start or 0)
 
 
 def make_budget(settings: Settings, target: Target, max_tokens: int | None, scale: float) -> Budget:

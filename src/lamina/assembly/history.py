@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from lamina.assembly.budget import assemble_standing
 from lamina.assembly.truncation import shorten_text
 from lamina.compaction.cuts import choose_cut, find_cuts, last_turns_start
 from lamina.compaction.extractive_summary import extract_summary
@@ -65,7 +66,7 @@ def limit_history(state: State, assembler: Assembler) -> HistoryCut | None:
 
 def _history_tokens(state: State, assembler: Assembler) -> int:
     """L4 without the items that stand in it; from running totals, so it costs nothing."""
-    prompt = assembler.assemble(state.envelope, state.library.items, len(state.envelope.cached))
+    prompt = assemble_standing(state, assembler)
     in_place = sum(
         assembler.item_tokens(state.library.items[item, version])
         for item, standing in state.library.standing.items()

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from lamina.assembly.budget import assemble_turn
 from lamina.assembly.draft import Draft
 from lamina.assembly.page import Page
 from lamina.errors import UsageError
@@ -162,8 +163,7 @@ def compose(
     page.write(MessageEntry, message=Message(role="user", blocks=blocks, id=page.next_id()))
     if draft.tool_texts or draft.ephemera.messages:
         page.write(EphemeralEntry, tool_texts=draft.tool_texts, **asdict(draft.ephemera))
-    state = page.state
-    prompt = assembler.assemble(state.envelope, state.library.items, state.turn.start or 0)
+    prompt = assemble_turn(page.state, assembler)
     if not prompt.asked:
         raise UsageError("nothing to send: the message is empty and nothing new is attached")
     return TentativeTurn(attachments=attached, page=page, prompt=prompt)

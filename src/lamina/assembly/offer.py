@@ -20,7 +20,7 @@ from lamina.values.envelope import Envelope
 from lamina.values.item import ItemId, tool_id
 from lamina.values.message import ToolDefinition
 from lamina.values.patch import Display, Patch, ToolsReplace
-from lamina.values.request import Attachments, ContextTool, LeftOut
+from lamina.values.request import NOTHING, Attachments, ContextTool, LeftOut
 from lamina.values.settings import Target
 from lamina.values.tool import OfferedTool, Toolset
 
@@ -39,6 +39,9 @@ class Implementations(Struct, frozen=True, kw_only=True):
 
 def settle_tools(page: Page, target: Target, implementations: Implementations) -> Attachments:
     """Leaves nothing in the list that was removed or cannot be run, and says what went."""
+    envelope = page.state.envelope
+    if not (envelope.tools or envelope.listed or page.state.requests.sent_tools):
+        return NOTHING  # as in every session without tools, twice a turn
     return _Settlement(page, target, implementations).settle()
 
 

@@ -11,6 +11,9 @@ from msgspec.structs import asdict
 from lamina.assembly.boundary import PruneOutcome, consolidate, find_boundary, report_pruned
 from lamina.assembly.budget import (
     PruneCandidate,
+    Room,
+    assemble_standing,
+    assemble_turn,
     drop_until,
     limit_attachments,
     no_room,
@@ -31,7 +34,7 @@ from lamina.assembly.items import (
     stands,
 )
 from lamina.assembly.page import Page
-from lamina.assembly.prune import fixed_tokens, prune
+from lamina.assembly.prune import prune
 from lamina.assembly.report import record_request
 from lamina.assembly.truncation import NOTICE_TOKENS, is_result, result_name, shorten_results
 from lamina.codec import digest_bytes
@@ -44,9 +47,6 @@ from lamina.values.message import Message, ToolResult
 from lamina.values.prompt import Prompt
 from lamina.values.request import Attachments, Boundary, LeftOut
 
-# New items that would not all fit even by themselves may take this share of what tools and L1
-# leave: history and the library are not wiped out for them.
-NEW_ITEMS_SHARE = 0.75
 # Each try to fit gives up what was too much, and a little for texts that change by it.
 ATTEMPTS = 8
 SEAMS = 16
@@ -122,23 +122,25 @@ class _TurnPlanner:
         """Lays down what applies to every turn, less what the window has no room for."""
         always = [a for a in self.attached.attachments if is_laid_always(a)]
         candidates = size_attachments(self.page.state, always, self.assembler)
-        tokens = self._standing_tokens() + self.assembler.count_text(self.draft.text)
-        tokens += sum(candidate.tokens for candidate in candidates) + SEAMS
-        choice = drop_until(candidates, tokens - self.draft.room.limit)
+        tokens = sum(candidate.tokens for candidate in candidates) + SEAMS
+        tokens += self.assembler.count_text(self.draft.text)
+        choice = drop_until(candidates, tokens - self._room().left)
         self._detach(choice.dropped)
         lay_always(self.page, self.attached.attachments)
 
     def _prune_while_cold(self) -> None:
-        if self._standing_tokens() > self.settings.prune_cold_above * self.draft.room.limit:
+        room = self._room()
+        if room.standing > self.settings.prune_cold_above * room.limit:
             natural = next(b for b in self.boundaries if b.kind != "compaction")
             self._shrink(0, _while_cold(natural))
 
     def _choose_attachments(self, cold: bool) -> None:
         state = self.page.state
-        room = 0
+        spare = 0
         if cold and state.library.still_out:
-            room = int(self.settings.prune_to * self.draft.room.limit) - self._standing_tokens()
-        self.attached = split_still_out(state, self.attached, room, self.assembler)
+            room = self._room()
+            spare = int(self.settings.prune_to * room.limit) - room.standing
+        self.attached = split_still_out(state, self.attached, spare, self.assembler)
         self.attached = limit_attachments(state, self.attached, self.assembler)
 
     def fit(self) -> TentativeTurn:
@@ -151,9 +153,9 @@ class _TurnPlanner:
         turn = self._drop_new(turn, limit, above=self.settings.history_priority)
         if turn.prompt.tokens <= limit:
             return turn
-        free = limit - fixed_tokens(turn.prompt.front)
-        if turn.turn_tokens > free:
-            too_much = turn.turn_tokens - int(NEW_ITEMS_SHARE * free)
+        room = self.draft.room.beside(turn.prompt)
+        if turn.turn_tokens > room.free:
+            too_much = turn.turn_tokens - room.new_items
             turn = self._drop_new(turn, turn.prompt.tokens - too_much)
         self.attached = turn.attachments
         turn = self._make_room(turn.turn_tokens)
@@ -209,10 +211,8 @@ class _TurnPlanner:
     def _no_room(self, attachment: Attachment) -> LeftOut:
         return no_room(attachment, self.assembler)
 
-    def _standing_tokens(self) -> int:
-        state = self.page.state
-        end = len(state.envelope.cached)
-        return self.assembler.assemble(state.envelope, state.library.items, end).tokens
+    def _room(self) -> Room:
+        return self.draft.room.beside(assemble_standing(self.page.state, self.assembler))
 
 
 def plan_results(
@@ -258,7 +258,7 @@ def plan_results(
             trial, assembler, draft.room,
             turn_tokens=slack, reason=reason, keep_last=True, cold=cold,
         )  # fmt: skip
-        prompt = _assemble(trial.state, assembler)
+        prompt = assemble_turn(trial.state, assembler)
         if is_last or (over := prompt.tokens - limit) <= 0:
             break
         # What was sent gives way first; then what was not sent yet is shortened.
@@ -320,8 +320,4 @@ def _with_results(
     trial.write(MessageEntry, message=message, whole_results=wholes)
     if draft.ephemera.messages:
         trial.write(EphemeralEntry, **asdict(draft.ephemera))
-    return trial, _assemble(trial.state, assembler)
-
-
-def _assemble(state: State, assembler: Assembler) -> Prompt:
-    return assembler.assemble(state.envelope, state.library.items, state.turn.start or 0)
+    return trial, assemble_turn(trial.state, assembler)

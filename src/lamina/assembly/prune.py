@@ -4,10 +4,20 @@ Law: a prune goes down to a share of the room (`prune_to`), so that the prefix m
 turns and not on every one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from lamina.assembly.boundary import PruneOutcome, consolidate, standing_sizes
-from lamina.assembly.budget import Budget, PruneCandidate, drop_until
+from lamina.assembly.budget import (
+    EXCHANGE_SHARE,
+    FULL_ENOUGH,
+    HEADER_TOKENS,
+    ITEMS_SHARE,
+    Budget,
+    PruneCandidate,
+    Room,
+    assemble_standing,
+    drop_until,
+)
 from lamina.assembly.history import compact, splits_turn, summarise
 from lamina.assembly.items import applies
 from lamina.assembly.page import Page
@@ -18,22 +28,12 @@ from lamina.layers import Assembler
 from lamina.values.item import Attachment, ItemId
 from lamina.values.message import Message
 from lamina.values.patch import Display, Patch, PatchOp
-from lamina.values.prompt import SegmentLink, total_tokens
-
-# "## Context Library" and its sentence.
-HEADER_TOKENS = 24
-# How much of the room the latest exchange and the head may take if the exchange is large.
-EXCHANGE_SHARE = 0.75
-# A prune that would leave less than this share of its goal shortens an exchange that it would drop.
-FULL_ENOUGH = 0.5
-# After a prune, items that apply to the turn may take this share of the room.
-ITEMS_SHARE = 0.75
 
 
 def prune(
     page: Page,
     assembler: Assembler,
-    room: Budget,
+    budget: Budget,
     *,
     turn_tokens: int,
     reason: str,
@@ -44,13 +44,13 @@ def prune(
     """Prunes what was sent: the middle of history if that is enough and fair, else everything is
     laid out anew. With `keep_last` the latest exchange stays whatever its size. `cold` says that
     no bytes are in the cache any more."""
-    free = room.limit - turn_tokens
-    outcome = _prune_middle(page, assembler, free, reason, attached, cold=cold)
-    return outcome or _prune_by_worth(page, assembler, free, reason, attached, keep_last=keep_last)
+    room = budget.beside(assemble_standing(page.state, assembler), turn_tokens)
+    outcome = _prune_middle(page, assembler, room, reason, attached, cold=cold)
+    return outcome or _prune_by_worth(page, assembler, room, reason, attached, keep_last=keep_last)
 
 
 def _prune_middle(
-    page: Page, assembler: Assembler, room: int, reason: str, attached: Sequence[Attachment],
+    page: Page, assembler: Assembler, room: Room, reason: str, attached: Sequence[Attachment],
     *, cold: bool,
 ) -> PruneOutcome | None:  # fmt: skip
     """Takes the middle out of history. The head, with what the conversation set out from, keeps
@@ -58,10 +58,7 @@ def _prune_middle(
     cache is cold: they cost no more then, and are worth more. None if that would not do, or would
     put out an item while one of less worth stays."""
     state, settings = page.state, page.state.settings
-    front = assembler.assemble(
-        state.envelope, state.library.items, len(state.envelope.cached)
-    ).front
-    free = room - total_tokens(front)
+    free = room.for_history
     goal = int(settings.prune_to * free)
     messages = state.envelope.cached.since(0)
     sizes = assembler.message_sizes(messages, state.library.items)
@@ -164,22 +161,14 @@ def _summaries(messages: Sequence[Message]) -> list[int]:
     return [index for index, message in enumerate(messages) if message.id == SUMMARY_ID]
 
 
-def fixed_tokens(front: Iterable[SegmentLink]) -> int:
-    """What tools and L1 take of every request."""
-    return sum(link.segment.tokens for link in front if link.segment.layer in ("tools", "L1"))
-
-
 def _prune_by_worth(
-    page: Page, assembler: Assembler, room: int, reason: str, attached: Sequence[Attachment],
+    page: Page, assembler: Assembler, room: Room, reason: str, attached: Sequence[Attachment],
     *, keep_last: bool,
 ) -> PruneOutcome:  # fmt: skip
     """Lays everything out anew: first what applies to this turn, then the rest of the library by
     worth, and as much of the latest history as fits `prune_to` of the room that is left."""
     state, settings = page.state, page.state.settings
-    front = assembler.assemble(
-        state.envelope, state.library.items, len(state.envelope.cached)
-    ).front
-    free = max(0, room - fixed_tokens(front))
+    free = max(0, room.free)
     rest = int(settings.prune_to * free)
 
     messages = state.envelope.cached.since(0)

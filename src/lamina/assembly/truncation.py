@@ -33,17 +33,21 @@ def shorten_text(text: str, limit: int, count: Count) -> str:
     return f"{text[:half]}{gap}{text[end:]}"
 
 
+def find_level(sizes: Sequence[int], goal: int) -> int:
+    """What the large ones come down to, so that all are within `goal`; the small ones stay."""
+    rest = sorted(sizes)
+    while rest and rest[0] * len(rest) <= goal:
+        goal -= rest.pop(0)
+    return max(0, goal // len(rest)) if rest else max(sizes, default=0)
+
+
 def shorten_results(
     results: Sequence[ToolResult], excess: int, count: Count
 ) -> tuple[list[ToolResult], list[LeftOut]]:
     """Tool results with `excess` tokens less: the largest lose their middle, and say so."""
     sizes = {result.call_id: count(result.text) for result in results}
-    # A level that the large ones come down to; the small ones stay whole.
-    goal = max(0, sum(sizes.values()) - excess - NOTICE_TOKENS * len(results))
-    rest = sorted(sizes.values())
-    while rest and rest[0] * len(rest) <= goal:
-        goal -= rest.pop(0)
-    level = goal // len(rest) if rest else max(sizes.values(), default=0)
+    goal = sum(sizes.values()) - excess - NOTICE_TOKENS * len(results)
+    level = find_level(tuple(sizes.values()), goal)
     shorter, reports = list(results), []
     for index, result in enumerate(results):
         size = sizes[result.call_id]

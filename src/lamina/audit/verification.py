@@ -12,6 +12,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from lamina.assembly.budget import assemble_turn
 from lamina.assembly.wire_parameters import digest_target, recorded_parameters
 from lamina.audit.requests import sent_target
 from lamina.errors import LaminaError
@@ -138,7 +139,7 @@ class Rebuilder:
         if key not in self._assemblers:
             self._assemblers[key] = Assembler(counter.count, layout)
         assembler = self._assemblers[key]
-        return assembler.assemble(state.envelope, state.library.items, state.turn.start or 0)
+        return assemble_turn(state, assembler)
 
 
 def other_renderer(request: RequestEntry, header: SessionEntry) -> str:

@@ -83,9 +83,12 @@ async def ask(
         try:
             code = 1
             require_extras(options, prompt)
-            await _require_attachable(prompt, options)
-            async with stop_on_signals() as stop:
-                runner = await open_runner(options, notices, approver=approver, needs_key=True)
+            require_fetchable(prompt.references, options)
+            async with open_notes(options.workspace) as workspace, stop_on_signals() as stop:
+                await require_readable(prompt.references, workspace)
+                runner = await open_runner(
+                    options, notices, approver=approver, needs_key=True, workspace=workspace
+                )
                 async with runner:
                     output.on_gone = stop.abort = runner.abort
                     if options.session is None:
@@ -105,12 +108,6 @@ async def ask(
         finally:
             # Also in front of the line that says what went wrong.
             output.end_line()
-
-
-async def _require_attachable(prompt: PromptOptions, options: SessionOptions) -> None:
-    require_fetchable(prompt.references, options)
-    async with open_notes(options.workspace) as workspace:
-        await require_readable(prompt.references, workspace)
 
 
 async def put_question(

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from lamina.cli.index_progress import IndexProgress
 from lamina.cli.models import ensure_model
-from lamina.cli.terminal_text import one_line, visible
+from lamina.cli.terminal_text import format_bytes, one_line, visible
 from lamina.embed.index.corpus import IndexedCorpus
 from lamina.errors import ModelMissing, UsageError
 from lamina.faces.search import IndexSearch, describe_lexical
@@ -61,7 +61,7 @@ async def index_candidates(
         f"{len(candidates.candidates):,} items, "
         f"{counts.new + counts.reused + counts.failed:,} chunks: "
         f"{counts.new:,} new, {counts.reused:,} known{failed}.\n{related}"
-        f"{visible(stats.path)}: {sum(stats.chunks.values()):,} chunks, {_bytes(stats.bytes)}"
+        f"{visible(stats.path)}: {sum(stats.chunks.values()):,} chunks, {format_bytes(stats.bytes)}"
     )
 
 
@@ -91,7 +91,7 @@ def show_stats(as_json: bool) -> str:
     index.close()
     if as_json:
         return to_json(msgspec.to_builtins(stats) | {"warnings": list(notes)})
-    lines = [f"{visible(stats.path)}: {_bytes(stats.bytes)}"]
+    lines = [f"{visible(stats.path)}: {format_bytes(stats.bytes)}"]
     lines += [
         f"{count:>9,}  chunks {f'by {one_line(maker)}' if maker else 'by their words alone'}"
         for maker, count in stats.chunks.items()
@@ -125,7 +125,3 @@ def print_line(console: Console, line: str) -> None:
 def to_json(value: Any) -> str:
     """For machines; in ASCII, so that nothing in it can steer a terminal."""
     return json.dumps(value, indent=2)
-
-
-def _bytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.0f} kB"

@@ -28,3 +28,8 @@ def one_line(text: str, width: int = 0) -> str:
     if not width or cell_len(line) <= width:
         return line
     return set_cell_size(line, max(1, width - 1)).rstrip() + "…"
+
+
+def format_bytes(size: int) -> str:
+    """A size as people read it."""
+    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.0f} kB"

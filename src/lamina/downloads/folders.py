@@ -15,3 +15,8 @@ def cache_folder() -> Path:
 
 def models_folder() -> Path:
     return cache_folder() / "models"
+
+
+def slots_folder() -> Path:
+    """Where what an embedded model read of sessions is kept."""
+    return cache_folder() / "slots"

@@ -95,9 +95,11 @@ async def open_runner(
     approver: Approver | None = None,
     needs_key: bool = False,
     author: str = "lamina.cli",
+    workspace: WorkspaceSource | None = None,
 ) -> ChatRunner:
     """The runner; an embedded model that is not on this machine is fetched. With `needs_key` a
-    vendor that cannot be asked is refused. `author` signs what is changed.
+    vendor that cannot be asked is refused. `author` signs what is changed. `workspace` is that of
+    the options, if it was opened before.
 
     Raises:
         ExtraMissing: what the target needs is not installed.
@@ -128,7 +130,7 @@ async def open_runner(
         await ensure_target(target, notices)
     if _is_searched(options, agent):
         await ensure_search(notices)
-    runner = await _open(session, store, options, agent, approver, clients)
+    runner = await _open(session, store, options, agent, approver, clients, workspace)
     runner.closing.append(clients.aclose)
     try:
         core_of(runner.session).turns.selector.progress = notices.index_progress(
@@ -157,6 +159,7 @@ async def _open(
     agent: "AgentDefaults | None",
     approver: Approver | None,
     clients: Clients,
+    workspace: WorkspaceSource | None,
 ) -> ChatRunner:
     window = options.changes.window
     # An agent has settings of its own, as a session that is there has.
@@ -167,7 +170,7 @@ async def _open(
         "project": options.project,
         # For the agent of a session that goes on; one that is named was asked about.
         "trust": options.trust,
-        "workspace": options.workspace,
+        "workspace": workspace or options.workspace,
         "store": store,
         "target": options.target,
         "settings": Settings(window=window) if window is not None and is_plain else None,

@@ -240,9 +240,8 @@ def _append(state: State, message: Message, leaf: str) -> State:
 
 def _request(state: State, entry: RequestEntry) -> State:
     context, library, requests = entry.context, state.library, state.requests
-    known, pinned, forgotten = library.known, library.pinned, library.forgotten
     if context.items:
-        known = dict(known)
+        known = dict(library.known)
         for item in context.items:
             before = known.get(item.item)
             known[item.item] = KnownItem(
@@ -252,10 +251,16 @@ def _request(state: State, entry: RequestEntry) -> State:
                 named=state.turn_count,
             )
         versions = {item.item: item.version for item in context.items}
-        # A pinned file that goes away stays as it last was.
-        pinned = {item: versions.get(item, version) for item, version in pinned.items()}
-        forgotten -= frozenset(versions)
+        library = replace(
+            library,
+            known=known,
+            # A pinned file that goes away stays as it last was.
+            pinned={item: versions.get(item, version) for item, version in library.pinned.items()},
+            forgotten=library.forgotten - frozenset(versions),
+        )
     out = [o.what for o in context.left_out if o.reason in ("window", "still_out")]
+    if out or library.still_out:
+        library = replace(library, still_out=frozenset(map(ItemId, out)))
     before_open = RecordedBefore(
         reasons=len(requests.reasons),
         cuts=len(requests.cuts),
@@ -264,13 +269,7 @@ def _request(state: State, entry: RequestEntry) -> State:
     )
     return replace(
         state,
-        library=replace(
-            library,
-            known=known,
-            still_out=frozenset(map(ItemId, out)),
-            pinned=pinned,
-            forgotten=forgotten,
-        ),
+        library=library,
         turn=replace(state.turn, asked="", retried=state.turn.retried or entry.retry),
         requests=replace(requests, open=entry, before_open=before_open),
         leaf=entry.id,

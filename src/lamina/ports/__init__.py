@@ -43,6 +43,8 @@ ReadTexts = Callable[[Sequence[bytes]], Awaitable[Mapping[bytes, str]]]
 
 
 class Clock(Protocol):
+    """Tells the time."""
+
     def now(self) -> float:
         """Seconds since the epoch."""
         ...
@@ -52,30 +54,54 @@ class TokenCounter(Protocol):
     """Counts tokens as one family of models does. `name` keeps counts of different ones apart."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Which tokenizer it is."""
+        ...
 
     @property
-    def exact(self) -> bool: ...
+    def exact(self) -> bool:
+        """Whether it counts as the vendor does, or estimates."""
+        ...
 
-    def count(self, text: str) -> int: ...
+    def count(self, text: str) -> int:
+        """How many tokens a text has."""
+        ...
 
 
 class Wire(Protocol):
     """One vendor's wire form: pure, no network."""
 
-    def encode(self, request: WireRequest) -> dict[str, Any]: ...
+    def encode(self, request: WireRequest) -> dict[str, Any]:
+        """A request as keyword arguments for the vendor's client."""
+        ...
 
-    def decode(self, reply: object) -> Reply: ...
+    def decode(self, reply: object) -> Reply:
+        """A vendor's reply, given as its SDK's object or as the body.
+
+        Raises:
+            ReplyError: it cannot be read.
+        """
+        ...
 
 
 class TargetBook(Protocol):
     """What is known of providers and models."""
 
-    def find(self, name: str) -> Target: ...
+    def find(self, name: str) -> Target:
+        """The target of a name.
 
-    def counter(self, target: Target) -> TokenCounter: ...
+        Raises:
+            UnknownTarget: there is none.
+        """
+        ...
 
-    def wire(self, target: Target) -> Wire: ...
+    def counter(self, target: Target) -> TokenCounter:
+        """What counts tokens as a target does."""
+        ...
+
+    def wire(self, target: Target) -> Wire:
+        """The wire form of a target."""
+        ...
 
 
 class SummaryJob(Protocol):
@@ -84,21 +110,33 @@ class SummaryJob(Protocol):
     then the instruction."""
 
     @property
-    def target(self) -> Target: ...
+    def target(self) -> Target:
+        """Whose wire form the request has."""
+        ...
 
     @property
-    def instruction(self) -> str: ...
+    def instruction(self) -> str:
+        """What the model is asked to write."""
+        ...
 
     @property
-    def messages(self) -> Sequence[Message]: ...
+    def messages(self) -> Sequence[Message]:
+        """The part of the conversation that is summed up."""
+        ...
 
     @property
-    def previous(self) -> str: ...
+    def previous(self) -> str:
+        """The summary of what went before it; empty if there is none."""
+        ...
 
     @property
-    def max_tokens(self) -> int: ...
+    def max_tokens(self) -> int:
+        """How long the summary may be."""
+        ...
 
-    def request(self) -> dict[str, Any]: ...
+    def request(self) -> dict[str, Any]:
+        """The whole request, as keyword arguments for the vendor's client."""
+        ...
 
 
 class Summarizer(Protocol):
@@ -113,7 +151,9 @@ class WorkspaceSource(Protocol):
     """Reads what a person attaches, and only from inside its own root."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What people are shown."""
+        ...
 
     async def read(self, reference: str, shape: Shape) -> LoadedItem | LeftOut:
         """The item that `reference` names, or why it cannot be had."""
@@ -231,7 +271,9 @@ class SessionKeeper(Protocol):
 class Providers(Protocol):
     """Finds who answers for a target; a model of one's own is loaded when it is first wanted."""
 
-    async def provider(self, target: Target) -> Provider: ...
+    async def provider(self, target: Target) -> Provider:
+        """Who answers for a target."""
+        ...
 
 
 class ToolHost(Protocol):
@@ -250,7 +292,9 @@ class ToolHost(Protocol):
 class Approver(Protocol):
     """Asks a person whether a call may run."""
 
-    async def decide(self, call: ToolCall, tool: OfferedTool) -> Decision: ...
+    async def decide(self, call: ToolCall, tool: OfferedTool) -> Decision:
+        """The person's decision about a call of a tool."""
+        ...
 
 
 class Embedder(Protocol):
@@ -274,7 +318,9 @@ class Corpus(Protocol):
     """Documents that are ready to be searched."""
 
     @property
-    def documents(self) -> Sequence[Document]: ...
+    def documents(self) -> Sequence[Document]:
+        """What can be found."""
+        ...
 
     @property
     def lexical(self) -> str:

@@ -73,7 +73,9 @@ class OpenJournal(Protocol):
         opening. Losing it loses nothing."""
         ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Lets go of the session, so that others can open it."""
+        ...
 
 
 class JournalStore(Protocol):
@@ -109,7 +111,9 @@ class JournalStore(Protocol):
         """The lines of a session as they are, also those that this version cannot read."""
         ...
 
-    async def has(self, session: str) -> bool: ...
+    async def has(self, session: str) -> bool:
+        """Whether there is a session of that id."""
+        ...
 
     async def sessions(self) -> Sequence[str]:
         """The ids of all sessions, the one written last first."""

@@ -7,7 +7,7 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from lamina.assembly.budget import Budget, make_budget
+from lamina.assembly.budget import Budget, assemble_turn, make_budget
 from lamina.audit.requests import other_digests
 from lamina.codec import entry_number
 from lamina.journal import State
@@ -60,7 +60,7 @@ class Layouts:
         """The prompt of a request, as it would be sent today."""
         assembler = self.assembler_for(self.book.find(request.target), request.promotion)
         state = self._record.state_at(request.id)
-        return assembler.assemble(state.envelope, state.library.items, state.turn.start or 0)
+        return assemble_turn(state, assembler)
 
     def is_as_recorded(self, request: RequestEntry, prompt: Prompt) -> bool:
         """Whether a prompt that was rebuilt is the one that was recorded, on its wire."""
@@ -122,7 +122,7 @@ class Layouts:
         if assembler.layout != layout:
             target = self.book.find(last.target)
             assembler = Assembler(self.book.counter(target).count, layout)
-        prompt = assembler.assemble(state.envelope, state.library.items, state.turn.start or 0)
+        prompt = assemble_turn(state, assembler)
         digests = other_digests(last, prompt, self._record.entries)
         if digests is None:
             return SentPrompt(prompt=prompt, layout=layout)

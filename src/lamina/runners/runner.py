@@ -94,6 +94,7 @@ class Runner:
 
     @property
     def running(self) -> bool:
+        """Whether a turn is under way."""
         return self._scope is not None
 
     def abort(self) -> bool:
@@ -256,6 +257,7 @@ class QaRunner(ChatRunner):
 
     @property
     def scope(self) -> Scope:
+        """Where notes are searched, unless a question says otherwise."""
         return self._qa.scope
 
     @scope.setter

@@ -9,8 +9,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from lamina.assembly.budget import assemble_standing
 from lamina.assembly.items import stands
-from lamina.assembly.truncation import NOTICE_TOKENS, shorten_text
+from lamina.assembly.truncation import NOTICE_TOKENS, find_level, shorten_text
 from lamina.errors import WindowExceeded
 from lamina.layers import MESSAGE_TOKENS
 from lamina.runners.citations import render_hits
@@ -20,11 +21,6 @@ from lamina.sources.attachments import Attachments
 from lamina.text import QUERY_FRAME, render_tool_texts
 from lamina.values.message import ToolText
 from lamina.values.note import Hit
-
-# Of the room that is left, what such texts may take; and what they may take in any case of the room
-# beside tools and L1, for which history gives way.
-SHARE = 0.5
-LEAST_SHARE = 0.25
 
 T = TypeVar("T")
 
@@ -38,22 +34,15 @@ class TextRoom:
         state, layouts = session.state, core_of(session).layouts
         model = layouts.choose(target, state.settings)
         assembler = layouts.assembler_for(model, state.settings.promotion)
-        limit = layouts.room(model, state).limit
         self._count = assembler.count_text
-        standing = assembler.assemble(
-            state.envelope, state.library.items, len(state.envelope.cached)
-        )
-        segments = (link.segment for link in standing.front)
-        front = sum(segment.tokens for segment in segments if segment.layer in ("tools", "L1"))
         new_tokens = sum(
             assembler.item_tokens(attachment.item)
             for attachment in attachments.attachments
             if not stands(state, attachment.item)
         )
         beside = self._count(question) + self._count(QUERY_FRAME) + MESSAGE_TOKENS + new_tokens
-        half = SHARE * (limit - standing.tokens - beside)
-        least = LEAST_SHARE * (limit - front - beside)
-        self.tokens = max(0, int(half), int(least))
+        room = layouts.room(model, state).beside(assemble_standing(state, assembler))
+        self.tokens = room.texts(beside)
 
     def cost(self, texts: Sequence[ToolText]) -> int:
         """How many tokens texts take of a request."""
@@ -75,7 +64,7 @@ class TextRoom:
         over = self.cost(texts) - most
         if over <= 0:
             return tuple(texts), ()
-        level = _level(sizes, sum(sizes) - over - NOTICE_TOKENS * len(texts))
+        level = find_level(sizes, sum(sizes) - over - NOTICE_TOKENS * len(texts))
         pieces: list[ToolText] = []
         warnings: list[str] = []
         for text, size in zip(texts, sizes, strict=True):
@@ -86,14 +75,6 @@ class TextRoom:
             if level > 0:
                 pieces.append(replace(text, text=shorten_text(text.text, level, self._count)))
         return tuple(pieces), tuple(warnings)
-
-
-def _level(sizes: Sequence[int], goal: int) -> int:
-    """What the large ones come down to, so that all of them are within `goal`."""
-    rest = sorted(sizes)
-    while rest and rest[0] * len(rest) <= goal:
-        goal -= rest.pop(0)
-    return max(0, goal // len(rest)) if rest else max(sizes, default=0)
 
 
 async def prepare_smaller(

@@ -11,11 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.assembly.boundary import consolidate, find_boundary, report_pruned, standing_sizes
-from lamina.assembly.budget import PruneCandidate
+from lamina.assembly.budget import HEADER_TOKENS, PruneCandidate, assemble_standing
 from lamina.assembly.draft import Draft
 from lamina.assembly.history import QUESTION_TOKENS
 from lamina.assembly.page import Page
-from lamina.assembly.prune import HEADER_TOKENS, drop_over, fixed_tokens
+from lamina.assembly.prune import drop_over
 from lamina.assembly.truncation import shorten_text
 from lamina.compaction.extractive_summary import extract_plan_summary
 from lamina.compaction.files import TouchedFiles
@@ -91,9 +91,7 @@ class Compactor:
         Where the cache is cold anyway it does so earlier: cutting costs least then."""
         state, room, assembler = self._page.state, self._room, self._assembler
         settings = state.settings
-        tokens = assembler.assemble(
-            state.envelope, state.library.items, len(state.envelope.cached)
-        ).tokens
+        tokens = assemble_standing(state, assembler).tokens
         tokens += sum(assembler.count_text(text) + MESSAGE_TOKENS for text in texts)
         # Names and frames come with every request: allow a little more than they take.
         tokens += self._new_tokens(items) + HEADER_TOKENS
@@ -177,9 +175,9 @@ class Compactor:
     def _evict(self, plan: CompactionPlan, summary: int) -> tuple[PruneCandidate, ...]:
         """What leaves the library if it is too large by itself: the least wanted first, never what
         is pinned or essential."""
-        state, end = self._page.state, len(self._page.state.envelope.cached)
-        front = self._assembler.assemble(state.envelope, state.library.items, end).front
-        room = self._room.limit - fixed_tokens(front) - plan.tokens_kept - summary - HEADER_TOKENS
+        state = self._page.state
+        room = self._room.beside(assemble_standing(state, self._assembler)).free
+        room -= plan.tokens_kept + summary + HEADER_TOKENS
         return drop_over(standing_sizes(state, self._assembler), max(0, room))[1]
 
 

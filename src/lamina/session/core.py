@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+import anyio
+
 from lamina.ports import (
     Clock,
     JournalStore,
@@ -75,11 +77,13 @@ class SessionCore:
         self.closing = tuple(closing)
 
     async def close(self) -> None:
-        async with self.lock, AsyncExitStack() as parts:
-            for close in reversed(self.closing):
-                parts.push_async_callback(close)
-            parts.push_async_callback(self.record.close)
-            await self.layouts.keep_snapshot(least=SNAPSHOT_BYTES)
+        # Also where a cancellation ended its block: others wait for the session.
+        with anyio.CancelScope(shield=True):
+            async with self.lock, AsyncExitStack() as parts:
+                for close in reversed(self.closing):
+                    parts.push_async_callback(close)
+                parts.push_async_callback(self.record.close)
+                await self.layouts.keep_snapshot(least=SNAPSHOT_BYTES)
 
     async def open_again(
         self,

@@ -54,6 +54,7 @@ class Session:
 
     @property
     def id(self) -> str:
+        """The id that the session is opened with again."""
         return self._record.state.session.session
 
     def target(self, name: str | None = None) -> Target:
@@ -66,14 +67,18 @@ class Session:
 
     @property
     def state(self) -> State:
+        """What the session amounts to now: the fold of its path. How it is made up is private."""
         return self._record.state
 
     @property
     def envelope(self) -> Envelope:
+        """What the next request is made of, before a question is added: system parts, library,
+        tools, messages, options."""
         return self.state.envelope
 
     @property
     def settings(self) -> Settings:
+        """The settings as they are now; `update_settings` changes them."""
         return self.state.settings
 
     @property

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.assembly.budget import Budget
+from lamina.assembly.budget import Budget, assemble_standing
 from lamina.assembly.history import QUESTION_TOKENS
 from lamina.assembly.page import Page
 from lamina.assembly.truncation import shorten_text
@@ -136,8 +136,7 @@ class SummaryWriter:
     def _prefix_tokens(self, dropped: Sequence[Message]) -> int:
         """Tokens of the bytes that were sent, up to the cut."""
         state = self._page.state
-        end = len(state.envelope.cached)
-        front = self._assembler.assemble(state.envelope, state.library.items, end).front
+        front = assemble_standing(state, self._assembler).front
         sizes = self._assembler.message_sizes(dropped, state.library.items)
         return total_tokens(front) + sum(sizes) + MESSAGE_TOKENS
 

@@ -59,10 +59,12 @@ class Turn:
 
     @property
     def id(self) -> str:
+        """The id of the request in the journal."""
         return self.entry.id
 
     @property
     def prompt(self) -> Prompt:
+        """The request as segments, in wire order."""
         return self._wire_request.prompt
 
     @property
@@ -72,10 +74,12 @@ class Turn:
 
     @property
     def layers(self) -> tuple[LayerSize, ...]:
+        """How large each layer of the request is, in wire order."""
         return measure_layers(self.prompt)
 
     @property
     def layer_digests(self) -> dict[str, str]:
+        """The digest of each layer by its name: what is the same in two requests has the same."""
         return {size.layer: size.digest for size in self.layers}
 
     @property
@@ -148,6 +152,7 @@ class Turn:
 
     @property
     def usage(self) -> Usage | None:
+        """What the provider counted; None before `commit`."""
         return self._reply.usage if self._reply else None
 
     @property
@@ -157,6 +162,7 @@ class Turn:
 
     @property
     def stop_reason(self) -> str:
+        """The vendor's own word for why the answer ended; empty before `commit`."""
         return self._reply.stop if self._reply else ""
 
     @property

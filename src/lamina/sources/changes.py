@@ -14,7 +14,7 @@ from lamina.sources.attachments import AttachmentReader, Attachments
 from lamina.text import label_of
 from lamina.values.entry import ForgetEntry, ItemEntry
 from lamina.values.item import AttachmentSpec, Item, ItemId, reference_to
-from lamina.values.item_kind import Shape
+from lamina.values.item_kind import TRAITS, Shape
 from lamina.values.patch import Display, ItemLay, Patch
 
 ChangeKind = Literal["edited", "deleted", "moved", "unreadable"]
@@ -67,16 +67,22 @@ async def _compare(
     # What stands under its own id was there before: it only has the same name.
     elif now is None or (now.id != item.id and now.id in state.library.standing):
         change, detail, now = "deleted", f"{label} was deleted since it was shown", None
-    elif now.id != item.id:
+    elif now.id != item.id and not _is_same_file(item, now):
         change = "moved"
         detail = f"{label} was moved to {label_of(now.id)} since it was shown"
-    elif now.version != item.version:
+    elif (now.id, now.version) != (item.id, item.version):
         change, detail = "edited", f"{label} was edited since it was shown"
     else:
         return None
     path = now.key if now and change == "moved" else ""
     library_change = LibraryChange(item=item.id, change=change, detail=detail, now=path)
     return ItemComparison(change=library_change, now=now)
+
+
+def _is_same_file(before: Item, now: Item) -> bool:
+    """Whether it is the same file as another kind: a table that is none any more, or is one now."""
+    others = (TRAITS[before.kind].other_kind, TRAITS[now.kind].other_kind)
+    return before.key == now.key and (now.kind == others[0] or before.kind == others[1])
 
 
 async def change_warnings(
@@ -98,8 +104,9 @@ def bring_up_to_date(page: Page, comparisons: Sequence[ItemComparison]) -> None:
         if comparison.now is not None:
             write_item(page, comparison.now)
             items.append(comparison.now)
-        if comparison.change.change in ("deleted", "moved"):
-            page.write(ForgetEntry, item=comparison.change.item)
+        item, now = comparison.change.item, comparison.now
+        if comparison.change.change == "deleted" or (now is not None and now.id != item):
+            page.write(ForgetEntry, item=item)
     lay_items(page, items, "lamina.refresh", "brought up to date")
 
 

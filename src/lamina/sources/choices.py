@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.assembly.boundary import find_boundary
+from lamina.assembly.budget import assemble_standing
 from lamina.assembly.inclusion import (
     Inclusion,
     is_included,
@@ -126,11 +127,9 @@ class TurnChoices:
 
     def _room_left(self) -> int:
         """What the window still holds beside what stands and the question."""
-        state = self._page.state
-        end = len(state.envelope.cached)
-        standing = self._assembler.assemble(state.envelope, state.library.items, end).tokens
-        limit = self._layouts.room(self._target, state).limit
-        return limit - standing - self._assembler.count_text(self._question)
+        state, assembler = self._page.state, self._assembler
+        room = self._layouts.room(self._target, state).beside(assemble_standing(state, assembler))
+        return room.left - assembler.count_text(self._question)
 
     def _cost(self, item: Item) -> int:
         """What an item adds to the request."""

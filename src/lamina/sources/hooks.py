@@ -55,8 +55,8 @@ class Hook(Struct, frozen=True, kw_only=True):
 
 
 class Hooks:
-    """Handlers in order of registration. A session copies the hooks it is given, so that
-    registering on one session does not reach another."""
+    """What an application adds to turns: handlers, in order of registration. A session copies the
+    hooks it is given, so that registering on one session does not reach another."""
 
     def __init__(self, *, timeout: float = TIMEOUT_S) -> None:
         self.timeout = timeout
@@ -64,6 +64,7 @@ class Hooks:
         self.message_hooks: list[Hook] = []
 
     def copy(self) -> "Hooks":
+        """The same hooks, to which others can be added without touching these."""
         return Hooks().joined(self)
 
     def joined(self, other: "Hooks") -> "Hooks":
@@ -74,6 +75,7 @@ class Hooks:
         return hooks
 
     def for_context(self, reason: HookReason) -> tuple[Hook, ...]:
+        """The context hooks that run for a reason, in order."""
         return tuple(hook for hook in self.context_hooks if hook.reason == reason)
 
     @overload

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.assembly.budget import CHOSEN_SHARE
 from lamina.assembly.inclusion import (
     Inclusion,
     find_member,
@@ -51,8 +52,6 @@ from lamina.values.tool import OfferedTool
 RUNNERS_UP = 3
 # How many problems of an agent's files are named with a request.
 PROBLEMS_SHOWN = 5
-# How much of the room that is left one chosen item may take.
-ROOM_SHARE = 0.5
 # An attachment this much like the question keeps its priority; every tenth more or less moves it by
 # 0.6.
 PIVOT, SLOPE = 0.3, 6.0
@@ -305,7 +304,7 @@ def take_while_room(
     too_large: list[LeftOut] = []
     for item in choice.items:
         cost = cost_of(item)
-        if cost and cost > room_left * ROOM_SHARE:
+        if cost and cost > room_left * CHOSEN_SHARE:
             detail = f"{_scored_label(item)} was chosen, and {cost:,} tokens are too many"
             detail += " for the room left"
             what = item.item

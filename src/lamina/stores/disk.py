@@ -22,6 +22,15 @@ if sys.platform == "win32":
             os.lseek(handle, here, os.SEEK_SET)
         return True
 
+    def read_at(handle: int, length: int, offset: int) -> bytes:
+        """Up to `length` bytes from `offset` on."""
+        here = os.lseek(handle, 0, os.SEEK_CUR)
+        try:
+            os.lseek(handle, offset, os.SEEK_SET)
+            return os.read(handle, length)
+        finally:
+            os.lseek(handle, here, os.SEEK_SET)
+
     def sync_file(handle: int) -> None:
         os.fsync(handle)
 
@@ -39,6 +48,10 @@ else:
         except BlockingIOError:
             return False
         return True
+
+    def read_at(handle: int, length: int, offset: int) -> bytes:
+        """Up to `length` bytes from `offset` on."""
+        return os.pread(handle, length, offset)
 
     def sync_file(handle: int) -> None:
         """Returns when the file's bytes are on the disk."""

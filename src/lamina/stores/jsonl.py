@@ -29,8 +29,9 @@ from lamina.journal import GrownEntries, Journal, walk_back
 from lamina.journal.journal_file import JournalFile, read_journal_file
 from lamina.journal.line_index import LineIndex, LinePlaces
 from lamina.journal.lines import Line, is_proven, read_lines, write_lines
+from lamina.ports.store import JournalStore
 from lamina.stores.blob_files import check_blob, put_blob_file
-from lamina.stores.disk import lock_file, sync_file, sync_folder, write_all
+from lamina.stores.disk import lock_file, read_at, sync_file, sync_folder, write_all
 from lamina.stores.file_names import SUFFIX, file_stem, session_of
 from lamina.stores.file_totals import list_file, sum_file
 from lamina.stores.journal_index import index_path, read_index, write_index
@@ -42,10 +43,10 @@ from lamina.values.totals import DeletedSession, ListedSession
 POLL_S = 0.02
 
 
-class JsonlStore:
-    """Sessions in `folder/sessions`, images in `folder/blobs`. What is in the folder `earlier`, and
-    has not got a namesake here, is found there and stays there. An opening waits up to `wait`
-    seconds for another one to close."""
+class JsonlStore(JournalStore):
+    """Keeps sessions as files: in `folder/sessions`, with images in `folder/blobs`. What is in the
+    folder `earlier`, and has not got a namesake here, is found there and stays there. An opening
+    waits up to `wait` seconds for another one to close."""
 
     def __init__(
         self,
@@ -59,6 +60,7 @@ class JsonlStore:
         self._wait = wait
 
     def path_of(self, session: str) -> Path:
+        """The file of a session; it need not be there."""
         return self._find("sessions", f"{file_stem(session)}{SUFFIX}")
 
     def place(self, session: str) -> str:
@@ -318,7 +320,7 @@ class JsonlJournal:
         except OSError as error:
             self._places = None
             self.size = size = os.fstat(handle).st_size
-            self._ends_line = size == 0 or os.pread(handle, 1, size - 1) == b"\n"
+            self._ends_line = size == 0 or read_at(handle, 1, size - 1) == b"\n"
             raise WriteFailed(self._session, error.strerror or str(error)) from error
         self.size += len(data)
         self._ends_line = True

@@ -11,13 +11,14 @@ from lamina.codec import decode_entry, encode_entry, entry_number
 from lamina.errors import JournalError, SessionBusy, SessionMoved, UnknownSession
 from lamina.journal import GrownEntries, Journal, journal_of, walk_back
 from lamina.journal.lines import write_lines
+from lamina.ports.store import JournalStore
 from lamina.values.entry import Entry, SessionEntry
 from lamina.values.totals import DeletedSession, ListedSession
 
 
-class MemoryStore:
-    """Sessions for the life of the process. A session may be open twice at the same time; the
-    opening that is behind gets an error when it writes."""
+class MemoryStore(JournalStore):
+    """Keeps sessions for the life of the process, and writes no files. A session may be open twice
+    at the same time; the opening that is behind gets an error when it writes."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, list[bytes]] = {}
@@ -51,6 +52,7 @@ class MemoryStore:
         return self._sessions[session]
 
     async def append(self, session: str, entries: Sequence[Entry]) -> None:
+        """Keeps entries of a session: all of them or none."""
         lines = [encode_entry(entry) for entry in entries]
         stored_ids = self._ids.setdefault(session, set())
         ids = {entry.id for entry in entries}

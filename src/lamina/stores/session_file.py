@@ -12,7 +12,7 @@ from lamina.audit.blobs import blobs_of
 from lamina.errors import JournalError
 from lamina.journal import read_journal
 from lamina.stores.blob_files import remove_blob_file
-from lamina.stores.disk import sync_folder
+from lamina.stores.disk import read_at, sync_folder
 from lamina.stores.journal_index import index_path
 from lamina.values.entry import FORMAT, SessionEntry
 from lamina.values.totals import DeletedSession
@@ -23,7 +23,7 @@ def read_bytes(handle: int) -> bytes:
     size = os.fstat(handle).st_size
     chunks, at = [], 0
     while at < size:
-        chunk = os.pread(handle, size - at, at)
+        chunk = read_at(handle, size - at, at)
         if not chunk:
             break
         chunks.append(chunk)

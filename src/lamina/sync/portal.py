@@ -17,7 +17,7 @@ from functools import partial
 from inspect import isawaitable
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -27,6 +27,15 @@ from lamina.errors import UsageError
 
 R = TypeVar("R")
 T = TypeVar("T")
+
+
+class Closable(Protocol):
+    """What is closed when nobody can have it."""
+
+    async def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Closable)
 
 # The thread that keeps the loop, and what anyio calls those that work for a loop and end with it.
 _KEEPER, _WORKER = "lamina.sync", "AnyIO worker thread"
@@ -43,6 +52,7 @@ class Portal:
         # Not a daemon: the threads that work for the loop would keep the process from ending.
         threading.Thread(target=self._keep, name=_KEEPER).start()
         self._blocking = self._ready.result()
+        self._loop_thread = self._blocking.call(threading.get_ident)
 
     @property
     def is_foreign(self) -> bool:
@@ -60,22 +70,36 @@ class Portal:
                 "this was opened before the process forked, and its loop is not in this process; "
                 "open it again here"
             )
+        if threading.get_ident() == self._loop_thread:
+            raise UsageError(
+                "lamina.sync cannot be called in its own loop, where it would wait for itself; an "
+                "async hook or tool uses `lamina` and `await`, or is a plain function"
+            )
         try:
             self._blocking.start_task_soon(function)
         except RuntimeError as error:
-            raise UsageError(
-                f"lamina.sync cannot be called here ({error}); an async function that runs in its "
-                f"loop, as a hook may be, uses `lamina` and `await`"
-            ) from error
+            raise UsageError("the program ends, and lamina.sync has ended with it") from error
 
     def run(self, function: Callable[[], Awaitable[R]]) -> R:
         """Runs a coroutine function in the loop and waits for it."""
         call = PortalCall(self, function)
         with call.stopped_by_errors():
             call.start()
-            while call.wait() is not None:
-                pass
+            call.finish()
         return call.result()
+
+    def open(self, function: Callable[[], Awaitable[C]]) -> C:
+        """As `run`, for what has to be closed: an interruption leaves nothing open."""
+        call = PortalCall(self, function)
+        try:
+            with call.stopped_by_errors():
+                call.start()
+                call.finish()
+            return call.result()
+        except BaseException:
+            if call.has_result:
+                self.close(call.result().close)
+            raise
 
     def read(self, function: Callable[[], R]) -> R:
         """What a plain function gives in the loop, where nothing else runs meanwhile."""
@@ -135,6 +159,10 @@ class PortalCall(Generic[R]):
     def is_done(self) -> bool:
         return self._outcome.done()
 
+    @property
+    def has_result(self) -> bool:
+        return self.is_done and self._outcome.exception() is None
+
     def start(self) -> None:
         self._portal.start(self._run)
 
@@ -145,6 +173,11 @@ class PortalCall(Generic[R]):
         if message is None:
             self._inbox.put(None)  # for whoever waits again
         return message
+
+    def finish(self) -> None:
+        """Waits until the call has ended."""
+        while self.wait() is not None:
+            pass
 
     def result(self) -> R:
         return self._outcome.result()
@@ -158,8 +191,7 @@ class PortalCall(Generic[R]):
         except BaseException:
             if not self.is_done:
                 self._portal.start(self._stop)
-                while self.wait() is not None:
-                    pass
+                self.finish()
             raise
 
     # -- in the loop -----------------------------------------------------------------------------
@@ -273,13 +305,20 @@ class HeldContext(Generic[R]):
     ) -> None:
         if self._left is None or self._portal.is_foreign:
             return
-        if not self._call.is_done:
-            self._portal.start(self._left.set)
-        while self._call.wait() is not None:
-            pass
+        try:
+            self._leave(self._left)
+        except BaseException:
+            # What is being closed is closed all the same; a second interruption gets out.
+            self._leave(self._left)
+            raise
         # What ended the block is what its caller has to see.
         with suppress(Exception) if error is not None else nullcontext():
             self._call.result()
+
+    def _leave(self, left: anyio.Event) -> None:
+        if not self._call.is_done:
+            self._portal.start(left.set)
+        self._call.finish()
 
     def items(self, source: AsyncIterator[T]) -> Iterator[T]:
         """The items of an async iterator, which is asked for one at a time."""

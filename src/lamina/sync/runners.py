@@ -36,7 +36,9 @@ Decide = Callable[[ToolCall, OfferedTool], Decision | Awaitable[Decision]]
 class Approver(Protocol):
     """Asks a person whether a call may run, in the thread that waits for the answer."""
 
-    def decide(self, call: ToolCall, tool: OfferedTool) -> Decision | Awaitable[Decision]: ...
+    def decide(self, call: ToolCall, tool: OfferedTool) -> Decision | Awaitable[Decision]:
+        """The person's decision about a call of a tool."""
+        ...
 
 
 class CallerApprover:
@@ -242,7 +244,7 @@ def open_chat(
     """A session with a model that answers: `with open_chat() as chat: chat.run("Hello")`. Takes
     what `lamina.open_chat` takes."""
     here = portal()
-    runner = here.run(lambda: runners.open_chat(session, providers=providers, **opening))
+    runner = here.open(lambda: runners.open_chat(session, providers=providers, **opening))
     return ChatRunner(here, runner)
 
 
@@ -258,7 +260,7 @@ def open_qa(
     """As `open_chat`, answering from the notes of the workspace, with citations. Takes what
     `lamina.open_qa` takes."""
     here = portal()
-    runner = here.run(
+    runner = here.open(
         lambda: runners.open_qa(session, scope=scope, top=top, providers=providers, **opening)
     )
     return QaRunner(here, runner)
@@ -279,7 +281,7 @@ def open_plan(
     """As `open_agent`, with one planned batch of tools. Takes what `lamina.open_plan` takes."""
     here = portal()
     decider = None if approver is None else CallerApprover(approver)
-    runner = here.run(
+    runner = here.open(
         lambda: runners.open_plan(
             session, tools=tools, mcp=mcp, files=files, scope=scope, approver=decider,
             providers=providers, **opening,
@@ -306,7 +308,7 @@ def open_agent(
     that waits for the answer. Use it in `with`."""
     here = portal()
     decider = None if approver is None else CallerApprover(approver)
-    runner = here.run(
+    runner = here.open(
         lambda: runners.open_agent(
             session, tools=tools, mcp=mcp, files=files, scope=scope, approver=decider,
             max_requests=max_requests, providers=providers, **opening,

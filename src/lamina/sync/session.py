@@ -264,17 +264,23 @@ class Session:
 
     def fork(self, session: str | None = None, *, at: str | None = None) -> "Session":
         """A session of its own that begins with this one's path; as `lamina.Session.fork`."""
-        copy = self._portal.run(lambda: self._session.fork(session, at=at))
+        copy = self._portal.open(lambda: self._session.fork(session, at=at))
         return Session(self._portal, copy)
 
     def save_as(self, session: str | None = None) -> "Session":
         """The whole tree as another session: for when the file of this one is gone."""
-        return Session(self._portal, self._portal.run(lambda: self._session.save_as(session)))
+        return Session(self._portal, self._portal.open(lambda: self._session.save_as(session)))
 
 
 @takes(SessionOpening)
 def open_session(session: str | None = None, **opening: Unpack[SessionOpening]) -> Session:
-    """Opens a session: a new one, or one that its store holds under the id `session`. Takes what
-    `lamina.open_session` takes."""
+    """Opens a session: a new one, or one that `store` holds under the id `session`. Takes what
+    `lamina.open_session` takes, which tells what each of it means.
+
+    Raises:
+        SessionBusy: the session is open elsewhere.
+        TypeError: a word is given that it does not take.
+        UsageError: there is no such agent.
+    """
     here = portal()
-    return Session(here, here.run(lambda: sessions.open_session(session, **opening)))
+    return Session(here, here.open(lambda: sessions.open_session(session, **opening)))

@@ -113,7 +113,7 @@ def _element(tag: str, content: str) -> str:
 
 
 def renumber_citations(answer: str, sources: Sequence[Source]) -> RenumberedAnswer:
-    """`answer` with its citations numbered by first mention, and the sources they mean.
+    """Numbers the citations of an answer by first mention, and gives the sources they mean.
 
     `[^1, 2]` becomes `[^1][^2]`. Definitions that the model wrote (`[^1]: ...`) take part but
     do not count as mentions; those that end the answer are put in order, and one that now

@@ -26,9 +26,11 @@ class Guide(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def id(self) -> ItemId:
+        """Its identity as an item."""
         return item_id(self.kind, self.name)
 
     def item(self) -> Item:
+        """The guide as an item, which is how it is sent."""
         # What it is for is shown to people; the model gets the text.
         return Item(id=self.id, content=self.text, title=self.description)
 

@@ -55,6 +55,8 @@ class LazyList(Generic[T]):
 
 
 class Chain(Generic[T]):
+    """A sequence that grows at its end without being copied: it is read like a tuple."""
+
     __slots__ = ("_buffer", "_length")
 
     def __init__(self, values: Iterable[T] = ()) -> None:
@@ -110,6 +112,7 @@ class Chain(Generic[T]):
         return self._buffer[index]
 
     def since(self, start: int) -> tuple[T, ...]:
+        """The elements from an index on, oldest first."""
         if start < 0:
             start = max(0, start + self._length)
         return tuple(self._buffer[start : self._length])

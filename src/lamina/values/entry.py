@@ -31,6 +31,8 @@ class EntryBase(Struct, frozen=True, kw_only=True, tag_field="type", omit_defaul
 
 
 class SessionEntry(EntryBase, frozen=True, kw_only=True, tag="session"):
+    """The header of a session: what it began with."""
+
     session: str
     system: tuple[SystemPart, ...] = ()
     tools: tuple[ToolDefinition, ...] = ()
@@ -58,6 +60,8 @@ class ItemEntry(EntryBase, frozen=True, kw_only=True, tag="item"):
 
 
 class TransformEntry(EntryBase, frozen=True, kw_only=True, tag="context_transform"):
+    """A patch that was applied, and who made it."""
+
     transformer: str
     patch: Patch
 
@@ -73,6 +77,8 @@ class EphemeralEntry(EntryBase, frozen=True, kw_only=True, tag="ephemeral"):
 
 
 class MessageEntry(EntryBase, frozen=True, kw_only=True, tag="message"):
+    """A message: a question, an answer, or results of tools."""
+
     message: Message
     interrupted: bool = False
     # Of answers that were imported: there is no request of ours that they reply to.
@@ -150,6 +156,8 @@ class DecisionEntry(EntryBase, frozen=True, kw_only=True, tag="decision"):
 
 
 class SettingsEntry(EntryBase, frozen=True, kw_only=True, tag="settings"):
+    """The settings from here on."""
+
     settings: Settings
 
 

@@ -15,6 +15,8 @@ LIBRARY = "library"
 
 
 class SystemPart(Struct, frozen=True, kw_only=True):
+    """A named part of the system prompt (L1)."""
+
     name: str
     text: str
 
@@ -27,12 +29,19 @@ class LaidItem(Struct, frozen=True, kw_only=True):
 
 
 class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a model is to answer; None leaves it to the vendor. Options do not stand in the prefix,
+    so changing them costs no cache."""
+
     temperature: float | None = None
+    """How much chance there is in the answer, from 0 on."""
     top_p: float | None = None
+    """The share of likely words that is drawn from, from 0 to 1."""
     max_tokens: int | None = None
+    """How long the answer may be."""
     reasoning: str | None = None
-    # What an answer must be, as a JSON schema; its keys are put in order, as a tool's are.
+    """How much a model is to think before it answers, in the vendor's own word, as `low`."""
     schema: dict[str, Any] | None = None
+    """What an answer must be, as a JSON schema; its keys are put in order, as a tool's are."""
 
     def __post_init__(self) -> None:
         settle_fields(self)
@@ -47,6 +56,8 @@ class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Envelope(Struct, frozen=True, kw_only=True):
+    """Everything a request is made of, as values; what hooks get to see."""
+
     system: tuple[SystemPart, ...] = ()
     library: tuple[LaidItem, ...] = ()
     # What may be called.

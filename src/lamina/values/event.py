@@ -47,11 +47,15 @@ class BlockStarted(EventBase, frozen=True, kw_only=True, tag="block_start"):
 
 
 class BlockDelta(EventBase, frozen=True, kw_only=True, tag="block_delta"):
+    """A block of the answer goes on with `text`."""
+
     index: int
     text: str
 
 
 class BlockEnded(EventBase, frozen=True, kw_only=True, tag="block_end"):
+    """A block of the answer is complete."""
+
     index: int
 
 
@@ -63,6 +67,8 @@ class ToolStarted(EventBase, frozen=True, kw_only=True, tag="tool_call"):
 
 
 class ToolFinished(EventBase, frozen=True, kw_only=True, tag="tool_result"):
+    """A tool has run; `result` is what the model gets."""
+
     result: ToolResult
     seconds: float = 0.0
 
@@ -75,6 +81,8 @@ class ApprovalWanted(EventBase, frozen=True, kw_only=True, tag="approval"):
 
 
 class ApprovalDecided(EventBase, frozen=True, kw_only=True, tag="decision"):
+    """A person decided about a call."""
+
     call_id: str
     decision: Decision
 
@@ -91,6 +99,8 @@ class UsageReported(EventBase, frozen=True, kw_only=True, tag="usage"):
 
 
 class WarningIssued(EventBase, frozen=True, kw_only=True, tag="warning"):
+    """Something that a person should know."""
+
     text: str
 
 
@@ -108,6 +118,8 @@ class RequestRetried(EventBase, frozen=True, kw_only=True, tag="retry"):
 
 
 class TurnEnded(EventBase, frozen=True, kw_only=True, tag="end"):
+    """The turn is over, and why; always the last event."""
+
     ending: Ending
     answer: str
     requests: int = 1

@@ -40,6 +40,7 @@ _VIDEO_ID = re.compile(r"[\w-]{11}")
 
 
 def item_id(kind: ItemKind, key: str) -> ItemId:
+    """The id of an item by its kind and its path, URL or name."""
     return ItemId(f"{kind}:{key}")
 
 
@@ -85,25 +86,30 @@ def reference_to(item: ItemId) -> str:
 
 
 def note_id(path: str) -> ItemId:
+    """The id of a note by its path in the workspace."""
     return item_id("note", path)
 
 
 def selection_id(path: str, start_line: int, end_line: int) -> ItemId:
+    """The id of lines of a file, from `start_line` to `end_line`."""
     return item_id("selection", f"{path}#L{start_line}-L{end_line}")
 
 
 def query_id(path: str, query: str) -> ItemId:
+    """The id of the result of a query in a note."""
     digest = hashlib.sha256(query.encode("utf-8", "surrogatepass")).hexdigest()
     return item_id("query", f"{path}#{digest[:16]}")
 
 
 def tool_id(server: str, name: str) -> ItemId:
-    """A slash in the server's own name is written `%2F`, so that the first one ends it."""
+    """The id of a tool by its server and its name. A slash in the server's own name is written
+    `%2F`, so that the first one ends it."""
     place = server.replace("%", "%25").replace("/", "%2F")
     return item_id("tool", f"{place}/{name}")
 
 
 def url_id(url: str) -> ItemId:
+    """The id of a page, the same for all spellings of its address."""
     return item_id("url", canonical_url(url))
 
 
@@ -164,10 +170,12 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def kind(self) -> ItemKind:
+        """What kind of item it is, as `note`."""
         return kind_of(self.id)
 
     @property
     def key(self) -> str:
+        """The path, URL or name, without the kind."""
         return key_of(self.id)
 
 
@@ -221,6 +229,7 @@ class Attachment(Struct, frozen=True, kw_only=True):
 
     @property
     def is_essential(self) -> bool:
+        """Whether it is never left out."""
         return self.essential or self.priority <= ESSENTIAL
 
 

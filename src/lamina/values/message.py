@@ -14,15 +14,20 @@ Role = Literal["user", "assistant", "tool"]
 
 
 class Text(Struct, frozen=True, gc=False, tag="text"):
+    """A block of a message: text."""
+
     text: str
 
 
 class Image(Struct, frozen=True, gc=False, tag="image"):
+    """A block of a message: a picture, by its digest."""
+
     picture: Picture
 
 
 class ToolCall(Struct, frozen=True, gc=False, tag="tool_call", kw_only=True):
-    """`arguments` is the JSON text exactly as the model wrote it: bytes sent do not move."""
+    """A call of a tool by the model. `arguments` is the JSON text exactly as the model wrote it:
+    bytes sent do not move."""
 
     id: str
     name: str
@@ -31,6 +36,8 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call", kw_only=True):
 
 
 class ToolResult(Struct, frozen=True, gc=False, tag="tool_result", kw_only=True):
+    """The result of a call: the text that the model gets for it."""
+
     call_id: str
     name: str
     text: str
@@ -38,6 +45,8 @@ class ToolResult(Struct, frozen=True, gc=False, tag="tool_result", kw_only=True)
 
 
 class Thinking(Struct, frozen=True, gc=False, tag="thinking", kw_only=True):
+    """A model's thinking, and what its provider needs to take it back."""
+
     text: str = ""
     signature: str = ""
     redacted: str = ""
@@ -80,12 +89,15 @@ Block = Text | Image | ToolCall | ToolResult | Thinking | Context
 
 
 class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """A message of the conversation: a role and its blocks."""
+
     role: Role
     blocks: tuple[Block, ...]
     id: str = ""
 
     @property
     def text(self) -> str:
+        """Its text, without calls, thinking and what was attached."""
         blocks = self.blocks
         # Nearly all messages are one text.
         if len(blocks) == 1 and isinstance(only := blocks[0], Text):
@@ -99,6 +111,7 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
     @property
     def context(self) -> Context | None:
+        """What was attached to it, if anything was."""
         for block in self.blocks:
             if isinstance(block, Context):
                 return block
@@ -106,6 +119,7 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
+        """The calls of tools in it."""
         return tuple([block for block in self.blocks if isinstance(block, ToolCall)])
 
 

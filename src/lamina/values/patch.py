@@ -18,23 +18,30 @@ class Op(Struct, frozen=True, kw_only=True, tag_field="op", omit_defaults=True):
 
 
 class SystemPartSet(Op, frozen=True, kw_only=True, tag="system_part_set"):
+    """Sets a system part: changes it in place, or adds it behind the others."""
+
     name: str
     text: str
     reason: str = ""
 
 
 class SystemPartRemove(Op, frozen=True, kw_only=True, tag="system_part_remove"):
+    """Takes a system part away."""
+
     name: str
     reason: str = ""
 
 
 class SystemPartsReplace(Op, frozen=True, kw_only=True, tag="system_parts_replace"):
+    """Makes these all system parts there are."""
+
     parts: tuple[SystemPart, ...]
     reason: str = ""
 
 
 class ToolsReplace(Op, frozen=True, kw_only=True, tag="tools_replace"):
-    """`barred` are the names of those that stand in the list and are not to be called."""
+    """Makes these the tools; `barred` are the names of those that stand in the list and are not to
+    be called."""
 
     tools: tuple[ToolDefinition, ...]
     barred: tuple[str, ...] = ()
@@ -42,11 +49,15 @@ class ToolsReplace(Op, frozen=True, kw_only=True, tag="tools_replace"):
 
 
 class ToolsRemove(Op, frozen=True, kw_only=True, tag="tools_remove"):
+    """Takes tools away, by their names."""
+
     names: tuple[str, ...]
     reason: str = ""
 
 
 class MessagesCachedReplace(Op, frozen=True, kw_only=True, tag="messages_cached_replace"):
+    """Makes these the messages of history."""
+
     messages: tuple[Message, ...]
     reason: str = ""
 
@@ -61,12 +72,14 @@ class ResultsReplace(Op, frozen=True, kw_only=True, tag="results_replace"):
 
 
 class MessagesUncachedAppend(Op, frozen=True, kw_only=True, tag="messages_uncached_append"):
+    """Adds messages for the next request only, behind everything that is sent again."""
+
     needs_reason: ClassVar[bool] = False
     messages: tuple[Message, ...]
 
 
 class OptionsSet(Op, frozen=True, kw_only=True, tag="options_set"):
-    """Fields that are None stay as they are. Options do not stand in the prefix."""
+    """Sets options; those that are None stay as they are. Options do not stand in the prefix."""
 
     needs_reason: ClassVar[bool] = False
     temperature: float | None = None
@@ -139,6 +152,8 @@ class Display(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Patch(Struct, frozen=True, kw_only=True):
+    """Operations that apply together or not at all, and how a person is shown them."""
+
     ops: tuple[PatchOp, ...]
     display: Display | None = None
 

@@ -6,10 +6,14 @@ from lamina.values.wire import Reply
 
 
 class TextPiece(Struct, frozen=True, tag="text"):
+    """Text of the answer, as it comes."""
+
     text: str
 
 
 class ThinkingPiece(Struct, frozen=True, tag="thinking"):
+    """Thinking of the model, as it comes."""
+
     text: str
 
 

@@ -32,8 +32,9 @@ Content = Text | Image | ToolCall | ToolResult | Thinking | ToolDefinition
 
 
 class Segment(Struct, frozen=True, kw_only=True, gc=False):
-    """`message` groups the segments of one wire message; `source` says where the bytes come from;
-    `cached` says whether they will stand there again in the next request."""
+    """A run of bytes on the wire. `message` groups the segments of one wire message; `source` says
+    where the bytes come from; `cached` says whether they will stand there again in the next
+    request."""
 
     layer: Layer
     role: WireRole
@@ -46,6 +47,7 @@ class Segment(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def text(self) -> str:
+        """Its text; empty for what is none, as a picture."""
         match self.content:
             case Text(text=text) | ToolResult(text=text) | Thinking(text=text):
                 return text
@@ -64,8 +66,9 @@ class SegmentLink(Struct, frozen=True, gc=False):
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
-    """Front (tools, L1, library), history, what is asked in this turn, the steps taken since, and
-    the uncached tail. What grows is a chain, so that a request costs what it adds."""
+    """A request as segments: front (tools, L1, library), history, what is asked in this turn, the
+    steps taken since, and the uncached tail. What grows is a chain, so that a request costs what it
+    adds."""
 
     front: Chain[SegmentLink] = Chain()
     history: Chain[SegmentLink] = Chain()
@@ -112,6 +115,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
     @property
     def segments(self) -> tuple[Segment, ...]:
+        """All segments, in wire order."""
         return tuple(self)
 
     @property
@@ -173,6 +177,8 @@ def _sum(segments: tuple[Segment, ...]) -> int:
 
 
 class LayerSize(Struct, frozen=True, kw_only=True):
+    """How large a layer of a request is, and its digest."""
+
     layer: Layer
     tokens: int
     segments: int

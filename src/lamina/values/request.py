@@ -68,6 +68,7 @@ class ContextTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def provenance(self) -> Provenance:
+        """How it came to be part of the request."""
         return Provenance(
             include=self.include, score=self.score, origin=self.origin, source=self.source
         )
@@ -183,10 +184,14 @@ class Fit(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def available(self) -> int:
+        """The room for everything but the answer, in tokens."""
         return self.window - self.reserve
 
 
 class RequestContext(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one request was built from, and why; what was left out, and how far it agrees with the
+    one before."""
+
     target: str
     items: tuple[ContextItem, ...] = ()
     tools: tuple[ContextTool, ...] = ()

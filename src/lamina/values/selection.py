@@ -18,21 +18,27 @@ class SearchSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How items are chosen for a question. Scores are cosine similarities."""
 
     search: bool = True
-    # How many of the chunks that fit best are looked at, and how many of their items are taken.
+    """Whether anything is searched for at all."""
     top_k: int = 20
+    """How many of the chunks that fit best are looked at."""
     top_n: int = 5
-    # From this score on an item is taken, however many there are.
+    """How many of the items that these chunks belong to are taken."""
     include_score: float = 0.7
-    # At or below this score it is not, however few there are. Unrelated texts score up to 0.15
-    # or so, and of the tools that questions need hardly any that is found scores less.
+    """From this score on an item is taken, however many there are."""
+    # Unrelated texts score up to 0.15 or so, and of the tools that questions need hardly any that
+    # is found scores less.
     floor: float = 0.15
-    # How often what was taken is searched from again, and how alike its finds have to be.
+    """At or below this score an item is not taken, however few there are."""
     expansion_depth: int = 0
+    """How often what was taken is searched from again."""
     expansion_threshold: float = 0.75
+    """How alike what such a search finds has to be."""
     expansion_top_n: int = 3
+    """How many items each such search may add."""
     expansion_chunks: int = 5
-    # Whether a graph of all items, built once and kept, takes the place of those searches.
+    """How many chunks of an item are searched from."""
     expansion_graph: bool = False
+    """Whether a graph of all items, built once and kept, takes the place of those searches."""
 
     def __post_init__(self) -> None:
         for name in ("search", "expansion_graph"):

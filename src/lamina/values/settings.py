@@ -203,6 +203,7 @@ class Target(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
+        """The target as `provider:model`."""
         return f"{self.provider}:{self.model}"
 
     @property

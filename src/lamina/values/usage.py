@@ -4,6 +4,8 @@ from msgspec import Struct
 
 
 class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a provider counted, in tokens."""
+
     input: int = 0
     cached: int = 0
     written: int = 0

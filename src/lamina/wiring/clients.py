@@ -71,14 +71,14 @@ class Clients:
                 await provider.aclose()
 
     async def _embedded(self, target: Target) -> Provider:
-        from lamina.downloads.folders import cache_folder
+        from lamina.downloads.folders import slots_folder
         from lamina.providers.local.client import LocalClient
         from lamina.providers.local.models import find_model_file
         from lamina.providers.local.server import LlamaServerConfig, start_server
 
         path = await anyio.to_thread.run_sync(find_model_file, target.model)
         window = min(target.window, self._window or target.window)
-        memory = cache_folder() / "slots" if self._remember else None
+        memory = slots_folder() if self._remember else None
         serving = LlamaServerConfig(path=path, window=window, slots=self._slots, slot_folder=memory)
         return LocalClient(await start_server(serving))
 
@@ -98,22 +98,27 @@ def _connect(target: Target) -> Provider:
     return provider
 
 
+def key_names(target: Target) -> tuple[str, ...]:
+    """The variables of the environment that may hold the key for a target, the usual one first."""
+    name = target.key_env or f"{target.provider.upper()}_API_KEY"
+    return (name, "GOOGLE_API_KEY") if target.wire == "gemini" else (name,)
+
+
 def find_key(target: Target, *, needed: bool = True) -> str:
     """The key for a target.
 
     Raises:
         KeyMissing: it is needed and cannot be found.
     """
-    name = target.key_env or f"{target.provider.upper()}_API_KEY"
-    others = ("GOOGLE_API_KEY",) if target.wire == "gemini" else ()
-    for other in (name, *others):
-        if key := os.environ.get(other, "").strip():
+    names = key_names(target)
+    for name in names:
+        if key := os.environ.get(name, "").strip():
             return key
     if key := _from_keyring(target.provider):
         return key
     if needed:
         raise KeyMissing(
-            f"there is no key for {target.provider!r}: set {name}, or keep it in the system's "
+            f"there is no key for {target.provider!r}: set {names[0]}, or keep it in the system's "
             f"keyring (keyring set {KEYRING} {target.provider})"
         )
     return ""

@@ -66,7 +66,7 @@ class SessionOpening(AgentOpening, total=False):
     tools: Iterable[ToolDefinition] | None
 
 
-class Given(Struct, frozen=True, kw_only=True):
+class OpeningArguments(Struct, frozen=True, kw_only=True):
     """What a caller gave, by the words of `SessionOpening`."""
 
     agent: str | os.PathLike[str] | None = None
@@ -105,7 +105,9 @@ class Given(Struct, frozen=True, kw_only=True):
 def takes(words: type) -> Callable[[F], F]:
     """Lets `help()` show the words of a `TypedDict` that a function takes as `**opening`, one by
     one with their defaults."""
-    defaults = dict(zip(Given.__struct_fields__, Given.__struct_defaults__, strict=True))
+    defaults = dict(
+        zip(OpeningArguments.__struct_fields__, OpeningArguments.__struct_defaults__, strict=True)
+    )
     rest = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name],
                           annotation=annotation)

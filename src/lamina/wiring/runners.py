@@ -17,8 +17,14 @@ from lamina.sources.attachments import Attachable
 from lamina.sources.note_search import EVERYWHERE, TOP
 from lamina.values.note import Scope
 from lamina.wiring.clients import Clients
-from lamina.wiring.opening import AgentOpening, Given, SessionOpening, require_known, takes
-from lamina.wiring.sessions import OpenedSession, open_given
+from lamina.wiring.opening import (
+    AgentOpening,
+    OpeningArguments,
+    SessionOpening,
+    require_known,
+    takes,
+)
+from lamina.wiring.sessions import OpenedSession, open_with
 from lamina.wiring.tool_hosts import (
     agent_hosts,
     list_hosts,
@@ -40,7 +46,7 @@ async def open_chat(
     providers: Providers | None = None,
     **opening: Unpack[SessionOpening],
 ) -> ChatRunner:
-    """A session with a model that answers: `async with await open_chat() as chat: await
+    """Opens a session with a model that answers: `async with await open_chat() as chat: await
     chat.run("Hello")`. Takes what `open_session` takes; without a `target` the embedded model
     answers. History is summarised by the session's own model.
 
@@ -60,7 +66,7 @@ async def _open(
     """The session, and who answers in it and summarises its history."""
     clients = providers or Clients()
     opening.setdefault("summarizer", ModelSummarizer(clients))
-    return await open_given(session, Given(**opening), answers=providers is None), clients
+    return await open_with(session, OpeningArguments(**opening), answers=providers is None), clients
 
 
 def _close_clients(runner: R, clients: Providers, providers: Providers | None) -> R:
@@ -79,8 +85,8 @@ async def open_qa(
     providers: Providers | None = None,
     **opening: Unpack[SessionOpening],
 ) -> QaRunner:
-    """As `open_chat`, answering from the notes of the workspace, with citations: what fits a
-    question is searched for (`scope` says where) and sent with it.
+    """Opens a session as `open_chat` does, answering from the notes of the workspace, with
+    citations: what fits a question is searched for (`scope` says where) and sent with it.
 
     Raises:
         SessionBusy: the session is open elsewhere.
@@ -113,9 +119,9 @@ async def open_plan(
     providers: Providers | None = None,
     **opening: Unpack[AgentOpening],
 ) -> PlanRunner:
-    """As `open_agent`, with one planned batch of tools: the model is asked which to call, they run,
-    and it answers once. One of them searches the notes of the workspace, in `scope`. A call that
-    needs approval is denied without an `approver`.
+    """Opens a session as `open_agent` does, with one planned batch of tools: the model is asked
+    which to call, they run, and it answers once. One of them searches the notes of the workspace,
+    in `scope`. A call that needs approval is denied without an `approver`.
 
     Raises:
         SessionBusy: the session is open elsewhere.
@@ -144,11 +150,12 @@ async def open_agent(
     providers: Providers | None = None,
     **opening: Unpack[AgentOpening],
 ) -> AgentRunner:
-    """As `open_chat`, with tools that the model may call: Python functions, the servers of an
-    `mcpServers` file, a tool host of one's own, and those of an `agent`: its servers, and the files
-    of its skills. With `files`, also tools to search the workspace's notes (those in `scope`), to
-    look at its files and to change them. Use it in `async with`. Before a tool runs that is not
-    free, `approver` is asked; without one the turn waits for `decide` and `resume`.
+    """Opens a session as `open_chat` does, with tools that the model may call: Python functions,
+    the servers of an `mcpServers` file, a tool host of one's own, and those of an `agent`: its
+    servers, and the files of its skills. With `files`, also tools to search the workspace's notes
+    (those in `scope`), to look at its files and to change them. Use it in `async with`. Before a
+    tool runs that is not free, `approver` is asked; without one the turn waits for `decide` and
+    `resume`.
 
     Raises:
         SessionBusy: the session is open elsewhere.

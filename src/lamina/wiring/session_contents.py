@@ -19,7 +19,7 @@ from lamina.values.envelope import LIBRARY, Options, SystemPart
 from lamina.values.item import Item
 from lamina.values.message import ToolDefinition
 from lamina.values.settings import Settings
-from lamina.wiring.opening import Given
+from lamina.wiring.opening import OpeningArguments
 
 if TYPE_CHECKING:
     from lamina.wiring.agent_defaults import AgentDefaults
@@ -47,7 +47,7 @@ def default_target() -> str:
 
 
 def _agent_words(agent: "AgentDefaults | None") -> dict[str, Any]:
-    """What an agent brings, by the words of `Given`; None where it says nothing."""
+    """What an agent brings, by the words of `OpeningArguments`; None where it says nothing."""
     if agent is None:
         return {}
     project = agent.project
@@ -61,28 +61,28 @@ def _agent_words(agent: "AgentDefaults | None") -> dict[str, Any]:
     }
 
 
-def _unless_empty(given: Any, brought: Any) -> Any:
-    return given or brought
+def _unless_empty(argument: Any, default: Any) -> Any:
+    return argument or default
 
 
-def _unless_none(given: Any, brought: Any) -> Any:
-    return given if given is not None else brought
+def _unless_none(argument: Any, default: Any) -> Any:
+    return argument if argument is not None else default
 
 
-def _of_agent(given: Any, brought: Any) -> Any:
+def _of_agent(argument: Any, default: Any) -> Any:
     # The name of a project was given, and its texts were brought.
-    return brought if brought is not None else given
+    return default if default is not None else argument
 
 
-def merge_settings(given: Settings | None, agent: Settings) -> Settings:
+def merge_settings(argument: Settings | None, agent: Settings) -> Settings:
     """The settings of a session: what was given beside the agent's. What was left at its default
     was not said, so that a word on one thing never undoes what an agent is strict about."""
-    if given is None:
+    if argument is None:
         return agent
     own = {
         field.name: value
         for field in fields(Settings)
-        if (value := getattr(given, field.name)) != field.default
+        if (value := getattr(argument, field.name)) != field.default
     }
     return replace(agent, **own)
 
@@ -98,27 +98,27 @@ PRECEDENCE: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def merge_contents(given: Given, agent: "AgentDefaults | None") -> SessionContents:
+def merge_contents(arguments: OpeningArguments, agent: "AgentDefaults | None") -> SessionContents:
     """What a session is opened with, of both the caller and the agent."""
-    brought = _agent_words(agent)
+    defaults = _agent_words(agent)
     merged = replace(
-        given,
+        arguments,
         **{
-            name: choose(getattr(given, name), brought[name])
+            name: choose(getattr(arguments, name), defaults[name])
             for name, choose in PRECEDENCE.items()
-            if name in brought
+            if name in defaults
         },
     )
     settings = merged.settings
     model = agent.agent.model if agent else ""
     return SessionContents(
         system=_system_parts(merged),
-        tools=None if given.tools is None else tuple(given.tools),
-        always=None if given.always is None else tuple(given.always),
+        tools=None if arguments.tools is None else tuple(arguments.tools),
+        always=None if arguments.always is None else tuple(arguments.always),
         settings=settings,
         options=merged.options,
         first_target=(
-            given.target or (settings.target if settings else "") or model or default_target()
+            arguments.target or (settings.target if settings else "") or model or default_target()
         ),
     )
 
@@ -135,11 +135,11 @@ def screen_contents(
     return replace(contents, system=parts, always=always), warnings
 
 
-def _system_parts(given: Given) -> tuple[SystemPart, ...]:
-    system, memory = given.system, given.memory
+def _system_parts(arguments: OpeningArguments) -> tuple[SystemPart, ...]:
+    system, memory = arguments.system, arguments.memory
     texts = [("system", system)] if isinstance(system, str) else list(system)
     # Most volatile last: a change in memory must not move the project.
-    texts.append(("project", render_project("", given.project, given.project_context)))
+    texts.append(("project", render_project("", arguments.project, arguments.project_context)))
     if memory and memory.strip():
         texts.append(
             ("memory", f"<saved_memories>\n{escape_content(memory.strip())}\n</saved_memories>")

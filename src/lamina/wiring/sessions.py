@@ -44,7 +44,7 @@ from lamina.values.settings import Settings
 from lamina.wiring.clock import SystemClock
 from lamina.wiring.hook_entry_points import load_hooks
 from lamina.wiring.index import LazyIndex, missing_search
-from lamina.wiring.opening import Given, SessionOpening, require_known, takes
+from lamina.wiring.opening import OpeningArguments, SessionOpening, require_known, takes
 from lamina.wiring.pages import LazyWebFetcher
 from lamina.wiring.reopened_session import apply_given
 from lamina.wiring.session_contents import SessionContents, merge_contents, screen_contents
@@ -129,7 +129,7 @@ async def open_session(session: str | None = None, **opening: Unpack[SessionOpen
         UsageError: there is no such agent, or no such kind of store.
     """
     require_known(open_session, opening)
-    return (await open_given(session, Given(**opening))).session
+    return (await open_with(session, OpeningArguments(**opening))).session
 
 
 class OpenedSession(Struct, frozen=True, kw_only=True):
@@ -139,13 +139,15 @@ class OpenedSession(Struct, frozen=True, kw_only=True):
     agent: "AgentDefaults | None" = None
 
 
-async def open_given(session: str | None, given: Given, *, answers: bool = False) -> OpenedSession:
+async def open_with(
+    session: str | None, arguments: OpeningArguments, *, answers: bool = False
+) -> OpenedSession:
     """Opens a session with what was given, as `open_session` says; its agent is read once. With
     `answers` a new one is refused, and not begun, if what its target needs is not installed."""
     # First of all: what cannot be loaded must not leave a session behind, nor hold one.
-    ports = _ports(given)
-    agent = await _named_agent(given, ports.folder)
-    contents = merge_contents(given, agent)
+    ports = _ports(arguments)
+    agent = await _named_agent(arguments, ports.folder)
+    contents = merge_contents(arguments, agent)
     warnings: tuple[str, ...] = ()
     if is_known := bool(session and await ports.store.has(session)):
         journal = await ports.store.open(session or "")
@@ -159,11 +161,11 @@ async def open_given(session: str | None, given: Given, *, answers: bool = False
     if agent is None and place:
         # The session goes on, and so does its agent, if it is still there; else its items say so.
         with contextlib.suppress(UsageError):
-            agent = await _read_agent(place, ports.folder, given)
+            agent = await _read_agent(place, ports.folder, arguments)
     opened = _session(journal, ports, place, agent)
     if is_known:
         try:
-            warnings = await _give_again(opened, given, contents, agent)
+            warnings = await _apply_again(opened, arguments, contents, agent)
         except BaseException:
             await opened.close()
             raise
@@ -171,8 +173,11 @@ async def open_given(session: str | None, given: Given, *, answers: bool = False
     return OpenedSession(session=opened, agent=agent)
 
 
-async def _give_again(
-    opened: Session, given: Given, contents: SessionContents, agent: "AgentDefaults | None"
+async def _apply_again(
+    opened: Session,
+    arguments: OpeningArguments,
+    contents: SessionContents,
+    agent: "AgentDefaults | None",
 ) -> tuple[str, ...]:
     """Gives a session that was there before what it is opened with now; says what a person should
     know of it."""
@@ -181,13 +186,17 @@ async def _give_again(
         # The header is lost, and its target with it.
         with contextlib.suppress(UnknownTarget):
             await opened.update_settings(target=contents.first_target)
-    if given.agent is None and agent is not None and not agent.trust.counts:
+    if arguments.agent is None and agent is not None and not agent.trust.counts:
         policy = opened.settings.ask_before_tools
         if "ask_before_tools" in agent.trust.claims.settings and policy == "never":
             # It began with what a folder said that is trusted no more.
             await opened.update_settings(ask_before_tools=Settings().ask_before_tools)
     await apply_given(
-        opened, contents, given.named_target, whole=given.agent is not None, loosens=given.loosens
+        opened,
+        contents,
+        arguments.named_target,
+        whole=arguments.agent is not None,
+        loosens=arguments.loosens,
     )
     return warnings
 
@@ -212,10 +221,10 @@ class SessionPorts(Struct, frozen=True, kw_only=True):
     closing: tuple[Callable[[], Awaitable[None]], ...]
 
 
-def _ports(given: Given) -> SessionPorts:
+def _ports(arguments: OpeningArguments) -> SessionPorts:
     """What was given, and of the rest what is usual."""
-    hooks = load_hooks(given.hooks)
-    workspace, index, summarizer = given.workspace, given.index, given.summarizer
+    hooks = load_hooks(arguments.hooks)
+    workspace, index, summarizer = arguments.workspace, arguments.index, arguments.summarizer
     # What the caller brought is the caller's to close.
     closing: list[Callable[[], Awaitable[None]]] = []
     if missing_search():
@@ -227,16 +236,16 @@ def _ports(given: Given) -> SessionPorts:
         workspace = (own_workspace := open_workspace(workspace or "."))
         closing.append(own_workspace.aclose)
     return SessionPorts(
-        store=choose_store(given.store, given.workspace),
-        book=given.book or load_book(),
-        clock=given.clock or SystemClock(),
+        store=choose_store(arguments.store, arguments.workspace),
+        book=arguments.book or load_book(),
+        clock=arguments.clock or SystemClock(),
         workspace=workspace,
-        folder=folder_of(given.workspace),
+        folder=folder_of(arguments.workspace),
         hooks=hooks,
         summarizer=FunctionSummarizer(summarizer) if callable(summarizer) else summarizer,
         index=index,
-        web=LazyWebFetcher() if given.web is None else given.web,
-        memory=memory_source(given.memory_file),
+        web=LazyWebFetcher() if arguments.web is None else arguments.web,
+        memory=memory_source(arguments.memory_file),
         closing=tuple(closing),
     )
 
@@ -279,18 +288,21 @@ def _searcher(source: WorkspaceSource, index: Index | None) -> "WorkspaceSearch 
 # -- its agent -----------------------------------------------------------------------------------
 
 
-async def _named_agent(given: Given, folder: Path | None) -> "AgentDefaults | None":
-    if given.agent is None:
+async def _named_agent(arguments: OpeningArguments, folder: Path | None) -> "AgentDefaults | None":
+    if arguments.agent is None:
         return None
-    return await _read_agent(given.agent, folder, given, given.project)
+    return await _read_agent(arguments.agent, folder, arguments, arguments.project)
 
 
 async def _read_agent(
-    agent: str | os.PathLike[str], folder: Path | None, given: Given, project: str | None = None
+    agent: str | os.PathLike[str],
+    folder: Path | None,
+    arguments: OpeningArguments,
+    project: str | None = None,
 ) -> "AgentDefaults":
     from lamina.wiring.agent_defaults import read_agent_defaults
 
-    return await read_agent_defaults(agent, folder, project=project, trust=given.trust)
+    return await read_agent_defaults(agent, folder, project=project, trust=arguments.trust)
 
 
 def _place_in(journal: OpenJournal) -> str:

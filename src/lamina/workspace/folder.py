@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 
 class FolderWorkspace:
-    """The folder at `root`. The catalogue of its notes is saved in the file `cache`, if one is
-    given; it is read only when a reference is more than a plain path."""
+    """A folder as a workspace that several sessions can share: `open_session(workspace=...)` takes
+    it in place of a path, and whoever made it closes it (`aclose`). The catalogue of its notes is
+    saved in the file `cache`, if one is given; it is read only when a reference is more than a
+    plain path."""
 
     def __init__(
         self, root: str | os.PathLike[str], *, cache: Path | None = None, watch: bool = True
@@ -49,14 +51,17 @@ class FolderWorkspace:
 
     @property
     def name(self) -> str:
+        """What people are shown: the name of the folder."""
         return self.root.name
 
     @property
     def id(self) -> str:
+        """What tells it from every other workspace."""
         return self.root.id
 
     @property
     def folder(self) -> Path:
+        """The folder, as it was named."""
         return self.root.path
 
     async def aclose(self) -> None:
@@ -116,7 +121,7 @@ class FolderWorkspace:
         return self._notes.take_warnings() if "_notes" in self.__dict__ else ()
 
     def mark(self, path: str) -> None:
-        """`path` was changed by us: it is checked again."""
+        """Notes that the file at `path` was changed by us: it is checked again."""
         if "_notes" in self.__dict__:
             self._notes.mark(path)
 

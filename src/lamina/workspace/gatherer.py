@@ -33,7 +33,7 @@ from lamina.values.item_kind import TRAITS, kind_of_file
 from lamina.values.note import Catalogue, Note
 from lamina.values.request import GatheredItems, LeftOut
 from lamina.workspace.file_secrets import FileSecrets
-from lamina.workspace.item_reader import read_item
+from lamina.workspace.item_reader import ItemReader
 from lamina.workspace.query_results import QueryResults
 
 # The most files a folder or tag brings in; for more there is search.
@@ -60,6 +60,7 @@ class Gatherer:
         self, root: Root, look: Callable[[], Catalogue], names: Callable[[Catalogue], NoteNames]
     ) -> None:
         self._root = root
+        self._files = ItemReader(root)
         self._look = look
         self._names = names
         self._query_results = QueryResults()
@@ -167,7 +168,7 @@ class Gatherer:
     # -- reading ---------------------------------------------------------------------------------
 
     def _read(self, location: FileLocation, embed_depth: int, *, wanted: str = "") -> GatheredItems:
-        main = read_item(self._root, location.path, hidden=True, wanted=wanted)
+        main = self._files.read(location.path, hidden=True, wanted=wanted)
         reading = replace(main, warnings=(*location.warnings, *main.warnings))
         items = GatheredItems(readings=(reading,))
         if main.item.kind != "note":
@@ -207,7 +208,7 @@ class Gatherer:
             if location.path in paths:
                 return GatheredItems()
             paths.add(location.path)
-            reading = read_item(self._root, location.path)
+            reading = self._files.read(location.path)
         except PathRefused as refusal:
             detail = f"{path} embeds {name!r}: {refusal.detail}"
             what = item_id("note", name)
@@ -216,7 +217,7 @@ class Gatherer:
         return _with_source(GatheredItems(readings=(reading,)), "embed", source)
 
     def _lines(self, place: FileLocation, start: int, end: int) -> GatheredItems:
-        whole = read_item(self._root, place.path, hidden=True, wanted="file")
+        whole = self._files.read(place.path, hidden=True, wanted="file")
         return self._cut(place, whole, start, end)
 
     def _cut(self, place: FileLocation, whole: LoadedItem, start: int, end: int) -> GatheredItems:
@@ -254,7 +255,7 @@ class Gatherer:
 
     def _section(self, location: FileLocation) -> GatheredItems:
         """The lines below a heading, up to the next one of its rank."""
-        whole = read_item(self._root, location.path, hidden=True)
+        whole = self._files.read(location.path, hidden=True)
         section = find_section(whole.item.content, location.anchor)
         if section is None:
             raise PathRefused("missing", f"{location.path} has no heading {location.anchor!r}")
@@ -297,7 +298,7 @@ class Gatherer:
         readings, left_out = [LoadedItem(item=main)], []
         for path in texts[:MOST_GATHERED]:
             try:
-                reading = read_item(self._root, path)
+                reading = self._files.read(path)
             except PathRefused as refusal:
                 detail = f"{path} of {title}: {refusal.detail}"
                 what = item_id(kind_of_file(path), path)
@@ -332,7 +333,7 @@ class Gatherer:
         return GatheredItems(readings=(reading,))
 
     def _one_query(self, path: str, digest: str) -> GatheredItems:
-        note = read_note(path, read_item(self._root, path, hidden=True).item.content.encode())
+        note = read_note(path, self._files.read(path, hidden=True).item.content.encode())
         for query in note.queries:
             if key_of(query_id(path, query)).endswith(f"#{digest}"):
                 return self._query(path, query)

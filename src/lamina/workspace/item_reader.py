@@ -3,35 +3,74 @@
 Law: its text is byte for byte what the file holds; what is not text is refused with a reason.
 """
 
+import os
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
+from threading import Lock
 
 from msgspec.structs import replace
 
-from lamina.files.paths import PathRefused
+from lamina.files.paths import MEBIBYTE, PathRefused
 from lamina.files.root import Root
 from lamina.values.item import Item, LoadedItem, item_id, note_id
 from lamina.values.item_kind import PICTURE_TYPES, ItemKind, kind_of_file
 from lamina.workspace.fitted_picture import fit_picture
 
+# What is remembered: so many files, none of them larger than that.
+MOST_READINGS = 16
+MOST_BYTES = MEBIBYTE
+# A change this long ago can be told from any that follows.
+SETTLED_S = 0.1
+_Stamp = tuple[int, int, int, int, int]
 
-def read_item(root: Root, path: str, *, hidden: bool = False, wanted: str = "") -> LoadedItem:
-    """The file at `path`; `hidden` allows a hidden one, which a person named. `wanted` is the kind
-    that is asked for, if the file can be of more than one.
 
-    Raises:
-        PathRefused: it is not there, may not be opened, or cannot be read.
-    """
-    data, status = root.read(path, hidden=hidden)
-    reading = READERS[kind_of_file(path, wanted)](path, data)
-    item = replace(
-        reading.item,
-        ctime=format_time(status.st_ctime),
-        mtime=format_time(status.st_mtime),
-        workspace=root.id,
-    )
-    return replace(reading, item=item)
+class ItemReader:
+    """Reads files of one root. What it read last is not read again while the file has the same
+    status: a question may name a file more than once, and a face looks at it before it asks."""
+
+    def __init__(self, root: Root, now: Callable[[], float] = time.time) -> None:
+        self._root = root
+        self._now = now
+        self._latest: dict[tuple[str, str], tuple[_Stamp, LoadedItem]] = {}
+        self._lock = Lock()
+
+    def read(self, path: str, *, hidden: bool = False, wanted: str = "") -> LoadedItem:
+        """The file at `path`; `hidden` allows a hidden one, which a person named. `wanted` is the
+        kind that is asked for, if the file can be of more than one.
+
+        Raises:
+            PathRefused: it is not there, may not be opened, or cannot be read.
+        """
+        key = (path, wanted)
+        known = self._latest.get(key)
+        if known and known[0] == _stamp(self._root.stat(path, hidden=hidden)):
+            return known[1]
+        data, status = self._root.read(path, hidden=hidden)
+        reading = READERS[kind_of_file(path, wanted)](path, data)
+        item = replace(
+            reading.item,
+            ctime=format_time(status.st_ctime),
+            mtime=format_time(status.st_mtime),
+            workspace=self._root.id,
+        )
+        reading = replace(reading, item=item)
+        # Of what changed just now, the clock of a file system may not tell the next change.
+        is_settled = self._now() - status.st_ctime > SETTLED_S
+        with self._lock:
+            self._latest.pop(key, None)
+            if is_settled and len(data) <= MOST_BYTES:
+                self._latest[key] = (_stamp(status), reading)
+            if len(self._latest) > MOST_READINGS:
+                del self._latest[next(iter(self._latest))]
+        return reading
+
+
+def _stamp(status: os.stat_result) -> _Stamp:
+    return (
+        status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns,
+    )  # fmt: skip
 
 
 def _read_picture(path: str, data: bytes) -> LoadedItem:

@@ -52,6 +52,7 @@ async def run_chat(options: SessionOptions, prompt: PromptOptions, *, latest: bo
             ConsoleNotices(screen.err, asks=can_ask(screen.err)),
             approver=approver,
             author="lamina.chat",
+            workspace=workspace,
         )
         async with runner:
             chat = Chat(

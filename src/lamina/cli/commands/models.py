@@ -6,13 +6,14 @@ from typing import Annotated, Literal
 import anyio
 import typer
 
-from lamina.cli.options import AsJson
+from lamina.cli.options import AsJson, SessionWorkspace
 from lamina.cli.outcome import error_console
 from lamina.extras import require
 
 app = typer.Typer()
 models = typer.Typer(
-    help="Models that run on this machine: list, download and locate them.", no_args_is_help=True
+    help="Models that run on this machine: list, download, locate and remove them.",
+    no_args_is_help=True,
 )
 app.add_typer(models, name="models")
 ModelName = Annotated[str, typer.Argument(help="A model from `lamina models list`.")]
@@ -51,6 +52,40 @@ def model_path(name: ModelName = "smollm2-135m") -> None:
     from lamina.faces.models import path_of_model
 
     typer.echo(path_of_model(name))
+
+
+@models.command(name="remove")
+def remove_model(
+    name: Annotated[str, typer.Argument(help="A model from `lamina models list`.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Remove a model from this machine; it can be downloaded again.
+
+    Refuses a model that a chat or a program is running.
+    """
+    from lamina.cli.terminal_text import format_bytes
+    from lamina.faces import model_removal
+
+    model = model_removal.find_removable(name)
+    if not yes:
+        question = f"Remove {model.name} ({format_bytes(model.bytes)})?"
+        typer.confirm(question, abort=True, err=True)
+    freed = model_removal.remove_model(model)
+    typer.echo(f"{model.name} is removed; {format_bytes(freed)} are free")
+
+
+@app.command()
+def info(workspace: SessionWorkspace = Path(), as_json: AsJson = False) -> None:
+    """Show where everything is and how large, versions, what is installed, and what is missing.
+
+    Keys are named, and never shown.
+    """
+    from lamina.cli.info import render_info
+    from lamina.faces.installation import describe_installation
+    from lamina.faces.plain_text import format_json
+
+    installation = anyio.run(describe_installation, workspace)
+    typer.echo(format_json(installation) if as_json else render_info(installation))
 
 
 tools_app = typer.Typer(

@@ -15,15 +15,21 @@ if TYPE_CHECKING:
     from lamina.faces.stored_session import StoredSession
 
 app = typer.Typer()
+sessions_app = typer.Typer(invoke_without_command=True)
+app.add_typer(sessions_app, name="sessions")
+Everywhere = Annotated[bool, typer.Option("--all", help="Of every workspace.")]
 
 
-@app.command()
+@sessions_app.callback()
 def sessions(
+    context: typer.Context,
     workspace: SessionWorkspace = Path(),
-    everywhere: Annotated[bool, typer.Option("--all", help="Of every workspace.")] = False,
+    everywhere: Everywhere = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the stored sessions, with what they cost."""
+    """List the stored sessions, with what they cost; `sessions delete` deletes some."""
+    if context.invoked_subcommand is not None:
+        return
     from lamina.cli.sessions import show_sessions
     from lamina.faces.session_list import list_sessions
     from lamina.faces.stored_session import describe_elsewhere
@@ -31,6 +37,44 @@ def sessions(
     show_sessions(anyio.run(list_sessions, workspace, everywhere), as_json, everywhere)
     if elsewhere := anyio.run(describe_elsewhere, workspace):
         typer.echo(f"Of this workspace there are more: {elsewhere}.", err=True)
+
+
+@sessions_app.command()
+def delete(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SESSION...", help="Ids, or the beginnings of ids."),
+    ] = None,
+    workspace: SessionWorkspace = Path(),
+    older_than: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="Those not written to for so long: 12h, 30d, 4w."),
+    ] = None,
+    everywhere: Annotated[
+        bool, typer.Option("--all", help="With --older-than: of every workspace.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --yes: print JSON.")] = False,
+) -> None:
+    """Delete sessions for good, with the pictures and results that no other session uses.
+
+    Shows what goes, and asks. Also forgets what the embedded model read of them. A session that is
+    open is left as it is. Exits with 1 if one is still there.
+    """
+    from lamina.cli.session_deletion import delete_sessions
+
+    refuse_if(not names and older_than is None, "name sessions, or give --older-than AGE")
+    refuse_if(names and older_than is not None, "sessions and --older-than exclude one another")
+    refuse_if(everywhere and older_than is None, "--all goes with --older-than")
+    refuse_if(as_json and not yes, "--json goes with --yes: nobody is asked")
+    is_done = anyio.run(
+        partial(
+            delete_sessions, names or (), workspace,
+            older_than=older_than, everywhere=everywhere, asks=not yes, as_json=as_json,
+        )
+    )  # fmt: skip
+    if not is_done:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 from msgspec import Struct
 
+from lamina.downloads.file_use import hold_file
 from lamina.errors import ProviderError
 from lamina.extras import require
 from lamina.providers.local.gguf import read_metadata
@@ -71,6 +72,7 @@ def _load(config: LlamaServerConfig) -> LlamaServer:
     require("llamacpp")
     import xllamacpp
 
+    hold_file(config.path)
     control_tokens = _control_tokens(config.path)
     params = xllamacpp.CommonParams()
     params.model.path = str(config.path)

@@ -6,6 +6,7 @@ only its owner can read it, as it holds the conversation. The least recently use
 
 import contextlib
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 SUFFIX = ".slot"
@@ -19,15 +20,12 @@ class SlotFiles:
 
     def __init__(self, folder: Path, model: Path) -> None:
         self.folder = folder
-        facts = model.stat()
-        self._model = f"{model.resolve()}\0{facts.st_size}\0{facts.st_mtime_ns}"
+        self._model = _identify(model)
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
 
     def file_name(self, session: str) -> str:
-        """The name of a session's file, which reveals neither the model nor the session."""
-        digest = hashlib.sha256(f"{self._model}\0{session}".encode("utf-8", "surrogatepass"))
-        return f"{digest.hexdigest()[:40]}{SUFFIX}"
+        return _file_name(self._model, session)
 
     def has(self, session: str) -> bool:
         return (self.folder / self.file_name(session)).is_file()
@@ -40,6 +38,29 @@ class SlotFiles:
     def trim(self) -> None:
         """Makes room by removing the least recently used files."""
         trim_slot_files(self.folder)
+
+
+def drop_slots(folder: Path, models: Iterable[Path], session: str) -> int:
+    """Forgets what these models read of a session; gives the bytes that are free now."""
+    freed = 0
+    for model in models:
+        path = folder / _file_name(_identify(model), session)
+        with contextlib.suppress(OSError):
+            size = path.stat().st_size
+            path.unlink()
+            freed += size
+    return freed
+
+
+def _identify(model: Path) -> str:
+    facts = model.stat()
+    return f"{model.resolve()}\0{facts.st_size}\0{facts.st_mtime_ns}"
+
+
+def _file_name(model: str, session: str) -> str:
+    """The name of a session's file, which reveals neither the model nor the session."""
+    digest = hashlib.sha256(f"{model}\0{session}".encode("utf-8", "surrogatepass"))
+    return f"{digest.hexdigest()[:40]}{SUFFIX}"
 
 
 def trim_slot_files(folder: Path, max_bytes: int = MAX_BYTES, max_files: int = MAX_FILES) -> int:

@@ -1,0 +1,56 @@
+"""`lamina info`: what is here, and where."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.inside import output
+from tests.cli.test_session_commands import ask_twice, keep
+
+from lamina.extras import REQUIREMENTS
+from lamina.wiring.folders import data_folder
+
+
+def test_everything_is_told_with_its_place_and_size(notes: Path) -> None:
+    size = keep(notes, "harbour", ask_twice).stat().st_size
+    (data_folder() / "memory.md").write_text("I like tea.")
+    info = json.loads(output("info", "--json", cwd=notes))
+    places = {place["what"]: place for place in info["places"]}
+    assert places["data"]["path"] == str(data_folder())
+    assert places["data"]["bytes"] >= size
+    assert places["memory"] == {
+        "what": "memory",
+        "path": str(data_folder() / "memory.md"),
+        "bytes": 11,
+    }
+    assert places["search index"]["bytes"] is None
+    assert places["sessions of this workspace"]["path"].endswith("session.jsonl")
+    assert (info["sessions"], info["workspaces"]) == (1, 1)
+    assert info["target"] == "local:smollm2-135m"
+    extras = {extra["extra"] for extra in info["extras"]}
+    assert extras == {requirement.extra for requirement in REQUIREMENTS.values()}
+
+
+def test_keys_are_named_and_never_shown(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "GOOGLE_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("GEMINI_API_KEY", "private-thing")
+    for option in ((), ("--json",)):
+        told = output("info", *option, cwd=notes)
+        assert "GEMINI_API_KEY" in told
+        assert "private-thing" not in told
+        assert "OPENAI_API_KEY" not in told
+
+
+def test_what_is_missing_is_told_with_how_to_install_it(
+    notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    lines = output("info", cwd=notes).splitlines()
+    assert (
+        "chat       the embedded model, typing at a terminal: missing (xllamacpp): "
+        "pip install 'lamina-context[chat]'"
+    ) in lines
+    assert "search     search, search by meaning: here" in lines
