@@ -49,6 +49,15 @@ def test_every_kind_that_is_a_file_has_a_reader_and_no_other_kind_has_one() -> N
     assert set(READERS) == set(FILE_KINDS)
 
 
+def test_what_holds_for_files_holds_for_every_kind_of_file() -> None:
+    for kind in FILE_KINDS:
+        row = TRAITS[kind]
+        assert row.meets_globs
+        assert row.chat_section == "Notes"
+        assert row.suffixes or kind == "file"
+        assert row.other_kind in (None, *FILE_KINDS)
+
+
 def test_a_suffix_belongs_to_one_kind_of_file() -> None:
     suffixes = Counter(suffix for row in TRAITS.values() for suffix in row.suffixes)
     assert set(suffixes.values()) == {1}
