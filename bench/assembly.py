@@ -20,7 +20,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -28,6 +27,7 @@ import anyio
 
 import lamina
 from played import Writer
+from versions import version
 
 SIZES = (100, 1_000, 10_000, 100_000)
 SETTINGS = lamina.Settings(window=1_000_000_000, output_reserve=0)

@@ -344,7 +344,9 @@ def find_package(place: Path) -> Path:
 
 
 def version_of(package: Path) -> str:
-    text = (package / "__init__.py").read_text(encoding="utf-8")
+    # Others say it in their first file.
+    files = (package / name for name in ("version.py", "__init__.py"))
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
     version = re.search(r'^__version__ = "(.+)"', text, re.MULTILINE)
     return f"{package.name} {version[1] if version else 'unknown'}"
 

@@ -29,7 +29,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from pydoc_data.topics import topics
 from statistics import mean, median
@@ -41,6 +40,7 @@ import numpy
 from index_peer import unpack
 from lamina.embed.download import pull_embedding
 from lamina.embed.model import MINILM
+from versions import version
 
 HERE = Path(__file__).parent
 LAMINA, PEER = "Lamina", "sentence-transformers"

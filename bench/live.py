@@ -10,7 +10,6 @@ import json
 import platform
 import tempfile
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from lamina.values.item import Item, note_id
 from lamina.values.settings import Settings
 from lamina.wiring.runners import Clients, open_chat
 from lamina.workspace.folder import FolderWorkspace
+from versions import version
 
 # A slot's memory is its window's: ten small ones are as large as two and a half whole ones.
 SESSION_WINDOW = 2_048

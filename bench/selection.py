@@ -13,7 +13,6 @@ import json
 import platform
 from collections.abc import Sequence
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from selection_ways import (
     rank_by_vectors,
     rank_by_words,
 )
+from versions import version
 
 FIGURES = ("recall@5", "recall@10", "all-gold-in-10")
 LAMINA = "Lamina"

@@ -18,7 +18,6 @@ import json
 import platform
 from collections.abc import Mapping, Sequence
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -36,6 +35,7 @@ from tool_sessions_played import (
     play,
     read_tools,
 )
+from versions import version
 
 TURNS = 30
 MOST_BREAKS = 5

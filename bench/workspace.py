@@ -34,11 +34,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from versions import version
 from workspace_notes import make_notes
 
 HERE = Path(__file__).parent

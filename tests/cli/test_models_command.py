@@ -219,3 +219,14 @@ def test_what_lamina_did_not_fetch_is_not_removed(tmp_path: Path, empty: Path) -
     assert "a file of your own" in error("models", "remove", "./mine.gguf", cwd=tmp_path)
     assert "there is no model 'smollm3'" in error("models", "remove", "smollm3", cwd=tmp_path)
     assert "nothing to remove" in error("models", "remove", NAME, cwd=tmp_path)
+
+
+def test_what_is_linked_in_stays_where_it_is(tmp_path: Path, empty: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "int8-1.onnx").write_bytes(b"x" * 200_000)
+    MINILM.folder.parent.mkdir(parents=True)
+    MINILM.folder.symlink_to(shared)
+    output("models", "remove", "minilm", "--yes", cwd=tmp_path)
+    assert not MINILM.folder.exists()
+    assert (shared / "int8-1.onnx").exists()

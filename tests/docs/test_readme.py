@@ -210,7 +210,7 @@ def require_serving(line: str) -> None:
 
 
 # What a person would type.
-TYPED = {"lamina chat": "/help\n"}
+TYPED = {"lamina chat": "/help\n", "lamina sessions delete": "y\n"}
 
 
 def test_the_commands_that_the_readme_shows_exist(

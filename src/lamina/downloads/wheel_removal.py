@@ -1,6 +1,10 @@
-"""Removes the files of a model from this machine."""
+"""Removes the files of a model from this machine.
+
+Law: of what is linked into the folder of models the link goes, and what it leads to stays.
+"""
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from lamina.downloads.file_use import is_in_use
@@ -10,9 +14,17 @@ from lamina.errors import UsageError
 
 def model_files(wheel: ModelWheel) -> list[Path]:
     """What is here of a model, damaged or not, with what was made from it."""
+    folder = wheel.folder_path
+    if wheel.folder and folder.is_symlink():
+        return [folder]
     if wheel.folder:
-        return sorted(path for path in wheel.folder_path.rglob("*") if path.is_file())
+        return sorted(path for path in folder.rglob("*") if path.is_file())
     return [path for path in map(wheel.path_of, wheel.files) if path.is_file()]
+
+
+def size_of(files: Sequence[Path]) -> int:
+    """The room that files take; a link takes next to none."""
+    return sum(path.lstat().st_size for path in files)
 
 
 def remove_model_files(wheel: ModelWheel) -> int:
@@ -26,11 +38,11 @@ def remove_model_files(wheel: ModelWheel) -> int:
         raise UsageError(
             f"model {wheel.name!r} is in use: close the chats and programs that run it first"
         )
-    size = sum(path.stat().st_size for path in files)
+    size = size_of(files)
     try:
         for path in files:
             path.unlink()
-        if wheel.folder:
+        if wheel.folder and wheel.folder_path.exists():
             shutil.rmtree(wheel.folder_path)
     except OSError as error:
         raise UsageError(

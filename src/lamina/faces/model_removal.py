@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from lamina.downloads.wheel import ModelWheel
-from lamina.downloads.wheel_removal import model_files, remove_model_files
+from lamina.downloads.wheel_removal import model_files, remove_model_files, size_of
 from lamina.embed.model import MINILM
 from lamina.errors import UsageError
 from lamina.providers.local.models import LOCAL_MODELS, is_model_path, model_name
@@ -29,7 +29,7 @@ def find_removable(name: str) -> RemovableModel:
         raise UsageError(f"model {wheel.name!r} is not on this machine: there is nothing to remove")
     return RemovableModel(
         name=wheel.name,
-        bytes=sum(path.stat().st_size for path in files),
+        bytes=size_of(files),
         files=tuple(map(str, files)),
     )
 
