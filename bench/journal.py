@@ -4,10 +4,11 @@
 
 In one run, for the same messages: `append`, one message made durable as each library does it;
 `bulk save` of all of them; and `reload`, from opening until the next turn can be prepared. For the
-peers that is the full list of their own message objects. Lamina has two rows: a session that holds
-the messages alone (as an import does), and one that was talked into existence, with a request and a
-reply for every answer, digests and all; its reload ends when `prepare` has returned the next turn,
-with every checksum verified.
+peers that is the full list of their own message objects. Lamina has two rows for each of its stores
+(JSONL files, and rows of a SQLite file): a session that holds the messages alone (as an import
+does), and one that was talked into existence, with a request and a reply for every answer, digests
+and all; its reload ends when `prepare` has returned the next turn, with every checksum verified in
+files, and in a database those of the rows that it read.
 """
 
 import argparse
@@ -54,23 +55,40 @@ class Figures(Struct, frozen=True, kw_only=True):
     appends: int
 
 
+DURABILITY = {
+    "jsonl": (
+        "survives a crash of the process and power loss: one write per append, fdatasync "
+        "before it is acknowledged, a checksum per line, the folder synced at creation; "
+        "a torn or damaged line is found and reported, and costs itself alone"
+    ),
+    "sqlite": (
+        "survives a crash of the process and power loss: one transaction per append, the "
+        "write-ahead log synced before it is acknowledged (synchronous=FULL), a checksum per "
+        "row; a damaged row is found and reported when it is read, and costs itself alone"
+    ),
+}
+
+
 class LaminaRow:
     """A session on disk. `talked` says whether it has the requests and replies of a conversation,
     or the messages alone."""
 
-    def __init__(self, *, talked: bool) -> None:
-        self.name = "Lamina JSONL, talked" if talked else "Lamina JSONL, messages"
+    def __init__(self, kind: str, *, talked: bool) -> None:
+        what = "talked" if talked else "messages"
+        self.name = f"Lamina {'SQLite' if kind == 'sqlite' else 'JSONL'}, {what}"
+        self._kind = kind
         self.version = lamina.__version__
-        self.durability = (
-            "survives a crash of the process and power loss: one write per append, fdatasync "
-            "before it is acknowledged, a checksum per line, the folder synced at creation; "
-            "a torn or damaged line is found and reported, and costs itself alone"
-        )
+        self.durability = DURABILITY[kind]
         self._talked = talked
         self._loop = asyncio.new_event_loop()
         self._session: lamina.Session | None = None
         self._opened: Any = None
         self._last = 0
+
+    def _store(self, folder: Path) -> lamina.JsonlStore | lamina.SqliteStore:
+        if self._kind == "sqlite":
+            return lamina.SqliteStore(folder / "sessions.sqlite")
+        return lamina.JsonlStore(folder)
 
     def convert(self, messages: Sequence[Message]) -> list[Any]:
         entries = [MessageEntry(id=mint_id(n), parent=mint_id(n - 1), at=float(n),
@@ -83,13 +101,13 @@ class LaminaRow:
 
     async def _bulk_save(self, folder: Path, own: Sequence[Entry]) -> None:
         header = start_entry("bench", 0.0, settings=SETTINGS)
-        journal = await lamina.JsonlStore(folder).create(header)
+        journal = await self._store(folder).create(header)
         await journal.append(own)
         self._last = int(own[-1].id, 16)
         self._opened = journal
 
     def open_for_append(self, folder: Path) -> None:
-        self._opened = self._loop.run_until_complete(lamina.JsonlStore(folder).open("bench"))
+        self._opened = self._loop.run_until_complete(self._store(folder).open("bench"))
 
     def append(self, message: Any) -> None:
         """One message made durable, as a commit does it."""
@@ -105,7 +123,7 @@ class LaminaRow:
         self._loop.run_until_complete(self._settle(folder))
 
     async def _settle(self, folder: Path) -> None:
-        store = lamina.JsonlStore(folder)
+        store = self._store(folder)
         async with await lamina.open_session("bench", store=store, workspace=folder) as session:
             turn = await session.prepare("And now?")
             await turn.commit(
@@ -116,7 +134,7 @@ class LaminaRow:
         return self._loop.run_until_complete(self._reload(folder))
 
     async def _reload(self, folder: Path) -> int:
-        store = lamina.JsonlStore(folder)
+        store = self._store(folder)
         self._session = await lamina.open_session("bench", store=store, workspace=folder)
         await self._session.prepare("And then?")
         return len(self._session.envelope.cached) - 1
@@ -232,7 +250,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures there")
     args = parser.parse_args()
     peers, missing = everyone()
-    rows: list[Peer | LaminaRow] = [LaminaRow(talked=False), LaminaRow(talked=True), *peers]
+    own = [LaminaRow(kind, talked=talked) for kind in DURABILITY for talked in (False, True)]
+    rows: list[Peer | LaminaRow] = [*own, *peers]
     print(
         f"Python {platform.python_version()}, {platform.machine()}, msgspec {installed('msgspec')}"
     )

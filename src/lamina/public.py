@@ -12,6 +12,7 @@ from lamina.session.turn import Turn
 from lamina.sources.hooks import Drop, Hooks
 from lamina.stores.jsonl import JsonlStore
 from lamina.stores.memory import MemoryStore
+from lamina.stores.sqlite import SqliteStore
 from lamina.text.citations import renumber_citations
 from lamina.tools.functions import tool
 from lamina.values.envelope import Options
@@ -48,6 +49,7 @@ __all__ = [
     "Options",
     "Scope",
     "Settings",
+    "SqliteStore",
     "ToolDefinition",
     "ToolResult",
     "ToolText",

@@ -20,7 +20,7 @@ from lamina.faces.session_tree import questions_of
 from lamina.journal import State
 from lamina.providers.model_book import load_book
 from lamina.runners.runner import AgentRunner
-from lamina.values.item import Attachment, ItemId, Provenance
+from lamina.values.item import Attachment, ItemId
 from lamina.values.selection import SelectedItem
 from lamina.values.settings import Settings
 from lamina.wiring import default_store
@@ -260,7 +260,9 @@ def test_a_priority_that_relevance_moved_is_shown_with_what_it_was(notes: Path) 
                 replace(
                     attachment,
                     priority=3,
-                    provenance=Provenance(priority_before=attachment.priority, score=0.61),
+                    provenance=replace(
+                        attachment.provenance, priority_before=attachment.priority, score=0.61
+                    ),
                 )
                 for attachment in attachments
             )

@@ -14,8 +14,10 @@ from tests.fakes.sessions import rule
 from tests.fakes.workspace import FakeWorkspace
 
 import lamina
+from lamina.ports import JournalStore
 from lamina.session.session import Session
 from lamina.stores.jsonl import JsonlStore
+from lamina.stores.sqlite import SqliteStore
 from lamina.values.entry import (
     BranchSummaryEntry,
     CustomEntry,
@@ -47,11 +49,26 @@ def entry_of(entry: str, parent: str, text: str) -> Entry:
     return CustomEntry(id=entry, parent=parent, at=1.5, kind="test", data={"text": text})
 
 
+KINDS = ("jsonl", "sqlite")
+
+
+def store_in(folder: str | Path, kind: str = "jsonl", *, wait: float = 5.0) -> JournalStore:
+    """The store of that kind in a folder."""
+    if kind == "sqlite":
+        return SqliteStore(Path(folder) / "sessions.sqlite", wait=wait)
+    return JsonlStore(folder, wait=wait)
+
+
 async def open_sample(
-    folder: Path, session: str = SESSION, *, given_anew: bool = False, always: Sequence[Item] = ()
+    folder: Path,
+    session: str = SESSION,
+    *,
+    given_anew: bool = False,
+    always: Sequence[Item] = (),
+    kind: str = "jsonl",
 ) -> Session:
     """The sample session; what it was created with is given again only if `given_anew`."""
-    store = JsonlStore(folder)
+    store = store_in(folder, kind)
     given: dict[str, Any] = {}
     if given_anew or not await store.has(session):
         settings = Settings(target=SMALL.name, window=1_200, output_reserve=100)

@@ -7,7 +7,7 @@ from random import Random
 from zlib import crc32
 
 import anyio
-from tests.crash.sample import entry_of, open_sample
+from tests.crash.sample import entry_of, open_sample, store_in
 from tests.fakes.replies import openai_reply
 
 from lamina.codec import canonical_bytes, mint_id
@@ -24,13 +24,13 @@ def sign(entry: Entry) -> str:
     return f"{entry.id} {crc32(canonical_bytes(entry)):08x}\n"
 
 
-def append_entries(folder: str, session: str, acks: str, seed: int) -> None:
+def append_entries(folder: str, session: str, acks: str, seed: int, kind: str) -> None:
     """Appends entries of many sizes to a journal until it is killed."""
     pipe = os.open(acks, os.O_WRONLY)
     luck = Random(seed)
 
     async def body() -> None:
-        opened = await JsonlStore(folder).open(session)
+        opened = await store_in(folder, kind).open(session)
         parent = opened.journal.leaf
         while True:
             made = []
@@ -45,13 +45,13 @@ def append_entries(folder: str, session: str, acks: str, seed: int) -> None:
     anyio.run(body)
 
 
-def hold_session(folder: str, session: str, acks: str, seed: int) -> None:
+def hold_session(folder: str, session: str, acks: str, seed: int, kind: str) -> None:
     """Talks in a session until it is killed."""
     pipe = os.open(acks, os.O_WRONLY)
     luck = Random(seed)
 
     async def body() -> None:
-        async with await open_sample(Path(folder), session) as talking:
+        async with await open_sample(Path(folder), session, kind=kind) as talking:
             said = 0
 
             def say() -> None:
@@ -76,7 +76,7 @@ def hold_session(folder: str, session: str, acks: str, seed: int) -> None:
     anyio.run(body)
 
 
-def open_and_close(folder: str, session: str, acks: str, name: str, times: int) -> None:
+def open_and_close(folder: str, session: str, acks: str, name: str, times: int, kind: str) -> None:
     """Opens a session, appends to it and closes it, again and again."""
     said = os.open(acks, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     luck = Random(name)
@@ -85,7 +85,8 @@ def open_and_close(folder: str, session: str, acks: str, name: str, times: int) 
         done = 0
         while done < times:
             try:
-                opened = await JsonlStore(folder, wait=luck.choice((0.1, 60.0))).open(session)
+                wait = luck.choice((0.1, 60.0))
+                opened = await store_in(folder, kind, wait=wait).open(session)
             except SessionBusy:
                 os.write(said, b"busy\n")
                 continue
@@ -97,16 +98,18 @@ def open_and_close(folder: str, session: str, acks: str, name: str, times: int) 
     anyio.run(body)
 
 
-def fill_the_disk(folder: str, session: str, acks: str) -> None:
+def fill_the_disk(folder: str, session: str, acks: str, kind: str) -> None:
     """Appends until the system takes no more, makes room, and goes on; four times."""
     said = os.open(acks, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     path = JsonlStore(folder).path_of(session)
+    if kind == "sqlite":
+        path = Path(folder) / "sessions.sqlite-wal"
     most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 
     async def body() -> None:
-        opened = await JsonlStore(folder).open(session)
+        opened = await store_in(folder, kind).open(session)
         for room in (700, 2_000, 2_048, 5_001):
-            resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + room, most))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (_size(path) + room, most))
             failed = 0
             while failed < 3:
                 try:
@@ -121,6 +124,10 @@ def fill_the_disk(folder: str, session: str, acks: str) -> None:
         await opened.close()
 
     anyio.run(body)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 async def _append_one(opened: OpenJournal, text: str) -> Entry:

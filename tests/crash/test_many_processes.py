@@ -5,30 +5,32 @@ from pathlib import Path
 from zlib import crc32
 
 import anyio
+import pytest
 from tests.crash.nursery import Nursery
-from tests.crash.sample import SESSION, header_of
+from tests.crash.sample import KINDS, SESSION, header_of, store_in
 from tests.crash.scale import much, tally
 
 from lamina.codec import canonical_bytes
 from lamina.journal.lines import Line, read_lines
-from lamina.stores.jsonl import JsonlStore
 
 PROCESSES = 8
 
 
+@pytest.mark.parametrize("kind", KINDS)
 def test_eight_processes_that_open_append_and_close_lose_and_double_nothing(
-    nursery: Nursery, tmp_path: Path
+    kind: str, nursery: Nursery, tmp_path: Path
 ) -> None:
     times = much(10, 150)
 
     async def create() -> None:
-        await (await JsonlStore(tmp_path).create(header_of())).close()
+        await (await store_in(tmp_path, kind).create(header_of())).close()
 
     anyio.run(create)
     children = [
         nursery.start(
             "open_and_close", folder=str(tmp_path), session=SESSION,
             acks=str(tmp_path / f"acks-{number}"), name=f"process {number}", times=times,
+            kind=kind,
         )
         for number in range(PROCESSES)
     ]  # fmt: skip
@@ -40,7 +42,7 @@ def test_eight_processes_that_open_append_and_close_lose_and_double_nothing(
     tally["times a session was busy"] += said.pop("busy", 0)
     tally["openings of shared sessions"] += said.total()
 
-    found = list(read_lines(JsonlStore(tmp_path).path_of(SESSION).read_bytes()))
+    found = list(read_lines(anyio.run(store_in(tmp_path, kind).export, SESSION)))
     lines = [each for each in found if isinstance(each, Line)]
     assert lines == found, "something is damaged"
     there = Counter(

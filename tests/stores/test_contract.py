@@ -18,6 +18,7 @@ from lamina.journal import read_journal
 from lamina.ports import JournalStore
 from lamina.stores.jsonl import JsonlStore
 from lamina.stores.memory import MemoryStore
+from lamina.stores.sqlite import SqliteStore
 from lamina.values.entry import CustomEntry, Entry, MessageEntry, ResultEntry, SessionEntry
 from lamina.values.item import Picture
 from lamina.values.message import Image, Message, Text, ToolResult
@@ -28,9 +29,14 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.fixture(params=["memory", "jsonl"])
+@pytest.fixture(params=["memory", "jsonl", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> JournalStore:
-    return MemoryStore() if request.param == "memory" else JsonlStore(tmp_path, wait=0.0)
+    stores: dict[str, JournalStore] = {
+        "memory": MemoryStore(),
+        "jsonl": JsonlStore(tmp_path, wait=0.0),
+        "sqlite": SqliteStore(tmp_path / "kept.sqlite", wait=0.0),
+    }
+    return stores[request.param]
 
 
 def start(session: str = "s") -> SessionEntry:
@@ -255,6 +261,30 @@ def test_a_snapshot_may_be_given_to_any_store_and_changes_nothing(store: Journal
     run(body())
 
 
+def test_an_opening_brings_the_newest_snapshot_and_what_came_since(store: JournalStore) -> None:
+    async def body() -> None:
+        opened = await store.create(start())
+        await opened.append([custom(1)])
+        await opened.keep_snapshot(b"older")
+        await opened.append([custom(2)])
+        await opened.keep_snapshot(b"newer")
+        if opened.since_snapshot is None:
+            return  # then there are none to bring
+        assert opened.since_snapshot == 0
+        await opened.append([custom(3), custom(4)])
+        assert 0 < opened.since_snapshot < opened.size
+        since, size = opened.since_snapshot, opened.size
+        await opened.close()
+        again = await store.open("s")
+        assert (again.journal.snapshot, again.journal.since) == (b"newer", (custom(3), custom(4)))
+        assert (again.since_snapshot, again.size, again.last) == (since, size, 4)
+        assert again.journal.header == start()
+        assert list(again.entries.values()) == [start(), *map(custom, range(1, 5))]
+        await again.close()
+
+    run(body())
+
+
 # -- windows of a path -------------------------------------------------------------------------
 
 
@@ -459,13 +489,14 @@ ids = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 
 @modest
 @given(st.lists(st.lists(values_of(MessageEntry), min_size=1, max_size=3), max_size=3), ids)
-def test_memory_and_files_keep_the_same_of_any_entries(
+def test_all_stores_keep_the_same_of_any_entries(
     writes: list[list[MessageEntry]], session: str
 ) -> None:
 
     async def body() -> None:
         with TemporaryDirectory() as folder:
-            stores: list[JournalStore] = [MemoryStore(), JsonlStore(folder)]
+            rows = SqliteStore(Path(folder) / "kept.sqlite")
+            stores: list[JournalStore] = [MemoryStore(), JsonlStore(folder), rows]
             kept = []
             for each in stores:
                 opened = await each.create(replace(header(), id="000000", session=session))
@@ -482,6 +513,6 @@ def test_memory_and_files_keep_the_same_of_any_entries(
                 assert journal.damage == ()
                 kept.append([canonical_bytes(entry) for entry in journal.entries.values()])
                 assert [*map(canonical_bytes, map(decode_entry, kept[-1]))] == kept[-1]
-            assert kept[0] == kept[1]
+            assert kept[0] == kept[1] == kept[2]
 
     run(body())

@@ -15,7 +15,7 @@ from lamina.extras import Need, require
 from lamina.faces.options import PromptOptions, SessionOptions, refuse_ignored
 from lamina.faces.stored_session import find_session
 from lamina.notes.references import is_url
-from lamina.ports import Approver, WorkspaceSource
+from lamina.ports import Approver, JournalStore, WorkspaceSource
 from lamina.providers.local.models import is_model_path
 from lamina.providers.model_book import load_book
 from lamina.runners.runner import ChatRunner
@@ -112,8 +112,10 @@ async def open_runner(
     refuse_ignored(options)
     agent = await _read_agent(options, notices)
     session, name = options.session, options.target
+    store: JournalStore | None = None
     if session is not None:
-        session = (await find_session(session, options.workspace)).session
+        stored = await find_session(session, options.workspace)
+        session, store = stored.session, stored.store
     elif name is None:
         name = (agent.agent.model if agent else "") or default_target()
     # One person, one conversation: a slot more would cost memory for nothing. What the model read
@@ -128,7 +130,7 @@ async def open_runner(
         await ensure_target(target, notices)
     if _is_searched(options, agent):
         await ensure_search(notices)
-    runner = await _open(session, options, agent, approver, clients, workspace)
+    runner = await _open(session, store, options, agent, approver, clients, workspace)
     runner.closing.append(clients.aclose)
     try:
         core_of(runner.session).turns.selector.progress = notices.index_progress(
@@ -152,6 +154,7 @@ async def open_runner(
 
 async def _open(
     session: str | None,
+    store: JournalStore | None,
     options: SessionOptions,
     agent: "AgentDefaults | None",
     approver: Approver | None,
@@ -168,6 +171,7 @@ async def _open(
         # For the agent of a session that goes on; one that is named was asked about.
         "trust": options.trust,
         "workspace": workspace or options.workspace,
+        "store": store,
         "target": options.target,
         "settings": Settings(window=window) if window is not None and is_plain else None,
         "providers": clients,

@@ -5,7 +5,7 @@ from pathlib import Path
 from lamina.errors import UnknownSession
 from lamina.journal import Journal
 from lamina.ports import JournalStore
-from lamina.wiring.stores import default_store, store_of_file
+from lamina.wiring.stores import count_elsewhere, default_store, store_of_file
 
 
 class StoredSession:
@@ -44,7 +44,19 @@ async def find_session(name: str, workspace: Path) -> StoredSession:
     if near:
         raise UnknownSession(f"{name!r} may be any of {', '.join(sorted(near))}")
     hint = "`lamina sessions` lists them" if sessions else "there are none yet in this workspace"
+    if elsewhere := await describe_elsewhere(workspace):
+        hint += f"; {elsewhere}"
     raise UnknownSession(
         f"no session {name!r} of the workspace {str(workspace)!r}; {hint}. "
         f"-w DIR looks in another workspace, and a path to a .jsonl file works as well"
+    )
+
+
+async def describe_elsewhere(workspace: Path) -> str:
+    """What a person should know of sessions in stores that are not looked into; empty if there are
+    none."""
+    counts = await count_elsewhere(workspace)
+    return "; ".join(
+        f"{count:,} session{'s' * (count > 1)} in the other store (LAMINA_STORE={name})"
+        for name, count in counts.items()
     )

@@ -101,6 +101,14 @@ def read_lines(data: bytes, *, number: int = 1, offset: int = 0) -> Iterator[Lin
         yield from _salvage(tail, number, offset, torn=True)
 
 
+def read_line(line: bytes, *, number: int = 1, offset: int = 0) -> Iterator[Line | Damage]:
+    """What one line holds, without its line break: the same as among others."""
+    if is_proven(line):
+        yield from _read(line, number, offset)
+    else:
+        yield from _salvage(line, number, offset, torn=False)
+
+
 def _read(line: bytes, number: int, offset: int) -> Iterator[Line | Damage]:
     problems: tuple[str, ...] = ()
     try:

@@ -47,7 +47,7 @@ def list_file(path: Path, session: str) -> ListedSession:
         problem = str(error)
     if totals is not None and file.places is not None and file.totals is None:
         # A convenience: nothing is lost if it cannot be written.
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, OverflowError):
             _keep_totals(path, data, index, file.places, totals)
     return ListedSession(
         session=session, totals=totals, bytes=len(data), written=status.st_mtime, problem=problem

@@ -293,7 +293,7 @@ class JsonlJournal:
         index = self._places.index(state)
         self._covered = index.covered
         # An index is a convenience: nothing is lost if it cannot be written.
-        with contextlib.suppress(OSError, LaminaError):
+        with contextlib.suppress(OSError, LaminaError, OverflowError):
             await anyio.to_thread.run_sync(self._write_index, index)
 
     def _write_index(self, index: LineIndex) -> None:

@@ -22,11 +22,14 @@ from lamina.journal import read_journal
 from lamina.journal.lines import is_proven
 from lamina.ports import JournalStore
 from lamina.providers.model_book import DEFAULT_TARGET, load_book
+from lamina.record.record import Record
+from lamina.record.snapshot import freeze
 from lamina.session.session import Session
 from lamina.values.entry import Entry, LeaveEntry, ModelEntry, SessionEntry
 from lamina.values.item import key_of
+from lamina.wiring.clock import SystemClock
 from lamina.wiring.sessions import open_session
-from lamina.wiring.stores import default_store
+from lamina.wiring.stores import choose_store
 from lamina.workspace.folder import FolderWorkspace
 
 
@@ -60,13 +63,27 @@ async def import_data(
     if target is not None:
         load_book().find(target)
     folder = FolderWorkspace(workspace or ".")
-    store = store or default_store(workspace)
+    store = choose_store(store, workspace)
     session = session or _id_of(name, data)
     if await store.has(session):
         raise UsageError(
             f"there is a session {session!r} already, perhaps of the same file; look at it with "
             f"`lamina log`, or give another id"
         )
+    report = await _import(data, name, session, folder, store, target, tz)
+    await _keep_snapshot(store, session)
+    return report
+
+
+async def _import(
+    data: bytes,
+    name: str,
+    session: str,
+    folder: FolderWorkspace,
+    store: JournalStore,
+    target: str | None,
+    tz: tzinfo,
+) -> ImportReport:
     if _is_own(data):
         journal = read_journal(data, session)
         problems = [
@@ -83,6 +100,16 @@ async def import_data(
     header = conversion.entries[0]
     source = header.source if isinstance(header, SessionEntry) else ""
     return await _keep(store, session, source, conversion.entries, conversion.problems, target)
+
+
+async def _keep_snapshot(store: JournalStore, session: str) -> None:
+    """So that the first opening replays nothing."""
+    record = Record(await store.open(session), SystemClock())
+    try:
+        if record.state.requests.open is None and not record.damage:
+            await record.keep_snapshot(freeze(record.state, record.entries, None))
+    finally:
+        await record.close()
 
 
 async def _import_chat(

@@ -29,6 +29,7 @@ from lamina.values.item import Item
 from lamina.values.message import ToolDefinition
 from lamina.values.settings import Settings
 from lamina.values.trust import Trust
+from lamina.wiring.stores import StoreName
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,7 +48,7 @@ class AgentOpening(TypedDict, total=False):
     workspace: str | os.PathLike[str] | WorkspaceSource | None
     settings: Settings | None
     options: Options | None
-    store: JournalStore | None
+    store: JournalStore | StoreName | None
     book: TargetBook | None
     clock: Clock | None
     hooks: Hooks | None
@@ -78,7 +79,7 @@ class OpeningArguments(Struct, frozen=True, kw_only=True):
     workspace: str | os.PathLike[str] | WorkspaceSource | None = None
     settings: Settings | None = None
     options: Options | None = None
-    store: JournalStore | None = None
+    store: JournalStore | StoreName | None = None
     book: TargetBook | None = None
     clock: Clock | None = None
     hooks: Hooks | None = None

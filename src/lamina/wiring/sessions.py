@@ -48,7 +48,7 @@ from lamina.wiring.opening import OpeningArguments, SessionOpening, require_know
 from lamina.wiring.pages import LazyWebFetcher
 from lamina.wiring.reopened_session import apply_given
 from lamina.wiring.session_contents import SessionContents, merge_contents, screen_contents
-from lamina.wiring.stores import default_store
+from lamina.wiring.stores import choose_store
 from lamina.wiring.workspaces import folder_of, memory_source, open_workspace
 
 if TYPE_CHECKING:
@@ -112,8 +112,9 @@ async def open_session(session: str | None = None, **opening: Unpack[SessionOpen
             for whatever is there now, or the digest of what is. Without it they count if a person
             trusted them as they are (`lamina trust`), or if the agent is one of the user's own.
             Its texts are always read; what does not count is among the warnings of the first turn.
-        store: where sessions are kept; by default files under the user's data folder
-            (LAMINA_DATA), one folder per workspace.
+        store: where sessions are kept: a store, or `"jsonl"` or `"sqlite"` for one of these under
+            the user's data folder (LAMINA_DATA), one folder per workspace. By default LAMINA_STORE
+            says which; without it they are files, `"jsonl"`.
         hooks: take part in every turn.
         summarizer: an object, or a function of a job, async or not; it is asked for a summary when
             history is compacted, and its `job.request()` is ready for your client.
@@ -125,7 +126,7 @@ async def open_session(session: str | None = None, **opening: Unpack[SessionOpen
     Raises:
         SessionBusy: the session is open elsewhere.
         TypeError: a word is given that it does not take.
-        UsageError: there is no such agent.
+        UsageError: there is no such agent, or no such kind of store.
     """
     require_known(open_session, opening)
     return (await open_with(session, OpeningArguments(**opening))).session
@@ -235,7 +236,7 @@ def _ports(arguments: OpeningArguments) -> SessionPorts:
         workspace = (own_workspace := open_workspace(workspace or "."))
         closing.append(own_workspace.aclose)
     return SessionPorts(
-        store=arguments.store or default_store(arguments.workspace),
+        store=choose_store(arguments.store, arguments.workspace),
         book=arguments.book or load_book(),
         clock=arguments.clock or SystemClock(),
         workspace=workspace,

@@ -4,16 +4,39 @@ Law: every command and every face takes what it gets here, and asks it nothing b
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal, get_args
 
 from msgspec import Struct
 
+from lamina.errors import LaminaError, UsageError
 from lamina.ports import BundleSource, JournalStore, WorkspaceSource
 from lamina.stores.file_names import SUFFIX, file_stem
 from lamina.stores.jsonl import JsonlStore, NamedFileStore
+from lamina.stores.sqlite import SqliteStore
 from lamina.wiring.folders import data_folder
 from lamina.wiring.workspaces import folder_of, workspace_folder
+
+StoreName = Literal["jsonl", "sqlite"]
+# The sessions of a workspace, if they are rows.
+DATABASE = "sessions.sqlite"
+
+
+class StoreKind(Struct, frozen=True, kw_only=True):
+    """One kind of store: how it is made of a workspace's folder (and the one in which its sessions
+    were earlier), and what is there if it has anything."""
+
+    make: Callable[[Path, Path | None], JournalStore]
+    mark: str
+
+
+_KINDS: dict[str, StoreKind] = {
+    "jsonl": StoreKind(
+        make=lambda folder, earlier: JsonlStore(folder, earlier=earlier), mark="sessions"
+    ),
+    "sqlite": StoreKind(make=lambda folder, _: SqliteStore(folder / DATABASE), mark=DATABASE),
+}
 
 
 class WorkspaceStore(Struct, frozen=True, kw_only=True):
@@ -23,26 +46,82 @@ class WorkspaceStore(Struct, frozen=True, kw_only=True):
     store: JournalStore
 
 
+def store_name() -> StoreName:
+    """The kind of store that is wanted: LAMINA_STORE, or files.
+
+    Raises:
+        UsageError: it is not one of the names.
+    """
+    return _known_name(os.environ.get("LAMINA_STORE") or "jsonl", "LAMINA_STORE")
+
+
+def _known_name(name: str, where: str) -> StoreName:
+    for known in get_args(StoreName):
+        if name == known:
+            return known  # type: ignore[no-any-return]
+    names = " or ".join(map(repr, get_args(StoreName)))
+    raise UsageError(f"{where} is {name!r}; it can be {names}")
+
+
 def default_store(
     workspace: str | os.PathLike[str] | WorkspaceSource | None = None,
+    name: str | None = None,
 ) -> JournalStore:
     """The sessions of a workspace, in a folder of their own: two workspaces of one name share
     nothing. Sessions of a workspace that was given as an object were once kept by its name alone,
-    and are still found there."""
+    and are still found there. `name` is the kind of store, else LAMINA_STORE says it.
+
+    Raises:
+        UsageError: there is no such kind of store.
+    """
+    kind = _KINDS[store_name() if name is None else _known_name(name, "store")]
+    return kind.make(*_folders_of(workspace))
+
+
+def _folders_of(
+    workspace: str | os.PathLike[str] | WorkspaceSource | None,
+) -> tuple[Path, Path | None]:
     if workspace is None or isinstance(workspace, str | os.PathLike):
-        return JsonlStore(workspace_folder(workspace or "."))
+        return workspace_folder(workspace or "."), None
     by_name = data_folder() / file_stem(workspace.name)
     if (folder := folder_of(workspace)) is not None:
-        return JsonlStore(workspace_folder(folder), earlier=by_name)
+        return workspace_folder(folder), by_name
     if isinstance(workspace, BundleSource):
-        return JsonlStore(data_folder() / file_stem(workspace.id), earlier=by_name)
-    return JsonlStore(by_name)
+        return data_folder() / file_stem(workspace.id), by_name
+    return by_name, None
+
+
+def choose_store(
+    store: JournalStore | str | None,
+    workspace: str | os.PathLike[str] | WorkspaceSource | None,
+) -> JournalStore:
+    """A store that was given as such or by its name, or else the default one."""
+    if store is None or isinstance(store, str):
+        return default_store(workspace, store)
+    return store
 
 
 def list_stores() -> Sequence[WorkspaceStore]:
     """The stores of all workspaces."""
-    folders = sorted(path.parent for path in data_folder().glob("*/sessions"))
-    return tuple(WorkspaceStore(name=folder.name, store=JsonlStore(folder)) for folder in folders)
+    kind = _KINDS[store_name()]
+    folders = sorted(path.parent for path in data_folder().glob(f"*/{kind.mark}"))
+    return tuple(
+        WorkspaceStore(name=folder.name, store=kind.make(folder, None)) for folder in folders
+    )
+
+
+async def count_elsewhere(workspace: Path) -> dict[str, int]:
+    """How many sessions of a workspace are in stores of other kinds, where there are any."""
+    counts: dict[str, int] = {}
+    for name in get_args(StoreName):
+        if name == store_name():
+            continue
+        try:
+            counts[name] = len(await default_store(workspace, name).sessions())
+        except LaminaError:
+            # It is there, and cannot be read.
+            counts[name] = 1
+    return {name: count for name, count in counts.items() if count}
 
 
 def store_of_file(name: str) -> tuple[str, JournalStore] | None:

@@ -32,8 +32,11 @@ def sessions(
         return
     from lamina.cli.sessions import show_sessions
     from lamina.faces.session_list import list_sessions
+    from lamina.faces.stored_session import describe_elsewhere
 
     show_sessions(anyio.run(list_sessions, workspace, everywhere), as_json, everywhere)
+    if elsewhere := anyio.run(describe_elsewhere, workspace):
+        typer.echo(f"Of this workspace there are more: {elsewhere}.", err=True)
 
 
 @sessions_app.command()

@@ -1,0 +1,213 @@
+"""The SQLite file of a store: made, opened and spoken to, with its errors in our words.
+
+Laws: a file that is not ours, or of a later version, is never written to. What is durable is on
+disk when the transaction returns: the write-ahead log is synced with every commit (one sync, where
+a rollback journal needs three), and readers never wait for a writer. A lease and a snapshot may be
+lost with the power, and are not synced.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from zlib import crc32
+
+from lamina.errors import JournalError, LaminaError, WriteFailed
+from lamina.stores.disk import sync_folder
+
+# "lamn", so that others know the file for what it is.
+APPLICATION = 0x6C616D6E
+SCHEMA = 1
+# How long a statement waits for another process that writes.
+BUSY_S = 30.0
+_TABLES = """
+create table session (
+    key integer primary key, id text not null unique,
+    epoch integer not null, owner text not null, until real not null,
+    leaf text not null, last integer not null, size integer not null, written real not null,
+    title text not null, totals blob
+);
+create table entry (
+    session integer not null, seq integer not null, id text not null, parent text,
+    kind text not null, line blob not null, primary key (session, seq)
+);
+create unique index entry_id on entry (session, id);
+create table snapshot (
+    session integer primary key, seq integer not null, last integer not null,
+    size integer not null, state blob not null
+);
+create table blob (digest text primary key, bytes blob not null, put real not null);
+"""
+
+
+class Database:
+    """Connections to one file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def exists(self) -> bool:
+        """Whether anything was ever kept there."""
+        try:
+            return self.path.stat().st_size > 0
+        except OSError:
+            return False
+
+    def create(self) -> None:
+        """Makes the file, if it is not there.
+
+        Raises:
+            JournalError: it cannot be made.
+        """
+        if self.exists():
+            return
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            with self.connect(new=True):
+                pass
+            sync_folder(self.path.parent)
+        except OSError as error:
+            raise JournalError(f"no session can be kept in {self.path}: {error}") from error
+
+    @contextmanager
+    def connect(self, *, new: bool = False) -> Iterator[sqlite3.Connection]:
+        """A connection for the time of a block; errors in it are told in our words."""
+        connection = self.open(new=new)
+        try:
+            with self.telling_errors():
+                yield connection
+        finally:
+            connection.close()
+
+    def open(self, *, new: bool = False) -> sqlite3.Connection:
+        """A connection that somebody has to close.
+
+        Raises:
+            JournalError: the file cannot be opened, is damaged, or is not a store of ours.
+        """
+        with self.telling_errors():
+            address = f"{self.path.absolute().as_uri()}?mode=rw"
+            connection = sqlite3.connect(
+                address, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+            )
+            # A flipped byte in a name must not keep anybody from reading the rest.
+            connection.text_factory = _decode_text
+            try:
+                self._check(connection, new)
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
+    def _check(self, connection: sqlite3.Connection, new: bool) -> None:
+        application = _pragma(connection, "application_id")
+        version = _pragma(connection, "user_version")
+        if new and not application and not version and not _tables(connection):
+            _make_tables(connection)
+            application, version = APPLICATION, SCHEMA
+        if application != APPLICATION:
+            raise JournalError(
+                f"{self.path} is a database of something else, and no store of sessions; "
+                f"it was not touched"
+            )
+        if version > SCHEMA:
+            raise JournalError(
+                f"{self.path} has version {version}, this one reads up to {SCHEMA}; use a newer "
+                f"Lamina"
+            )
+        connection.execute("pragma synchronous = full")
+        # On macOS, a plain sync only reaches the drive's own cache.
+        connection.execute("pragma fullfsync = on")
+        connection.execute("pragma checkpoint_fullfsync = on")
+        # What is deleted is overwritten, as a file that is deleted is gone.
+        connection.execute("pragma secure_delete = on")
+
+    @contextmanager
+    def telling_errors(self, session: str | None = None) -> Iterator[None]:
+        """Raises:
+        WriteFailed: what was to be written to `session` could not be.
+        JournalError: anything else that the database says.
+        """
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._translate(error, session) from error
+
+    def _translate(self, error: sqlite3.Error, session: str | None) -> LaminaError:
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+            return JournalError(
+                f"{self.path} is damaged ({error}); nothing was written to it. Restore it from a "
+                f"copy, or save what is left with `sqlite3 {self.path.name} .recover`"
+            )
+        if session is not None:
+            return WriteFailed(session, f"{self.path}: {error}")
+        return JournalError(f"{self.path} cannot be used: {error}")
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, *, durable: bool = True) -> Iterator[None]:
+    """All of a block, or nothing of it; on disk at its end if it is `durable`."""
+    connection.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
+    connection.execute("begin immediate")
+    try:
+        yield
+        connection.execute("commit")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("rollback")
+        raise
+
+
+def seal(data: bytes) -> bytes:
+    """Bytes with their checksum, for what nothing else would prove."""
+    return crc32(data).to_bytes(4, "big") + data
+
+
+def unseal(sealed: bytes | None) -> bytes | None:
+    """What was sealed; None if it is not as it was."""
+    if sealed is None or sealed[:4] != crc32(sealed[4:]).to_bytes(4, "big"):
+        return None
+    return sealed[4:]
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    connection.execute("pragma auto_vacuum = incremental")
+    _become_wal(connection)
+    with transaction(connection):
+        # Another process may have been faster.
+        if not _tables(connection):
+            for statement in filter(str.strip, _TABLES.split(";")):
+                connection.execute(statement)
+            connection.execute(f"pragma application_id = {APPLICATION}")
+            connection.execute(f"pragma user_version = {SCHEMA}")
+
+
+def _become_wal(connection: sqlite3.Connection) -> None:
+    """Changing the kind of journal does not wait for others by itself."""
+    until = time.monotonic() + BUSY_S
+    while True:
+        try:
+            connection.execute("pragma journal_mode = wal")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+
+
+def _decode_text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    (value,) = connection.execute(f"pragma {name}").fetchone()
+    return int(value)
+
+
+def _tables(connection: sqlite3.Connection) -> int:
+    (count,) = connection.execute("select count(*) from sqlite_master").fetchone()
+    return int(count)

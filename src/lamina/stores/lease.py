@@ -1,0 +1,105 @@
+"""Who has a session open, written down so that another process can tell.
+
+Law: a process that is gone holds nothing. Whoever is taken for gone and is not finds out with its
+next write, which is refused; so a mistake costs an error and never an entry.
+"""
+
+import os
+import platform
+import sys
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from secrets import token_hex
+
+import msgspec
+from msgspec import Struct
+
+# How long a holder is believed of whom nothing can be found out: one on another machine.
+LEASE_S = 600.0
+# What is open in this process; a session that nobody refers to any more is not.
+_open_here: set[str] = set()
+
+
+class Holder(Struct, frozen=True, kw_only=True):
+    """An opening of a session: its machine since when it runs, its process since when it runs, and
+    which of the openings there it is."""
+
+    host: str
+    boot: str
+    pid: int
+    start: str
+    token: str
+
+
+def new_holder() -> str:
+    """A holder for an opening in this process."""
+    pid = os.getpid()
+    holder = Holder(
+        host=_host(), boot=_boot(), pid=pid, start=_start_of(pid) or "", token=token_hex(8)
+    )
+    text = msgspec.json.encode(holder).decode()
+    _open_here.add(text)
+    return text
+
+
+def forget_holder(holder: str) -> None:
+    _open_here.discard(holder)
+
+
+def is_held(holder: str, until: float, now: float) -> bool:
+    """Whether somebody still has the session: known to run, or not known and not overdue."""
+    if not holder:
+        return False
+    try:
+        owner = msgspec.json.decode(holder, type=Holder)
+    except msgspec.MsgspecError:
+        return until > now
+    if owner.host != _host():
+        return until > now
+    if owner.boot != _boot():
+        return False
+    if owner.pid == os.getpid():
+        return holder in _open_here
+    if sys.platform == "win32":
+        return until > now
+    return _is_running(owner)
+
+
+def _is_running(owner: Holder) -> bool:
+    try:
+        os.kill(owner.pid, 0)
+    except PermissionError:
+        pass
+    except OSError:
+        return False
+    start = _start_of(owner.pid)
+    # Another process may have its number by now.
+    return start is None or start == owner.start
+
+
+def _start_of(pid: int) -> str | None:
+    """When a process began, as the system counts; empty if it has ended and nobody has looked,
+    None if the system does not say."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return None
+    # The name of the command may hold spaces and brackets.
+    fields = status.rpartition(")")[2].split()
+    return "" if fields[0] in ("Z", "X") else fields[19]
+
+
+@cache
+def _host() -> str:
+    """This machine, or what of it can see the same processes."""
+    with suppress(OSError):
+        return f"{platform.node()} {os.readlink('/proc/self/ns/pid')}"
+    return platform.node()
+
+
+@cache
+def _boot() -> str:
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return ""

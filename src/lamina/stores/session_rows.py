@@ -1,0 +1,102 @@
+"""The rows of a session: its own, and those of its entries."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from lamina.stores.database import seal, unseal
+from lamina.values.entry import Entry, UnknownEntry
+from lamina.values.totals import SessionTotals
+
+_totals = msgspec.msgpack.Decoder(SessionTotals)
+
+
+class SessionRecord(Struct, frozen=True, kw_only=True):
+    """The row of a session. Every writer has an `epoch` of its own, and writes nothing once there
+    is a later one."""
+
+    key: int
+    epoch: int
+    owner: str
+    until: float
+    leaf: str
+    last: int
+    size: int
+    written: float
+    totals: bytes | None
+
+
+_FIELDS = SessionRecord.__struct_fields__
+_SELECT = f"select {', '.join(_FIELDS)} from session where id = ?"
+
+
+def find_record(connection: sqlite3.Connection, session: str) -> SessionRecord | None:
+    """The row of a session, if there is one."""
+    if not is_text(session):
+        return None
+    row = connection.execute(_SELECT, (session,)).fetchone()
+    return None if row is None else SessionRecord(**dict(zip(_FIELDS, row, strict=True)))
+
+
+def insert_entries(
+    connection: sqlite3.Connection, key: int, seq: int, entries: Sequence[Entry], lines: bytes
+) -> None:
+    """Adds rows for entries, the first of which gets the number `seq`; `lines` are theirs."""
+    parts = lines.split(b"\n")
+    connection.executemany(
+        "insert into entry values (?, ?, ?, ?, ?, ?)",
+        (
+            (key, seq + at, entry.id, entry.parent, _kind_of(entry), parts[at])
+            for at, entry in enumerate(entries)
+        ),
+    )
+
+
+def lines_of(connection: sqlite3.Connection, key: int) -> Iterator[bytes]:
+    query = "select line from entry where session = ? order by seq"
+    for (line,) in connection.execute(query, (key,)):
+        yield line
+
+
+def drop_named(connection: sqlite3.Connection, key: int, digests: set[str]) -> set[str]:
+    """Those of `digests` that no line of another session names, whatever it names them for."""
+    query = "select line from entry where session <> ?"
+    rows = connection.execute(query, (key,))
+    while digests and (lines := rows.fetchmany(1_000)):
+        text = b"\n".join(line for (line,) in lines)
+        digests = {digest for digest in digests if digest.encode() not in text}
+    return digests
+
+
+def pack_totals(totals: SessionTotals | None) -> bytes | None:
+    """Totals to be kept; None if there are none, or a provider's figures are beyond all bounds."""
+    try:
+        return None if totals is None else seal(msgspec.msgpack.encode(totals))
+    except OverflowError:
+        return None
+
+
+def unpack_totals(packed: bytes | None) -> SessionTotals | None:
+    """Totals that were kept; None if there are none that could be believed."""
+    data = unseal(packed)
+    try:
+        return None if data is None else _totals.decode(data)
+    except msgspec.MsgspecError:
+        return None
+
+
+def is_text(name: str) -> bool:
+    """Whether a name can be in a database: no lone surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _kind_of(entry: Entry) -> str:
+    if isinstance(entry, UnknownEntry):
+        return entry.kind
+    return str(type(entry).__struct_config__.tag)

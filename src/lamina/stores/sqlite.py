@@ -1,0 +1,271 @@
+"""Sessions as rows of a SQLite file: one file for a workspace's sessions and blobs.
+
+Laws: an append is one transaction, and on disk before it is acknowledged; a row of an entry is
+never changed; only one opening writes at a time. What was acknowledged survives a crash of the
+process and a power failure. Opening reads a bounded number of rows, however many there are.
+"""
+
+import hashlib
+import os
+import sqlite3
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from lamina.audit.blobs import blobs_of
+from lamina.audit.totals import sum_totals
+from lamina.codec import entry_number
+from lamina.errors import JournalError, LaminaError, SessionBusy, SessionMoved, UnknownSession
+from lamina.journal import Journal
+from lamina.journal.lines import write_lines
+from lamina.stores.blob_files import check_blob
+from lamina.stores.database import Database, transaction
+from lamina.stores.lease import LEASE_S, forget_holder, is_held, new_holder
+from lamina.stores.row_entries import read_rows
+from lamina.stores.session_file import check_format
+from lamina.stores.session_rows import (
+    SessionRecord,
+    drop_named,
+    find_record,
+    insert_entries,
+    is_text,
+    lines_of,
+    pack_totals,
+    unpack_totals,
+)
+from lamina.stores.sqlite_journal import SqliteJournal
+from lamina.values.entry import SessionEntry
+from lamina.values.totals import DeletedSession, ListedSession
+
+# How often an opening checks whether the session is free.
+POLL_S = 0.02
+
+
+class SqliteStore:
+    """Sessions and blobs in the file `path`. An opening waits up to `wait` seconds for another one
+    to close; from a process that was killed it takes the session over at once."""
+
+    def __init__(self, path: str | os.PathLike[str], *, wait: float = 5.0) -> None:
+        self.path = Path(path)
+        self._database = Database(self.path)
+        self._wait = wait
+
+    def place(self, session: str) -> str:
+        return f"session {session!r} in {self.path}"
+
+    async def create(self, header: SessionEntry) -> SqliteJournal:
+        if not header.session:
+            raise JournalError("a session needs an id that is not empty")
+        lines = write_lines([header], -1)
+        owner = new_holder()
+        try:
+            await anyio.to_thread.run_sync(self._create, header, lines, owner)
+            return await anyio.to_thread.run_sync(self._load, header.session, owner)
+        except BaseException:
+            forget_holder(owner)
+            raise
+
+    def _create(self, header: SessionEntry, lines: bytes, owner: str) -> None:
+        self._database.create()
+        totals = sum_totals(Journal(entries={header.id: header}, leaf=header.id))
+        now = time.time()
+        values = (
+            header.session, 1, owner, now + LEASE_S, header.id, entry_number(header.id) or 0,
+            len(lines), now, totals.name, pack_totals(totals),
+        )  # fmt: skip
+        with self._database.connect() as connection, self._database.telling_errors(header.session):
+            try:
+                with transaction(connection):
+                    places = ", ".join("?" * len(values))
+                    query = f"insert into session values (null, {places}) returning key"
+                    ((key,),) = connection.execute(query, values).fetchall()
+                    insert_entries(connection, key, 0, [header], lines)
+            except sqlite3.IntegrityError:
+                raise SessionMoved(header.session) from None
+
+    async def open(self, session: str) -> SqliteJournal:
+        owner = new_holder()
+        try:
+            await self._acquire(session, owner)
+            return await anyio.to_thread.run_sync(self._load, session, owner)
+        except BaseException:
+            forget_holder(owner)
+            raise
+
+    def _load(self, session: str, owner: str) -> SqliteJournal:
+        """The journal of a session that is held by `owner`."""
+        connection = self._database.open()
+        try:
+            with self._database.telling_errors():
+                row = find_record(connection, session)
+                if row is None or row.owner != owner:
+                    raise SessionMoved(session)
+                return SqliteJournal(self._database, connection, session, row)
+        except BaseException:
+            connection.close()
+            raise
+
+    async def _acquire(self, session: str, owner: str) -> None:
+        for _ in range(int(self._wait / POLL_S)):
+            if await anyio.to_thread.run_sync(self._try_acquire, session, owner):
+                return
+            await anyio.sleep(POLL_S)
+        if not await anyio.to_thread.run_sync(self._try_acquire, session, owner):
+            raise SessionBusy(session, self._wait)
+
+    def _try_acquire(self, session: str, owner: str) -> bool:
+        with self._finding(session) as (connection, row):
+            if is_held(row.owner, row.until, time.time()):
+                return False
+            with transaction(connection, durable=False):
+                taken = connection.execute(
+                    "update session set owner = ?, until = ?, epoch = epoch + 1 "
+                    "where key = ? and epoch = ? and owner = ?",
+                    (owner, time.time() + LEASE_S, row.key, row.epoch, row.owner),
+                )
+            return bool(taken.rowcount)
+
+    async def read(self, session: str) -> Journal:
+        return await anyio.to_thread.run_sync(self._read, session)
+
+    def _read(self, session: str) -> Journal:
+        with self._finding(session) as (connection, row):
+            journal = read_rows(connection, row.key, session, row.last)
+        check_format(journal.header, str(self.path))
+        return journal
+
+    async def export(self, session: str) -> bytes:
+        return await anyio.to_thread.run_sync(self._export, session)
+
+    def _export(self, session: str) -> bytes:
+        with self._finding(session) as (connection, row):
+            return b"".join(b"%b\n" % line for line in lines_of(connection, row.key))
+
+    async def has(self, session: str) -> bool:
+        return await anyio.to_thread.run_sync(self._has, session)
+
+    def _has(self, session: str) -> bool:
+        try:
+            with self._finding(session):
+                return True
+        except UnknownSession:
+            return False
+
+    async def sessions(self) -> Sequence[str]:
+        return await anyio.to_thread.run_sync(self._sessions)
+
+    def _sessions(self) -> tuple[str, ...]:
+        if not self._database.exists():
+            return ()
+        with self._database.connect() as connection:
+            query = "select id from session order by written desc, key desc"
+            return tuple(session for (session,) in connection.execute(query))
+
+    async def list_sessions(self) -> Sequence[ListedSession]:
+        return await anyio.to_thread.run_sync(
+            lambda: [self._describe(session) for session in self._sessions()]
+        )
+
+    def _describe(self, session: str) -> ListedSession:
+        try:
+            with self._finding(session) as (connection, row):
+                totals = unpack_totals(row.totals)
+                if totals is None:
+                    journal = read_rows(connection, row.key, session, row.last)
+                    check_format(journal.header, str(self.path))
+                    totals = sum_totals(journal)
+                    # For the next time, unless something was written meanwhile.
+                    with transaction(connection, durable=False):
+                        connection.execute(
+                            "update session set totals = ?, title = ? where key = ? and size = ?",
+                            (pack_totals(totals), totals.name, row.key, row.size),
+                        )
+        except LaminaError as error:
+            return ListedSession(session=session, problem=str(error))
+        return ListedSession(session=session, totals=totals, bytes=row.size, written=row.written)
+
+    async def delete(self, session: str) -> DeletedSession:
+        owner = new_holder()
+        try:
+            await self._acquire(session, owner)
+            return await anyio.to_thread.run_sync(self._delete, session)
+        finally:
+            forget_holder(owner)
+
+    def _delete(self, session: str) -> DeletedSession:
+        with self._finding(session) as (connection, row):
+            journal = read_rows(connection, row.key, session, row.last)
+            with transaction(connection):
+                digests = drop_named(connection, row.key, set(blobs_of(journal.entries.values())))
+                for table in ("entry", "snapshot"):
+                    connection.execute(f"delete from {table} where session = ?", (row.key,))
+                connection.execute("delete from session where key = ?", (row.key,))
+                # What was put again since may be named soon.
+                query = "delete from blob where digest = ? and put <= ?"
+                blobs = [
+                    digest
+                    for digest in sorted(digests)
+                    if connection.execute(query, (digest, row.written)).rowcount
+                ]
+            connection.execute("pragma incremental_vacuum").fetchall()
+        return DeletedSession(session=session, bytes=row.size, blobs=tuple(blobs))
+
+    async def put_blob(self, data: bytes) -> str:
+        digest = hashlib.sha256(data).hexdigest()
+        await anyio.to_thread.run_sync(self._put_blob, digest, data)
+        return digest
+
+    def _put_blob(self, digest: str, data: bytes) -> None:
+        self._database.create()
+        with self._database.connect() as connection, self._database.telling_errors(digest):
+            query = "select bytes from blob where digest = ?"
+            is_there = connection.execute(query, (digest,)).fetchone() == (data,)
+            change = "put = excluded.put" + ("" if is_there else ", bytes = excluded.bytes")
+            with transaction(connection):
+                connection.execute(
+                    f"insert into blob values (?, ?, ?) on conflict do update set {change}",
+                    (digest, data, time.time()),
+                )
+
+    async def get_blob(self, digest: str) -> bytes:
+        data = await anyio.to_thread.run_sync(self._get_blob, digest)
+        if data is None:
+            raise JournalError(f"no blob {digest!r} in {self.path}")
+        return check_blob(digest, data)
+
+    def _get_blob(self, digest: str) -> bytes | None:
+        if not self._database.exists() or not is_text(digest):
+            return None
+        with self._database.connect() as connection:
+            query = "select bytes from blob where digest = ?"
+            row = connection.execute(query, (digest,)).fetchone()
+        return bytes(row[0]) if row else None
+
+    async def known_blobs(self, digests: Collection[str]) -> frozenset[str]:
+        return await anyio.to_thread.run_sync(self._known_blobs, digests)
+
+    def _known_blobs(self, digests: Collection[str]) -> frozenset[str]:
+        if not digests or not self._database.exists():
+            return frozenset()
+        with self._database.connect() as connection:
+            query = "select 1 from blob where digest = ?"
+            return frozenset(d for d in digests if connection.execute(query, (d,)).fetchone())
+
+    @contextmanager
+    def _finding(self, session: str) -> Iterator[tuple[sqlite3.Connection, SessionRecord]]:
+        """A connection, and the row of a session.
+
+        Raises:
+            UnknownSession: there is none of that id.
+        """
+        if not self._database.exists():
+            raise UnknownSession(f"no session {session!r} in {self.path}")
+        with self._database.connect() as connection:
+            row = find_record(connection, session)
+            if row is None:
+                raise UnknownSession(f"no session {session!r} in {self.path}")
+            yield connection, row
