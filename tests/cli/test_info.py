@@ -24,11 +24,22 @@ def test_everything_is_told_with_its_place_and_size(notes: Path) -> None:
         "bytes": 11,
     }
     assert places["search index"]["bytes"] is None
-    assert places["sessions of this workspace"]["path"].endswith("session.jsonl")
+    assert (info["store"], places["sessions of this workspace"]["bytes"]) == ("jsonl", size)
     assert (info["sessions"], info["workspaces"]) == (1, 1)
     assert info["target"] == "local:smollm2-135m"
     extras = {extra["extra"] for extra in info["extras"]}
     assert extras == {requirement.extra for requirement in REQUIREMENTS.values()}
+
+
+def test_a_store_that_is_one_file_is_told(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAMINA_STORE", "sqlite")
+    keep(notes, "harbour", ask_twice)
+    info = json.loads(output("info", "--json", cwd=notes))
+    places = {place["what"]: place for place in info["places"]}
+    assert (info["store"], info["sessions"]) == ("sqlite", 1)
+    assert places["sessions of this workspace"]["path"].endswith("/sessions.sqlite")
+    assert output("sessions", "delete", "harb", "--yes", cwd=notes) == "Deleted: 1 session.\n"
+    assert json.loads(output("info", "--json", cwd=notes))["sessions"] == 0
 
 
 def test_keys_are_named_and_never_shown(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:

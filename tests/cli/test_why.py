@@ -257,7 +257,13 @@ def test_a_priority_that_relevance_moved_is_shown_with_what_it_was(notes: Path) 
             self, question: str, attachments: Sequence[Attachment], state: State
         ) -> tuple[tuple[Attachment, ...], tuple[str, ...]]:
             moved = tuple(
-                replace(attachment, priority=3, priority_before=attachment.priority, score=0.61)
+                replace(
+                    attachment,
+                    priority=3,
+                    provenance=replace(
+                        attachment.provenance, priority_before=attachment.priority, score=0.61
+                    ),
+                )
                 for attachment in attachments
             )
             return moved, ()

@@ -22,7 +22,7 @@ def _lines(info: Installation) -> Iterator[str]:
         size = "-" if place.bytes is None else format_bytes(place.bytes)
         yield f"{place.what:<{width}}  {size:>9}  {place.path}"
     yield ""
-    yield f"{info.sessions:,} sessions in {info.workspaces:,} workspaces"
+    yield f"{info.sessions:,} sessions in {info.workspaces:,} workspaces, store: {info.store}"
     yield f"default target: {info.target}"
     yield f"keys in the environment: {', '.join(info.keys) or 'none'}"
     yield ""

@@ -21,7 +21,7 @@ from lamina.wiring.agents import agent_folders
 from lamina.wiring.clients import key_names
 from lamina.wiring.folders import data_folder
 from lamina.wiring.index import search_index_path
-from lamina.wiring.stores import default_store, list_stores
+from lamina.wiring.stores import list_stores, store_name, store_place
 from lamina.wiring.workspaces import memory_file
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -53,6 +53,8 @@ class Installation(Struct, frozen=True, kw_only=True):
     # The environment it is installed in.
     environment: str
     target: str
+    # The kind of store that sessions are kept in.
+    store: str
     places: tuple[Place, ...]
     workspaces: int
     sessions: int
@@ -73,6 +75,7 @@ async def describe_installation(workspace: Path) -> Installation:
         platform=platform.platform(),
         environment=sys.prefix,
         target=default_target(),
+        store=store_name(),
         places=_places(workspace),
         workspaces=sum(count > 0 for count in counts),
         sessions=sum(counts),
@@ -87,6 +90,7 @@ def _places(workspace: Path) -> tuple[Place, ...]:
     book = os.environ.get("LAMINA_MODELS")
     paths = {
         "data": data_folder(),
+        "sessions of this workspace": store_place(workspace),
         "search index": search_index_path(),
         "memory": memory_file().path,
         "own agents": own_agents,
@@ -95,10 +99,9 @@ def _places(workspace: Path) -> tuple[Place, ...]:
         "slots of the embedded model": slots_folder(),
         **({"models file": Path(book)} if book else {}),
     }
-    places = [Place(what=what, path=str(path), bytes=_size(path)) for what, path in paths.items()]
-    # Wherever the store keeps them: a folder or a database.
-    kept = Place(what="sessions of this workspace", path=default_store(workspace).place("session"))
-    return (places[0], kept, *places[1:])
+    return tuple(
+        Place(what=what, path=str(path), bytes=_size(path)) for what, path in paths.items()
+    )
 
 
 def _size(path: Path) -> int | None:

@@ -78,6 +78,11 @@ def default_store(
     return kind.make(*_folders_of(workspace))
 
 
+def store_place(workspace: str | os.PathLike[str]) -> Path:
+    """The folder or the file that holds the sessions of a workspace, if there are any."""
+    return _folders_of(workspace)[0] / _KINDS[store_name()].mark
+
+
 def _folders_of(
     workspace: str | os.PathLike[str] | WorkspaceSource | None,
 ) -> tuple[Path, Path | None]:
