@@ -1,8 +1,9 @@
 """A session opened with an index of its journal is the session that a full replay gives."""
 
 import shutil
+import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -36,14 +37,17 @@ from tests.session.conversations import modest as playing
 
 import lamina
 from lamina import codec
+from lamina.audit.totals import sum_totals
 from lamina.audit.verification import verify
 from lamina.errors import BudgetError, LaminaError, TurnStateError, UsageError
 from lamina.journal import State, read_journal
+from lamina.ports import JournalStore
 from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.sources.hooks import ContextEvent, Hooks
 from lamina.stores.journal_index import index_path, read_index, write_index
 from lamina.stores.jsonl import JsonlStore
+from lamina.stores.sqlite import SqliteStore
 from lamina.values.damage import Damage
 from lamina.values.entry import Entry
 from lamina.values.item import Attachment, Item
@@ -212,49 +216,52 @@ class Copies:
     async def look(
         self, index: bytes | None, attach: Sequence[Item] = (), data: bytes | None = None
     ) -> Seen:
-        folder = self.make(index, data)
-        session = await lamina.open_session(
-            NAME,
-            store=JsonlStore(folder, wait=0.0),
-            book=FakeBook(),
-            clock=FakeClock(1_794_000_900.0),
-            workspace=FakeWorkspace(),
-            hooks=hooks_that_change_things() if self._hooked else None,
-        )
-        state, damage = session.state, session.damage
-        turns: list[Turn] = []
-        verdicts: list[CacheVerdict | None] = []
-        refused = ""
-        try:
-            if current := await session.current_turn():
-                turns.append(current)
-                if current.pending_calls:
-                    turns.append(
-                        await current.resume({c.id: "found" for c in current.pending_calls})
-                    )
-            for target in (None, OTHER.name, None):
-                turn = await session.prepare(
-                    "And now?", attach=[Attachment(item=item) for item in attach], target=target
-                )
-                turns.append(turn)
-                usage = Usage(input=turn.prompt.tokens, cached=7, cache_reported=True)
-                done = await turn.commit(Reply(blocks=(Text("Fine."),), usage=usage, stop="stop"))
-                verdicts.append(done.verdict)
-        except LaminaError as error:
-            refused = f"{error.code}: {error}"
-        after = session.entries
-        path = session.path
-        await session.close()
-        return Seen(
-            state=state,
-            path=path,
-            entries=after,
-            damage=damage,
-            requests=tuple((t.request(), tuple(digests(t)), t.context) for t in turns),
-            verdicts=tuple(verdicts),
-            refused=refused,
-            after=tuple((await JsonlStore(folder).read(NAME)).entries.values()),
-        )
+        store = JsonlStore(self.make(index, data), wait=0.0)
+        return await look_at(store, attach, hooked=self._hooked)
+
+
+async def look_at(store: JournalStore, attach: Sequence[Item], *, hooked: bool) -> Seen:
+    """Opens the session and goes on in it."""
+    session = await lamina.open_session(
+        NAME,
+        store=store,
+        book=FakeBook(),
+        clock=FakeClock(1_794_000_900.0),
+        workspace=FakeWorkspace(),
+        hooks=hooks_that_change_things() if hooked else None,
+    )
+    state, damage = session.state, session.damage
+    turns: list[Turn] = []
+    verdicts: list[CacheVerdict | None] = []
+    refused = ""
+    try:
+        if current := await session.current_turn():
+            turns.append(current)
+            if current.pending_calls:
+                turns.append(await current.resume({c.id: "found" for c in current.pending_calls}))
+        for target in (None, OTHER.name, None):
+            turn = await session.prepare(
+                "And now?", attach=[Attachment(item=item) for item in attach], target=target
+            )
+            turns.append(turn)
+            usage = Usage(input=turn.prompt.tokens, cached=7, cache_reported=True)
+            done = await turn.commit(Reply(blocks=(Text("Fine."),), usage=usage, stop="stop"))
+            verdicts.append(done.verdict)
+    except LaminaError as error:
+        refused = f"{error.code}: {error}"
+    after = session.entries
+    path = session.path
+    await session.close()
+    return Seen(
+        state=state,
+        path=path,
+        entries=after,
+        damage=damage,
+        requests=tuple((t.request(), tuple(digests(t)), t.context) for t in turns),
+        verdicts=tuple(verdicts),
+        refused=refused,
+        after=tuple((await store.read(NAME)).entries.values()),
+    )
 
 
 def assert_same(seen: Seen, expected: Seen) -> None:
@@ -321,6 +328,44 @@ def test_an_index_of_any_age_gives_what_a_full_replay_gives(
 ) -> None:
     with indexing_from(1):
         run(_check_every_index(journey, hooked, chosen))
+
+
+class RowPlayer(DiskPlayer):
+    """Plays into a database."""
+
+    def __init__(self, conversation: Conversation, folder: Path, *, hooked: bool) -> None:
+        super().__init__(conversation, folder, hooked=hooked)
+        folder.mkdir()
+        self.world.store = SqliteStore(folder / "kept.sqlite", wait=0.0)  # type: ignore[assignment]
+
+
+async def _check_rows(journey: Conversation, hooked: bool) -> None:
+    with TemporaryDirectory() as name:
+        home = Path(name)
+        player = RowPlayer(journey, home / "played", hooked=hooked)
+        await player.play()
+        await player.session.close()
+        attach = [player.item("a.md"), player.item("seen.md"), note("new.md", "new")]
+        seen = []
+        for folder, forgets in ((home / "with", False), (home / "without", True)):
+            shutil.copytree(home / "played", folder)
+            if forgets:
+                with closing(sqlite3.connect(folder / "kept.sqlite")) as connection, connection:
+                    connection.execute("delete from snapshot")
+            store = SqliteStore(folder / "kept.sqlite", wait=0.0)
+            seen.append(await look_at(store, attach, hooked=hooked))
+        assert_same(*seen)
+        (listed,) = await store.list_sessions()
+        assert listed.totals == sum_totals(await store.read(NAME))
+
+
+@settings(playing, max_examples=20)
+@given(journeys(), st.booleans())
+def test_a_snapshot_in_a_row_gives_what_a_full_replay_gives(
+    journey: Conversation, hooked: bool
+) -> None:
+    with indexing_from(1):
+        run(_check_rows(journey, hooked))
 
 
 # -- one rich session ----------------------------------------------------------------------------

@@ -162,6 +162,11 @@ class Record:
     async def keep_snapshot(self, frozen: bytes) -> None:
         await self._opened.keep_snapshot(frozen)
 
+    async def read_ahead(self) -> None:
+        """Lets the store fetch what a request is made of, where looking up would mean waiting."""
+        if self.snapshot is not None:
+            await self._opened.read_ahead(self.snapshot.origins())
+
     async def close(self) -> None:
         await self._opened.close()
         tell_closed(self.id)

@@ -5,13 +5,14 @@ the journal. Messages and items are not in it but looked up in the journal when 
 """
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, get_type_hints
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from lamina.codec import mint_id
 from lamina.errors import JournalError
 from lamina.journal import Journal, LastRequests, Library, State
 from lamina.layers import Assembler, Layout
@@ -36,6 +37,8 @@ VERSION = f"{FORMAT}/{RENDERER}/7"
 
 # How a message is had: as its entry has it, the same without its context, or from here.
 _AS_ENTRY, _BARE, _INLINE = range(3)
+# How many of the latest messages are looked at before a request is made, and the bytes of a number.
+_LATEST, _WORD = 32, array("Q").itemsize
 
 
 def _without(kind: type[Struct], *names: str) -> Any:
@@ -97,6 +100,13 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     state: State
     sent: SentLayout | None = None
     strand: _Strand | None = None
+
+    def origins(self) -> Iterator[str]:
+        """The ids of all entries that the state looks up as it is sent: messages and items."""
+        messages = self.state.envelope.cached.origin
+        if messages is not None and isinstance(origin := messages.origin, _Origin):
+            yield from _ids_of(origin.kinds, origin.numbers)
+        yield from self.state.library.item_entries.values()
 
     def restore(self, assembler: Assembler, counter: str) -> None:
         """Gives an assembler the totals of history, if they are its own."""
@@ -169,6 +179,26 @@ def _describe(cached: Chain[Message], entries: Mapping[str, Entry]) -> _Origin:
 def _bare(message: Message) -> Message:
     blocks = tuple(block for block in message.blocks if not isinstance(block, Context))
     return replace(message, blocks=blocks)
+
+
+def first_origins(journal: Journal) -> Iterator[str]:
+    """The ids of the entries that taking up a session looks up at once: its last requests, its
+    items and the latest messages."""
+    try:
+        frozen = msgspec.msgpack.decode(journal.snapshot, type=_Frozen)
+    except msgspec.MsgspecError:
+        return
+    yield from filter(None, (frozen.open_request, frozen.last_sent))
+    yield from (entry for _, _, entry in frozen.items)
+    yield from _ids_of(frozen.kinds[-_LATEST:], frozen.numbers[-_LATEST * _WORD :])
+
+
+def _ids_of(kinds: bytes, words: bytes) -> Iterator[str]:
+    numbers = array("Q")
+    numbers.frombytes(words)
+    for kind, number in zip(kinds, numbers, strict=True):
+        if kind != _INLINE:
+            yield mint_id(number)
 
 
 def thaw(journal: Journal) -> Snapshot | None:

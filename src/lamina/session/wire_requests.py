@@ -25,6 +25,7 @@ class WireRequests:
     ) -> WireRequest:
         """`state` is that behind the request; without one, it was written last."""
         state = state or self._record.state
+        await self._record.read_ahead()
         base = self._record.entries.get(request.base or "")
         parameters = recorded_parameters(request, state, target, base)
         return parameters.wire_request(prompt, target, await self.pictures(prompt, state))

@@ -64,13 +64,12 @@ class SqliteStore(JournalStore):
         lines = write_lines([header], -1)
         owner = new_holder()
         try:
-            await anyio.to_thread.run_sync(self._create, header, lines, owner)
-            return await anyio.to_thread.run_sync(self._load, header.session, owner)
+            return await anyio.to_thread.run_sync(self._create, header, lines, owner)
         except BaseException:
             forget_holder(owner)
             raise
 
-    def _create(self, header: SessionEntry, lines: bytes, owner: str) -> None:
+    def _create(self, header: SessionEntry, lines: bytes, owner: str) -> SqliteJournal:
         self._database.create()
         totals = sum_totals(Journal(entries={header.id: header}, leaf=header.id))
         now = time.time()
@@ -78,48 +77,61 @@ class SqliteStore(JournalStore):
             header.session, 1, owner, now + LEASE_S, header.id, entry_number(header.id) or 0,
             len(lines), now, totals.name, pack_totals(totals),
         )  # fmt: skip
-        with self._database.connect() as connection, self._database.telling_errors(header.session):
-            try:
-                with transaction(connection):
-                    places = ", ".join("?" * len(values))
-                    query = f"insert into session values (null, {places}) returning key"
-                    ((key,),) = connection.execute(query, values).fetchall()
-                    insert_entries(connection, key, 0, [header], lines)
-            except sqlite3.IntegrityError:
+        connection = self._database.open()
+        try:
+            with self._database.telling_errors(header.session), transaction(connection):
+                places = ", ".join("?" * len(values))
+                query = f"insert into session values (null, {places}) returning key"
+                ((key,),) = connection.execute(query, values).fetchall()
+                insert_entries(connection, key, 0, [header], lines)
+            return self._load(connection, header.session, owner)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error.__cause__, sqlite3.IntegrityError):
                 raise SessionMoved(header.session) from None
+            raise
 
     async def open(self, session: str) -> SqliteJournal:
         owner = new_holder()
         try:
-            await self._acquire(session, owner)
-            return await anyio.to_thread.run_sync(self._load, session, owner)
+            # One connection for all of it: closing the last one would copy the log each time.
+            connection = await anyio.to_thread.run_sync(self._connect, session)
+            try:
+                await self._acquire(connection, session, owner)
+                return await anyio.to_thread.run_sync(self._load, connection, session, owner)
+            except BaseException:
+                connection.close()
+                raise
         except BaseException:
             forget_holder(owner)
             raise
 
-    def _load(self, session: str, owner: str) -> SqliteJournal:
-        """The journal of a session that is held by `owner`."""
-        connection = self._database.open()
-        try:
-            with self._database.telling_errors():
-                row = find_record(connection, session)
-                if row is None or row.owner != owner:
-                    raise SessionMoved(session)
-                return SqliteJournal(self._database, connection, session, row)
-        except BaseException:
-            connection.close()
-            raise
+    def _connect(self, session: str) -> sqlite3.Connection:
+        if not self._database.exists():
+            raise self._unknown(session)
+        return self._database.open()
 
-    async def _acquire(self, session: str, owner: str) -> None:
+    def _load(self, connection: sqlite3.Connection, session: str, owner: str) -> SqliteJournal:
+        """The journal of a session that is held by `owner`."""
+        with self._database.telling_errors():
+            row = find_record(connection, session)
+            if row is None or row.owner != owner:
+                raise SessionMoved(session)
+            return SqliteJournal(self._database, connection, session, row)
+
+    async def _acquire(self, connection: sqlite3.Connection, session: str, owner: str) -> None:
         for _ in range(int(self._wait / POLL_S)):
-            if await anyio.to_thread.run_sync(self._try_acquire, session, owner):
+            if await anyio.to_thread.run_sync(self._try_acquire, connection, session, owner):
                 return
             await anyio.sleep(POLL_S)
-        if not await anyio.to_thread.run_sync(self._try_acquire, session, owner):
+        if not await anyio.to_thread.run_sync(self._try_acquire, connection, session, owner):
             raise SessionBusy(session, self._wait)
 
-    def _try_acquire(self, session: str, owner: str) -> bool:
-        with self._finding(session) as (connection, row):
+    def _try_acquire(self, connection: sqlite3.Connection, session: str, owner: str) -> bool:
+        with self._database.telling_errors():
+            row = find_record(connection, session)
+            if row is None:
+                raise self._unknown(session)
             if is_held(row.owner, row.until, time.time()):
                 return False
             with transaction(connection, durable=False):
@@ -129,6 +141,9 @@ class SqliteStore(JournalStore):
                     (owner, time.time() + LEASE_S, row.key, row.epoch, row.owner),
                 )
             return bool(taken.rowcount)
+
+    def _unknown(self, session: str) -> UnknownSession:
+        return UnknownSession(f"no session {session!r} in {self.path}")
 
     async def read(self, session: str) -> Journal:
         return await anyio.to_thread.run_sync(self._read, session)
@@ -192,7 +207,11 @@ class SqliteStore(JournalStore):
     async def delete(self, session: str) -> DeletedSession:
         owner = new_holder()
         try:
-            await self._acquire(session, owner)
+            connection = await anyio.to_thread.run_sync(self._connect, session)
+            try:
+                await self._acquire(connection, session, owner)
+            finally:
+                connection.close()
             return await anyio.to_thread.run_sync(self._delete, session)
         finally:
             forget_holder(owner)
@@ -264,9 +283,9 @@ class SqliteStore(JournalStore):
             UnknownSession: there is none of that id.
         """
         if not self._database.exists():
-            raise UnknownSession(f"no session {session!r} in {self.path}")
+            raise self._unknown(session)
         with self._database.connect() as connection:
             row = find_record(connection, session)
             if row is None:
-                raise UnknownSession(f"no session {session!r} in {self.path}")
+                raise self._unknown(session)
             yield connection, row

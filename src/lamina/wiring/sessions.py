@@ -33,6 +33,7 @@ from lamina.ports import (
     WorkspaceSource,
 )
 from lamina.providers.model_book import load_book
+from lamina.record.snapshot import first_origins
 from lamina.session.core import SessionCore
 from lamina.session.session import Session, core_of
 from lamina.sources.hooks import Hooks
@@ -151,6 +152,7 @@ async def open_with(
     warnings: tuple[str, ...] = ()
     if is_known := bool(session and await ports.store.has(session)):
         journal = await ports.store.open(session or "")
+        await journal.read_ahead(first_origins(journal.journal))
     else:
         target = ports.book.find(contents.first_target)
         if answers:
