@@ -140,7 +140,7 @@ from lamina.values.request import (
     RequestContext,
 )
 from lamina.values.selection import Document, Preset, SearchSettings
-from lamina.values.settings import CacheRules, Target
+from lamina.values.settings import CacheRules, SettingsUpdate, Target
 from lamina.values.tool import (
     ApprovalPolicy,
     Decision,
@@ -291,6 +291,7 @@ __all__ = [
     "ResultEntry",
     "SessionEntry",
     "SettingsEntry",
+    "SettingsUpdate",
     "TransformEntry",
     "UnknownEntry",
     # Ports, and what goes through them.

@@ -14,7 +14,8 @@ import pytest
 from tests.public.faces import ROOT
 
 import lamina
-from lamina.types import AgentOpening, SessionOpening
+from lamina import Settings
+from lamina.types import AgentOpening, SearchSettings, SessionOpening, SettingsUpdate
 from lamina.wiring.opening import OpeningArguments
 
 OPENERS: dict[str, Any] = {
@@ -49,6 +50,10 @@ async def main() -> None:
     Settings(guide_search="loud")  # wrong
     Settings(tool_search=3)  # wrong
     Settings(windw=3)  # wrong
+    async with await lamina.open_session() as session:
+        await session.update_settings(windw=3)  # wrong
+        await session.update_settings(history="some")  # wrong
+        await session.update_settings(window=4_000, guide_search="conservative")
     lamina.opem_session  # wrong
     lamina.types.Mesage  # wrong
 """
@@ -119,6 +124,16 @@ def test_help_shows_every_word_with_its_default(name: str) -> None:
 
 def test_the_record_of_what_was_given_has_the_words_and_their_types() -> None:
     assert typing.get_type_hints(OpeningArguments) == typing.get_type_hints(SessionOpening)
+
+
+def test_whatever_is_a_setting_can_be_changed_by_that_name_with_that_type() -> None:
+    settings = typing.get_type_hints(Settings)
+    searches = {name for name, hint in settings.items() if hint is SearchSettings}
+    changes = typing.get_type_hints(SettingsUpdate)
+    assert {name: changes[name] for name in changes if name not in searches} == {
+        name: hint for name, hint in settings.items() if name not in searches
+    }
+    assert searches == {"guide_search", "tool_search"} <= set(changes)
 
 
 def test_every_word_is_explained_where_it_is_taken() -> None:

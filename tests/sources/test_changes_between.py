@@ -113,7 +113,7 @@ def test_a_promotion_changed_while_a_turn_goes_on_holds_from_the_next_turn_on(
         session = await World().open(promotion=old)
         await talk(session, "Q1", A)
         turn = await session.prepare("Q2", attach=[A], tool_texts=[ToolText(name="t", text="x")])
-        await session.update_settings(promotion=new)
+        await session.update_settings(promotion=new)  # type: ignore[arg-type]
         turn = await turn.commit(openai_reply(None, calls=[("c1", "find")]))
         turn = await turn.resume({"c1": "found"})
         assert turn.context.agreement.broke is None
@@ -149,7 +149,7 @@ def test_a_setting_that_cannot_be_is_refused_and_not_written(setting: dict[str, 
         world = World()
         session = await world.open()
         with pytest.raises(InvalidSetting):
-            await session.update_settings(**setting)
+            await session.update_settings(**setting)  # type: ignore[arg-type]
         assert (await world.open(session.id)).state == session.state
 
     run(body())
@@ -159,7 +159,7 @@ def test_an_unknown_setting_is_refused_by_name() -> None:
     async def body() -> None:
         session = await World().open()
         with pytest.raises((UsageError, TypeError), match="windwo"):
-            await session.update_settings(windwo=5)
+            await session.update_settings(windwo=5)  # type: ignore[call-arg]
         assert len(session.entries) == 1
 
     run(body())

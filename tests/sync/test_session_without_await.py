@@ -91,7 +91,7 @@ def test_settings_are_changed_and_read() -> None:
         assert session.update_settings(promotion="eager").promotion == "eager"
         assert session.settings.promotion == "eager"
         with pytest.raises(LaminaError):
-            session.update_settings(promotion="never")
+            session.update_settings(promotion="never")  # type: ignore[arg-type]
 
 
 def test_a_plain_function_sums_history_up_in_a_thread_of_its_own() -> None:

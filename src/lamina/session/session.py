@@ -4,7 +4,7 @@ Law: the state only moves on when the store has kept the entries; a failed appen
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from lamina.audit.dropped_history import DroppedHistory, find_dropped_history
 from lamina.journal import State
@@ -24,7 +24,7 @@ from lamina.values.envelope import Envelope
 from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
 from lamina.values.patch import Display, Patch, PatchOp, SystemPartSet, ToolsReplace
 from lamina.values.request import LeftOut
-from lamina.values.settings import Settings, Target
+from lamina.values.settings import Settings, SettingsUpdate, Target
 from lamina.values.tool import Decision, OfferedTool
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ class Session:
         async with self._lock:
             return await library.rebuild(self._record, self._core.layouts, reason)
 
-    async def update_settings(self, **settings: Any) -> Settings:
+    async def update_settings(self, **settings: Unpack[SettingsUpdate]) -> Settings:
         """Changes settings of this session from the next turn on. A search takes the name of a
         preset, or a mapping of the parts that change.
 

@@ -22,7 +22,7 @@ from lamina.values.envelope import Envelope
 from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
 from lamina.values.patch import Display, PatchOp
 from lamina.values.request import LeftOut
-from lamina.values.settings import Settings, Target
+from lamina.values.settings import Settings, SettingsUpdate, Target
 from lamina.values.tool import Decision, OfferedTool
 from lamina.wiring import sessions
 from lamina.wiring.opening import SessionOpening, takes
@@ -235,7 +235,7 @@ class Session:
         """Rebuilds the library now, at the price of the prefix. False if nothing would change."""
         return self._portal.run(lambda: self._session.rebuild_library(reason))
 
-    def update_settings(self, **settings: Any) -> Settings:
+    def update_settings(self, **settings: Unpack[SettingsUpdate]) -> Settings:
         """Changes settings of this session from the next turn on; as
         `lamina.Session.update_settings`."""
         return self._portal.run(lambda: self._session.update_settings(**settings))

@@ -1,7 +1,7 @@
 """Settings of a session, and what is known of the target it talks to."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
@@ -145,6 +145,47 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
             share = getattr(self, name)
             if not _within(share, 0, 1) or not share:
                 raise InvalidSetting(name, share, "is a share: above 0 and at most 1")
+
+
+class SettingsUpdate(TypedDict, total=False):
+    """The settings that `Session.update_settings` changes, for type checkers; `Settings` tells what
+    each of them means."""
+
+    promotion: Promotion
+    prefix_check: Literal["raise", "warn"]
+    target: str
+    window: int | None
+    output_reserve: int | None
+    attachment_limit: int | None
+    history: Literal["full", "strip"]
+    history_messages: int | None
+    history_tokens: int | None
+    strip_turns: int
+    strip_after_turns: int
+    summary_tokens: int
+    history_priority: int
+    prune_to: float
+    prune_recent: float
+    prune_cold_above: float
+    compaction: Literal["auto", "off"]
+    compaction_reserve: int | None
+    compaction_keep: int | None
+    compaction_summary: int
+    summary_timeout_s: float
+    cache_lifetime_s: float | None
+    cache_ttl: CacheTtl
+    ask_before_tools: ApprovalPolicy
+    guide_search: SearchSettings | Preset | Mapping[str, Any]
+    tool_search: SearchSettings | Preset | Mapping[str, Any]
+    tool_policy: Literal["sticky", "exact", "all"]
+    tool_joins: int | None
+    expand_results: bool
+    relevance_priority: bool
+    web: WebAccess
+    allow_hosts: tuple[str, ...]
+    secrets: Literal["redact", "warn", "off"]
+    embed_depth: int
+    explicit_cache: bool
 
 
 _SEARCHES = ("guide_search", "tool_search")
