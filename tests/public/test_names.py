@@ -25,7 +25,15 @@ IMPORTS = re.compile(r"^\s*(?:from (lamina[\w.]*) import (.*)|import (lamina[\w.
 # It is about the inside, and says so.
 ABOUT_THE_INSIDE = "theory.md"
 # How something public is kept or made fast; what it gives is told by its port or its property.
-INNER = {"State", "JsonlJournal", "MemoryJournal", "LazyList", "SegmentLink", "LinePlaces"}
+INNER = {
+    "State",
+    "JsonlJournal",
+    "SqliteJournal",
+    "MemoryJournal",
+    "LazyList",
+    "SegmentLink",
+    "LinePlaces",
+}
 
 
 def run(code: str) -> str:

@@ -22,6 +22,7 @@ from lamina.codec import entry_number
 from lamina.errors import JournalError, LaminaError, SessionBusy, SessionMoved, UnknownSession
 from lamina.journal import Journal
 from lamina.journal.lines import write_lines
+from lamina.ports import JournalStore
 from lamina.stores.blob_files import check_blob
 from lamina.stores.database import Database, transaction
 from lamina.stores.lease import LEASE_S, forget_holder, is_held, new_holder
@@ -45,7 +46,7 @@ from lamina.values.totals import DeletedSession, ListedSession
 POLL_S = 0.02
 
 
-class SqliteStore:
+class SqliteStore(JournalStore):
     """Sessions and blobs in the file `path`. An opening waits up to `wait` seconds for another one
     to close; from a process that was killed it takes the session over at once."""
 
