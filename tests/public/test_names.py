@@ -28,8 +28,8 @@ ABOUT_THE_INSIDE = "theory.md"
 INNER = {
     "State",
     "JsonlJournal",
-    "SqliteJournal",
     "MemoryJournal",
+    "SqliteJournal",
     "LazyList",
     "SegmentLink",
     "LinePlaces",

@@ -22,7 +22,7 @@ from lamina.codec import entry_number
 from lamina.errors import JournalError, LaminaError, SessionBusy, SessionMoved, UnknownSession
 from lamina.journal import Journal
 from lamina.journal.lines import write_lines
-from lamina.ports import JournalStore
+from lamina.ports.store import JournalStore
 from lamina.stores.blob_files import check_blob
 from lamina.stores.database import Database, transaction
 from lamina.stores.lease import LEASE_S, forget_holder, is_held, new_holder
@@ -47,8 +47,8 @@ POLL_S = 0.02
 
 
 class SqliteStore(JournalStore):
-    """Sessions and blobs in the file `path`. An opening waits up to `wait` seconds for another one
-    to close; from a process that was killed it takes the session over at once."""
+    """Keeps sessions and blobs in one file, `path`. An opening waits up to `wait` seconds for
+    another one to close; from a process that was killed it takes the session over at once."""
 
     def __init__(self, path: str | os.PathLike[str], *, wait: float = 5.0) -> None:
         self.path = Path(path)
