@@ -39,6 +39,8 @@ class RowEntries(Mapping[str, Entry]):
         self._lines: dict[str, bytes] = {}
         self._lookups = 0
         self._lock = Lock()
+        # Whether a row was looked up that is damaged.
+        self.damaged = False
 
     def extend(self, entries: Sequence[Entry]) -> None:
         """Takes in the entries of the rows that follow, which were read already."""
@@ -101,6 +103,7 @@ class RowEntries(Mapping[str, Entry]):
         if isinstance(found, Line) and found.entry.id == entry_id:
             return found.entry
         what = found.detail if isinstance(found, Damage) else f"it holds {found.entry.id!r}"
+        self.damaged = True
         self._forget_snapshot()
         raise JournalError(
             f"entry {entry_id!r} of session {self._session!r} ({self._database.path}) is damaged: "

@@ -105,7 +105,9 @@ class SqliteJournal:
             raise JournalError(f"session {self._session!r} is closed; open it again")
         lines = write_lines(entries, self._last_stored)
         last = max(self.last, *(entry_number(entry.id) or 0 for entry in entries))
-        totals = None if self._totals is None else add_entries(self._totals, entries)
+        totals = self._totals
+        if totals is not None:
+            totals = None if self._is_found_damaged else add_entries(totals, entries)
         # What is on disk and what is remembered must agree, so nothing is cancelled in between.
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(
@@ -165,11 +167,17 @@ class SqliteJournal:
         """A look-up takes microseconds."""
 
     @property
+    def _is_found_damaged(self) -> bool:
+        """Whether a look-up failed. Then the next opening has to read everything, so no snapshot
+        and no totals are kept until then."""
+        return self._rows is not None and self._rows.damaged
+
+    @property
     def since_snapshot(self) -> int | None:
-        return self.size - self._snapshot_size
+        return None if self._is_found_damaged else self.size - self._snapshot_size
 
     async def keep_snapshot(self, state: bytes) -> None:
-        if self._connection is None:
+        if self._connection is None or self._is_found_damaged:
             return
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._keep_snapshot, self._connection, state)
