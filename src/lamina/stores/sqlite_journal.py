@@ -24,7 +24,13 @@ from lamina.stores.database import Database, seal, transaction, unseal
 from lamina.stores.lease import LEASE_S, forget_holder
 from lamina.stores.row_entries import RowEntries, read_rows
 from lamina.stores.session_file import check_format
-from lamina.stores.session_rows import SessionRecord, insert_entries, pack_totals, unpack_totals
+from lamina.stores.session_rows import (
+    SessionRecord,
+    as_bytes,
+    insert_entries,
+    pack_totals,
+    unpack_totals,
+)
 from lamina.values.entry import Entry, SessionEntry
 
 
@@ -47,7 +53,8 @@ class SqliteJournal:
         self._rows: RowEntries | None = None
         self._snapshot_size = 0
         (count,) = connection.execute(
-            "select coalesce(max(seq) + 1, 0) from entry where session = ?", (row.key,)
+            "select coalesce(cast(max(seq) as integer) + 1, 0) from entry where session = ?",
+            (row.key,),
         ).fetchone()
         self._count: int = count
         self.journal = self._read_behind_snapshot(connection) or self._read_all(connection)
@@ -62,6 +69,7 @@ class SqliteJournal:
     def _read_all(self, connection: sqlite3.Connection) -> Journal:
         journal = read_rows(connection, self._row.key, self._session, self._row.last)
         if journal.damage:
+            self._database.check_structure(connection)
             # What is wrong is counted by whoever lists the session next.
             query = "update session set totals = null where key = ?"
             with transaction(connection, durable=False):
@@ -73,7 +81,9 @@ class SqliteJournal:
         then everything is looked at."""
         key = self._row.key
         found = connection.execute(
-            "select seq, last, size, state from snapshot where session = ?", (key,)
+            "select cast(seq as integer), cast(last as integer), cast(size as integer), state "
+            "from snapshot where session = ?",
+            (key,),
         ).fetchone()
         if found is None:
             return None
@@ -85,7 +95,7 @@ class SqliteJournal:
         reader = TreeReader(rows, last)
         query = "select line from entry where session = ? and seq > ? order by seq"
         for at, (line,) in enumerate(connection.execute(query, (key, seq)), seq + 2):
-            for part in read_line(line, number=at):
+            for part in read_line(as_bytes(line), number=at):
                 reader.take(part)
         since = tuple(reader.entries.values())
         rows.extend(since)
