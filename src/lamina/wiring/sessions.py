@@ -269,7 +269,7 @@ def _session(
             guides,
             relations=agent.agent.relations if agent else {},
             notices=agent.notices if agent else (),
-            no_index=missing_search(),
+            no_index="" if ports.index is not None else missing_search(),
         ),
         web=ports.web,
         memory=ports.memory,
