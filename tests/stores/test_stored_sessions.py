@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 from tests.crash.sample import open_sample
 from tests.crash.scale import luck, much, tally
 from tests.fakes.book import SMALL
@@ -275,6 +276,12 @@ def test_the_same_damage_leaves_the_same_of_a_session_in_both_stores(
         found: list[Any] = []
         for store in (files, rows):
             journal = await store.read(session)
+            # The places are the same; a person is told rows of the one and lines of the other.
+            assert all(
+                damage.row == (damage.line if store is rows else 0) for damage in journal.damage
+            )
+            places = tuple(replace(damage, row=0) for damage in journal.damage)
+            journal = replace(journal, damage=places)
             tape = Tape()
             for _ in range(2):
                 await _try_to_go_on(store, session, tape)

@@ -59,7 +59,12 @@ def damage_lines(damages: Sequence[Damage]) -> list[str]:
 
 
 def damage_line(damage: Damage) -> str:
-    return f"- {damage.kind}: {damage}"
+    return f"- {damage.kind}: {describe_damage(damage)}"
+
+
+def describe_damage(damage: Damage) -> str:
+    """What is wrong and where, in the words of what the session is kept in."""
+    return f"row {damage.row:,}: {damage.detail}" if damage.row else str(damage)
 
 
 def first_line(text: str) -> str:

@@ -89,18 +89,42 @@ class Database:
             JournalError: the file cannot be opened, is damaged, or is not a store of ours.
         """
         with self.telling_errors():
-            address = f"{self.path.absolute().as_uri()}?mode=rw"
-            connection = sqlite3.connect(
-                address, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
-            )
-            # A flipped byte in a name must not keep anybody from reading the rest.
-            connection.text_factory = _decode_text
             try:
-                self._check(connection, new)
-            except BaseException:
-                connection.close()
-                raise
-            return connection
+                return self._open("mode=rw", new)
+            except sqlite3.OperationalError as error:
+                if not _is_refused(error):
+                    raise
+                self._check_place()
+            # Nobody can have the file open for writing without a log.
+            return self._open("immutable=1", new)
+
+    def _open(self, how: str, new: bool) -> sqlite3.Connection:
+        address = f"{self.path.absolute().as_uri()}?{how}"
+        connection = sqlite3.connect(
+            address, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+        )
+        # A flipped byte in a name must not keep anybody from reading the rest.
+        connection.text_factory = _decode_text
+        try:
+            self._check(connection, new)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check_place(self) -> None:
+        """
+        Raises:
+            JournalError: there is no file, or one that cannot be read where it is.
+        """
+        if self.path.is_dir():
+            raise JournalError(f"{self.path} is a folder, where a database of sessions should be")
+        log = self.path.with_name(f"{self.path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            raise JournalError(
+                f"{self.path} cannot be read here: its newest entries are in {log.name}, and that "
+                f"takes a folder that can be written to. Copy both files to one"
+            )
 
     def _check(self, connection: sqlite3.Connection, new: bool) -> None:
         application = _pragma(connection, "application_id")
@@ -138,9 +162,14 @@ class Database:
 
     def _translate(self, error: Exception, session: str | None) -> LaminaError:
         name = getattr(error, "sqlite_errorname", "")
+        if name.startswith("SQLITE_NOTADB"):
+            return JournalError(
+                f"{self.path} is no database of sessions, or its beginning is overwritten; it was "
+                f"not touched"
+            )
         # What SQLite says of a damaged schema quotes it, and need not be text.
         is_quoted = isinstance(error, UnicodeDecodeError)
-        if is_quoted or name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        if is_quoted or name.startswith("SQLITE_CORRUPT"):
             return self._damaged("malformed database schema" if is_quoted else str(error))
         if session is not None:
             return WriteFailed(session, f"{self.path}: {error}")
@@ -159,8 +188,9 @@ class Database:
 
     def _damaged(self, what: str) -> JournalError:
         return JournalError(
-            f"{self.path} is damaged ({what}); nothing was written to it. Restore it from a "
-            f"copy, or save what is left with `sqlite3 {self.path.name} .recover`"
+            f"{self.path} is damaged ({what}); no entry was added to it. `lamina verify`, "
+            f"`lamina export` and `lamina repair` work with what can be read of each session; "
+            f"or restore the file from a copy"
         )
 
 
@@ -213,6 +243,12 @@ def _become_wal(connection: sqlite3.Connection) -> None:
             if "locked" not in str(error) or time.monotonic() > until:
                 raise
             time.sleep(0.01)
+
+
+def _is_refused(error: sqlite3.Error) -> bool:
+    """Whether a file could not be opened, or not without writing beside it."""
+    name = getattr(error, "sqlite_errorname", "")
+    return name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
 
 
 def _decode_text(data: bytes) -> str:

@@ -5,7 +5,7 @@ everything is read, and is an error when it is looked up; it never costs its nei
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from lamina.errors import JournalError
 from lamina.journal import Journal, TreeReader
 from lamina.journal.lines import Line, read_line
 from lamina.stores.database import Database
+from lamina.stores.row_salvage import StoredRow
 from lamina.stores.session_rows import as_bytes
 from lamina.values.damage import Damage
 from lamina.values.entry import Entry
@@ -142,26 +143,29 @@ class RowEntries(Mapping[str, Entry]):
         return self._count
 
 
-def read_rows(connection: sqlite3.Connection, key: int, session: str, last: int) -> Journal:
+def read_rows(rows: Iterable[StoredRow | Damage], session: str, last: int) -> Journal:
     """The journal of all rows of a session, every checksum verified. `last` is the highest number
     that the session's own row knows of."""
     reader = TreeReader()
     offset = 0
-    misfiled: list[Damage] = []
-    query = "select cast(seq as integer), id, line from entry where session = ? order by seq"
-    for seq, entry_id, line in connection.execute(query, (key,)):
-        line = as_bytes(line)
+    others: list[Damage] = []
+    for row in rows:
+        if isinstance(row, Damage):
+            others.append(row)
+            continue
+        seq, entry_id, line = row[0], row[1], as_bytes(row[2])
         for found in read_line(line, number=seq + 1, offset=offset):
             reader.take(found)
             if isinstance(found, Line) and found.entry.id != entry_id:
                 detail = f"entry {found.entry.id!r} is filed under another id, {entry_id!r}"
-                misfiled.append(Damage(kind="conflict", detail=detail, line=seq + 1, offset=offset))
+                others.append(Damage(kind="conflict", detail=detail, line=seq + 1, offset=offset))
         # Where the line would stand if all of them were a file.
         offset += len(line) + 1
     journal = reader.finish(session)
-    damage = (*journal.damage, *misfiled)
+    damage = (*journal.damage, *others)
     if not reader.damage and last > journal.last:
         first = mint_id(journal.last + 1)
         detail = f"the end of the session is missing: {first} to {mint_id(last)}"
         damage += (Damage(kind="missing_entries", detail=detail),)
+    damage = tuple(replace(found, row=found.line) for found in damage)
     return replace(journal, damage=damage, last=max(journal.last, last))

@@ -1,13 +1,14 @@
 """The rows of a session: its own, and those of its entries."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import Struct
 
 from lamina.errors import JournalError
 from lamina.stores.database import seal, unseal
+from lamina.stores.row_salvage import is_damage, salvage_sessions
 from lamina.values.entry import Entry, UnknownEntry
 from lamina.values.totals import SessionTotals
 
@@ -29,6 +30,10 @@ class SessionRecord(Struct, frozen=True, kw_only=True, array_like=True):
     totals: bytes | None
 
 
+class SalvagedRecord(SessionRecord, frozen=True, kw_only=True):
+    """Stands in for the row of a session that cannot be read."""
+
+
 _FIELDS = SessionRecord.__struct_fields__
 _SELECT = f"select {', '.join(_FIELDS)} from session where id = ?"
 
@@ -48,6 +53,20 @@ def find_record(connection: sqlite3.Connection, session: str) -> SessionRecord |
         raise JournalError(f"the row of session {session!r} is damaged: {error}") from error
 
 
+def salvage_record(connection: sqlite3.Connection, session: str) -> SessionRecord | None:
+    """The row of a session, or what its entries say of it where the row cannot be read."""
+    try:
+        return find_record(connection, session)
+    except (sqlite3.DatabaseError, JournalError) as error:
+        is_lost = isinstance(error, JournalError) or is_damage(error)
+        key = salvage_sessions(connection).get(session) if is_lost else None
+        if key is None:
+            raise
+    return SalvagedRecord(
+        key=key, epoch=0, owner="", until=0.0, leaf="", last=0, size=0, written=0.0, totals=None
+    )
+
+
 def insert_entries(
     connection: sqlite3.Connection, key: int, seq: int, entries: Sequence[Entry], lines: bytes
 ) -> None:
@@ -60,12 +79,6 @@ def insert_entries(
             for at, entry in enumerate(entries)
         ),
     )
-
-
-def lines_of(connection: sqlite3.Connection, key: int) -> Iterator[bytes]:
-    query = "select line from entry where session = ? order by seq"
-    for (line,) in connection.execute(query, (key,)):
-        yield as_bytes(line)
 
 
 def drop_named(connection: sqlite3.Connection, key: int, digests: set[str]) -> set[str]:

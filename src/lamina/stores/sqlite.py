@@ -10,11 +10,12 @@ import os
 import sqlite3
 import time
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
+from msgspec.structs import replace
 
 from lamina.audit.blobs import blobs_of
 from lamina.audit.totals import sum_totals
@@ -27,21 +28,24 @@ from lamina.stores.blob_files import check_blob
 from lamina.stores.database import Database, transaction
 from lamina.stores.lease import LEASE_S, forget_holder, is_held, new_holder
 from lamina.stores.row_entries import read_rows
+from lamina.stores.row_salvage import is_damage, rows_of, salvage_rows, salvage_sessions
 from lamina.stores.session_file import check_format
 from lamina.stores.session_rows import (
+    SalvagedRecord,
     SessionRecord,
     as_bytes,
     drop_named,
     find_record,
     insert_entries,
     is_text,
-    lines_of,
     pack_totals,
+    salvage_record,
     unpack_totals,
 )
 from lamina.stores.sqlite_journal import SqliteJournal
+from lamina.values.damage import Damage
 from lamina.values.entry import SessionEntry
-from lamina.values.totals import DeletedSession, ListedSession
+from lamina.values.totals import DeletedSession, ListedSession, SessionTotals
 
 # How often an opening checks whether the session is free.
 POLL_S = 0.02
@@ -151,8 +155,17 @@ class SqliteStore(JournalStore):
 
     def _read(self, session: str) -> Journal:
         with self._finding(session) as (connection, row):
-            journal = read_rows(connection, row.key, session, row.last)
+            return self._read_found(connection, row, session)
+
+    def _read_found(
+        self, connection: sqlite3.Connection, row: SessionRecord, session: str
+    ) -> Journal:
+        """What can be read of a session that is there, however damaged the file is."""
+        journal = read_rows(salvage_rows(connection, row.key, row.last), session, row.last)
         check_format(journal.header, str(self.path))
+        if isinstance(row, SalvagedRecord):
+            lost_row = Damage(kind="bad_page", detail="the row of the session itself is lost")
+            return replace(journal, damage=(*journal.damage, lost_row))
         return journal
 
     async def export(self, session: str) -> bytes:
@@ -160,7 +173,21 @@ class SqliteStore(JournalStore):
 
     def _export(self, session: str) -> bytes:
         with self._finding(session) as (connection, row):
-            return b"".join(b"%b\n" % line for line in lines_of(connection, row.key))
+            rows = salvage_rows(connection, row.key, row.last)
+            return b"".join(b"%b\n" % as_bytes(r[2]) for r in rows if not isinstance(r, Damage))
+
+    async def is_sound(self) -> bool:
+        """Whether the file as a whole is as SQLite wrote it, so that it can be written to; a line
+        that is damaged is none of its business. Reads all of it."""
+        return await anyio.to_thread.run_sync(self._is_sound)
+
+    def _is_sound(self) -> bool:
+        try:
+            with self._database.connect() as connection:
+                self._database.check_structure(connection)
+                return True
+        except JournalError:
+            return False
 
     async def has(self, session: str) -> bool:
         return await anyio.to_thread.run_sync(self._has, session)
@@ -180,30 +207,33 @@ class SqliteStore(JournalStore):
             return ()
         with self._database.connect() as connection:
             query = "select id from session order by written desc, key desc"
-            return tuple(str(session) for (session,) in connection.execute(query))
+            try:
+                return tuple(str(session) for (session,) in connection.execute(query))
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error) or not (found := salvage_sessions(connection)):
+                    raise
+                return tuple(reversed(found))
 
     async def list_sessions(self) -> Sequence[ListedSession]:
+        """A row that was damaged since is not noticed here before somebody has read the session."""
         return await anyio.to_thread.run_sync(
             lambda: [self._describe(session) for session in self._sessions()]
         )
 
     def _describe(self, session: str) -> ListedSession:
+        listed = ListedSession(session=session)
         try:
             with self._finding(session) as (connection, row):
+                listed = replace(listed, bytes=row.size, written=row.written)
                 totals = unpack_totals(row.totals)
                 if totals is None:
-                    journal = read_rows(connection, row.key, session, row.last)
-                    check_format(journal.header, str(self.path))
+                    journal = self._read_found(connection, row, session)
                     totals = sum_totals(journal)
-                    # For the next time, unless something was written meanwhile.
-                    with transaction(connection, durable=False):
-                        connection.execute(
-                            "update session set totals = ?, title = ? where key = ? and size = ?",
-                            (pack_totals(totals), totals.name, row.key, row.size),
-                        )
+                    if not any(damage.kind == "bad_page" for damage in journal.damage):
+                        _keep_totals(connection, row, totals)
         except LaminaError as error:
-            return ListedSession(session=session, problem=str(error))
-        return ListedSession(session=session, totals=totals, bytes=row.size, written=row.written)
+            return replace(listed, problem=str(error))
+        return replace(listed, totals=totals)
 
     async def delete(self, session: str) -> DeletedSession:
         owner = new_holder()
@@ -219,7 +249,7 @@ class SqliteStore(JournalStore):
 
     def _delete(self, session: str) -> DeletedSession:
         with self._finding(session) as (connection, row):
-            journal = read_rows(connection, row.key, session, row.last)
+            journal = read_rows(rows_of(connection, row.key), session, row.last)
             with transaction(connection):
                 digests = drop_named(connection, row.key, set(blobs_of(journal.entries.values())))
                 for table in ("entry", "snapshot"):
@@ -286,7 +316,15 @@ class SqliteStore(JournalStore):
         if not self._database.exists():
             raise self._unknown(session)
         with self._database.connect() as connection:
-            row = find_record(connection, session)
+            row = salvage_record(connection, session)
             if row is None:
                 raise self._unknown(session)
             yield connection, row
+
+
+def _keep_totals(connection: sqlite3.Connection, row: SessionRecord, totals: SessionTotals) -> None:
+    """For the next time, unless something was written meanwhile, or nothing can be."""
+    values = (pack_totals(totals), totals.name, row.key, row.size)
+    query = "update session set totals = ?, title = ? where key = ? and size = ?"
+    with suppress(sqlite3.OperationalError), transaction(connection, durable=False):
+        connection.execute(query, values)

@@ -23,6 +23,7 @@ from lamina.journal.lines import read_line, write_lines
 from lamina.stores.database import Database, seal, transaction, unseal
 from lamina.stores.lease import LEASE_S, forget_holder
 from lamina.stores.row_entries import RowEntries, read_rows
+from lamina.stores.row_salvage import rows_of
 from lamina.stores.session_file import check_format
 from lamina.stores.session_rows import (
     SessionRecord,
@@ -67,7 +68,7 @@ class SqliteJournal:
         self._release = weakref.finalize(self, _release, connection, row.owner)
 
     def _read_all(self, connection: sqlite3.Connection) -> Journal:
-        journal = read_rows(connection, self._row.key, self._session, self._row.last)
+        journal = read_rows(rows_of(connection, self._row.key), self._session, self._row.last)
         if journal.damage:
             self._database.check_structure(connection)
             # What is wrong is counted by whoever lists the session next.

@@ -8,18 +8,21 @@ DamageKind = Literal[
     "bad_header", "checksum", "no_checksum", "torn", "nul_bytes", "not_an_entry", "unknown_type",
     "duplicate", "conflict", "missing_parent", "missing_entries", "incomplete_write",
     "no_final_newline", "no_line_break", "line_endings", "not_applicable", "lost_results",
-    "lost_reply", "lost_item", "lost_question", "lost_setting",
+    "lost_reply", "lost_item", "lost_question", "lost_setting", "bad_page",
 ]  # fmt: skip
 
 
 class Damage(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that is wrong. `line` counts from 1; `offset` and `length` are bytes."""
+    """One thing that is wrong. `line` counts from 1; `offset` and `length` are bytes. Of rows
+    in a database, `row` counts from 1 too, and the others are where it stands in an export: that
+    is what a journal records of it, the same whatever it is kept in."""
 
     kind: DamageKind
     detail: str
     line: int = 0
     offset: int = 0
     length: int = 0
+    row: int = 0
 
     def __str__(self) -> str:
         place = f"line {self.line:,}, byte {self.offset:,}: " if self.line else ""

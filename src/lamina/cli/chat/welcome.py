@@ -1,6 +1,7 @@
 """What is said when a chat opens: a new session, or where the old one stands."""
 
 from lamina.audit.totals import name_of
+from lamina.cli.report_text import describe_damage
 from lamina.cli.screen import Screen
 from lamina.cli.terminal_text import one_line
 from lamina.errors import LaminaError
@@ -24,7 +25,7 @@ async def greet(session: Session, screen: Screen) -> None:
         name = one_line(name_of(session.entries), 60)
         screen.tell(f"{name} · {turns} · {session.settings.target} · session {session.id}", "bold")
     for damage in session.damage:
-        screen.warn(f"damaged: {damage}")
+        screen.warn(f"damaged: {describe_damage(damage)}")
     if session.damage:
         screen.tell(f"`lamina repair {session.id}` writes a repaired copy")
     if problem := await why_no_answer(session.target()):
