@@ -23,6 +23,7 @@ def _lines(info: Installation) -> Iterator[str]:
         yield f"{place.what:<{width}}  {size:>9}  {place.path}"
     yield ""
     yield f"{info.sessions:,} sessions in {info.workspaces:,} workspaces, store: {info.store}"
+    yield from (f"! not counted: {problem}" for problem in info.problems)
     yield f"default target: {info.target}"
     yield f"keys in the environment: {', '.join(info.keys) or 'none'}"
     yield ""

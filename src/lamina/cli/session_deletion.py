@@ -37,19 +37,22 @@ async def delete_sessions(
         UsageError: the age cannot be read.
         UnknownSession: a session is not there.
     """
+    unread: list[SessionDeletion] = []
     if older_than is None:
         sessions = await find_named(names, workspace)
     else:
-        sessions = await find_older(time.time() - read_age(older_than), workspace, everywhere)
+        before = time.time() - read_age(older_than)
+        sessions, unread = await find_older(before, workspace, everywhere)
     if not sessions and not as_json:
+        _report(unread)
         typer.echo(f"No session is older than {older_than}.")
-        return True
+        return not unread
     if asks:
         _show(sessions)
         size = format_bytes(sum(session.bytes for session in sessions))
         noun = "this session" if len(sessions) == 1 else f"these {len(sessions):,} sessions"
         typer.confirm(f"Delete {noun} ({size}) for good?", abort=True, err=True)
-    deletions = [await delete_session(session) for session in sessions]
+    deletions = [*[await delete_session(session) for session in sessions], *unread]
     if as_json:
         typer.echo(format_json(deletions))
     else:
@@ -76,7 +79,8 @@ def _show(sessions: Sequence[DeletableSession]) -> None:
 def _report(deletions: Sequence[SessionDeletion]) -> None:
     for deletion in deletions:
         if deletion.problem:
-            typer.echo(f"{visible(deletion.session)} is still there: {deletion.problem}", err=True)
+            what = f"{deletion.session} is still there" if deletion.session else "not looked into"
+            typer.echo(visible(f"{what}: {deletion.problem}"), err=True)
     gone = [deletion for deletion in deletions if not deletion.problem]
     if gone:
         blobs = sum(deletion.blobs for deletion in gone)

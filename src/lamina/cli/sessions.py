@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from datetime import datetime
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
+from lamina.cli.terminal_text import visible
 from lamina.faces.plain_text import format_json
 from lamina.faces.session_list import SessionRow
 
@@ -44,12 +46,19 @@ def show_sessions(rows: list[SessionRow], as_json: bool, everywhere: bool = Fals
             about = f"(not answered yet) {about}"
         if row.damage:
             about = f"(damaged in {row.damage} place{'s' * (row.damage > 1)}) {about}"
-        when = datetime.fromtimestamp(row.written).strftime("%Y-%m-%d %H:%M")
+        if not row.session:
+            about = "(not a session: see below)"
+        # Of what cannot be read, nobody may know when it was written.
+        written = datetime.fromtimestamp(row.written).strftime("%Y-%m-%d %H:%M")
+        when = written if row.written else ""
         table.add_row(
-            row.session,
+            row.session or "-",
             *([row.workspace] if everywhere else []),
             about.replace("[", r"\["),
             *(FIGURES[heading](row) for heading in figures),
             when if console.width >= NARROW else when[5:],
         )
     console.print(table)
+    for row in rows:
+        if not row.session:
+            typer.echo(visible(f"{row.workspace}: {row.problem}"), err=True)

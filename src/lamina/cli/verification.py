@@ -41,8 +41,12 @@ def _uncovered_line(uncovered: UncoveredRequests) -> str:
 
 async def repair_session(stored: StoredSession) -> str:
     copy = await write_repaired_copy(stored)
-    lines = [
-        f"{copy.place}: {copy.entries:,} entries, as session {copy.session!r}.",
-        f"{stored.place} is as it was. What was wrong with it:",
-    ]
+    lines = [f"{copy.place}: {copy.entries:,} entries, as session {copy.session!r}."]
+    if copy.is_elsewhere:
+        lines.append(
+            "It is a file: the database is damaged as a whole, and should not be written to. Every "
+            "command takes the path; once the database is moved away, `lamina import` puts the "
+            "file into a new one."
+        )
+    lines.append(f"{stored.place} is as it was. What was wrong with it:")
     return "\n".join([*lines, *map(damage_line, copy.damage)])

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from lamina import __version__
 from lamina.downloads.folders import cache_folder, models_folder, slots_folder
+from lamina.errors import LaminaError
 from lamina.extras import DISTRIBUTION, REQUIREMENTS, install_hint, missing_modules
 from lamina.providers.model_book import load_book
 from lamina.wiring import default_target
@@ -58,6 +59,8 @@ class Installation(Struct, frozen=True, kw_only=True):
     places: tuple[Place, ...]
     workspaces: int
     sessions: int
+    # Stores of workspaces that cannot be read, and are not counted.
+    problems: tuple[str, ...]
     # Variables of the environment that hold keys.
     keys: tuple[str, ...]
     extras: tuple[InstalledExtra, ...]
@@ -67,8 +70,13 @@ class Installation(Struct, frozen=True, kw_only=True):
 
 async def describe_installation(workspace: Path) -> Installation:
     """What there is, seen from a workspace."""
-    stores = list_stores()
-    counts = [len(await listed.store.sessions()) for listed in stores]
+    counts: list[int] = []
+    problems: list[str] = []
+    for listed in list_stores():
+        try:
+            counts.append(len(await listed.store.sessions()))
+        except LaminaError as error:
+            problems.append(str(error))
     return Installation(
         lamina=__version__,
         python=platform.python_version(),
@@ -79,6 +87,7 @@ async def describe_installation(workspace: Path) -> Installation:
         places=_places(workspace),
         workspaces=sum(count > 0 for count in counts),
         sessions=sum(counts),
+        problems=tuple(problems),
         keys=tuple(name for name in _key_names() if os.environ.get(name, "").strip()),
         extras=tuple(_extras()),
         packages=_packages(),

@@ -22,7 +22,7 @@ from lamina.providers.local.models import (
 )
 from lamina.providers.local.slot_files import drop_slots
 from lamina.values.totals import ListedSession, SessionTotals
-from lamina.wiring.stores import default_store, list_stores
+from lamina.wiring.stores import StoreListing, default_store, list_everywhere
 
 _AGE = re.compile(r"(\d{1,6})([hdw])")
 _SECONDS = {"h": 3_600, "d": 86_400, "w": 604_800}
@@ -43,7 +43,8 @@ class DeletableSession(Struct, frozen=True, kw_only=True):
 
 class SessionDeletion(Struct, frozen=True, kw_only=True):
     """What became of one: the bytes of its journal, its own blobs, and what the embedded model
-    remembered of it; or why it is still there."""
+    remembered of it; or why it is still there. Without a `session`, why a store was not looked
+    into."""
 
     session: str
     workspace: str = ""
@@ -76,16 +77,27 @@ async def find_named(names: Sequence[str], workspace: Path) -> list[DeletableSes
     return [await _look_at(stored) for stored in found.values()]
 
 
-async def find_older(before: float, workspace: Path, everywhere: bool) -> list[DeletableSession]:
-    """The sessions of a workspace, or of all, that were not written to since `before`."""
-    stores = [default_store(workspace)]
+async def find_older(
+    before: float, workspace: Path, everywhere: bool
+) -> tuple[list[DeletableSession], list[SessionDeletion]]:
+    """The sessions of a workspace, or of all, that were not written to since `before`; and what
+    cannot be looked into, if it is one of many: that is still there."""
     if everywhere:
-        stores = [listed.store for listed in list_stores()]
-    return [
-        _describe(StoredSession(listed.session, store), listed)
-        for store in stores
-        for listed in await store.list_sessions()
-        if listed.written < before
+        stores = await list_everywhere()
+    else:
+        own = default_store(workspace)
+        stores = [StoreListing(name="", store=own, sessions=await own.list_sessions())]
+    older = [
+        _describe(StoredSession(listed.session, found.store), listed)
+        for found in stores
+        for listed in found.sessions
+        # Of one that cannot be read, nobody may know when it was written.
+        if 0 < listed.written < before
+    ]
+    return older, [
+        SessionDeletion(session="", workspace=found.name, problem=found.problem)
+        for found in stores
+        if found.problem
     ]
 
 

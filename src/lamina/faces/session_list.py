@@ -1,6 +1,5 @@
 """The sessions that are kept, each with what it came to."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -10,7 +9,7 @@ from lamina.ports import TargetBook
 from lamina.providers.model_book import load_book
 from lamina.values.totals import ListedSession, SessionTotals
 from lamina.values.usage import Usage
-from lamina.wiring.stores import WorkspaceStore, default_store, list_stores
+from lamina.wiring.stores import default_store, list_everywhere
 
 
 class SessionRow(Struct, frozen=True, kw_only=True):
@@ -33,16 +32,18 @@ class SessionRow(Struct, frozen=True, kw_only=True):
 
 
 async def list_sessions(workspace: Path, everywhere: bool) -> list[SessionRow]:
-    """The sessions of a workspace, or of all, the one written last first."""
-    stores: Sequence[WorkspaceStore] = list_stores()
-    if not everywhere:
-        stores = [WorkspaceStore(name=workspace.name, store=default_store(workspace))]
+    """The sessions of a workspace, or of all, the one written last first. Of all, a store that
+    cannot be read has a row of its own, without a session."""
     book = load_book()
-    rows = [
-        _row(listed, store.name, book)
-        for store in stores
-        for listed in await store.store.list_sessions()
-    ]
+    rows: list[SessionRow] = []
+    if everywhere:
+        for found in await list_everywhere():
+            rows += [_row(listed, found.name, book) for listed in found.sessions]
+            if found.problem:
+                rows.append(SessionRow(session="", workspace=found.name, problem=found.problem))
+    else:
+        listing = await default_store(workspace).list_sessions()
+        rows += [_row(listed, workspace.name, book) for listed in listing]
     return sorted(rows, key=lambda row: row.written, reverse=True)
 
 

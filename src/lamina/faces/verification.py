@@ -1,19 +1,23 @@
 """Whether a session is sound, and a copy of what is left of one that is not."""
 
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.audit.blobs import blobs_of
 from lamina.audit.kept_results import whole_results
 from lamina.audit.verification import Verification, pictures_of, verify
 from lamina.codec import mint_id
-from lamina.errors import LaminaError, UsageError
+from lamina.errors import JournalError, LaminaError, UsageError
 from lamina.faces.stored_session import StoredSession
+from lamina.journal import Journal
 from lamina.ports import JournalStore
 from lamina.providers.model_book import load_book
 from lamina.values.damage import Damage
 from lamina.values.entry import SessionEntry
+from lamina.wiring.stores import find_repair_store
 
 # Damage that shows when entries are applied: the lines themselves are sound.
 IN_THE_FOLD = (
@@ -57,10 +61,13 @@ class RepairedCopy(Struct, frozen=True, kw_only=True):
     session: str
     entries: int
     damage: tuple[Damage, ...]
+    # Whether it is in another store, as the session's own one must not be written to.
+    is_elsewhere: bool = False
 
 
 async def write_repaired_copy(stored: StoredSession) -> RepairedCopy:
     """Writes a repaired copy as a session of its own, beside the damaged one. That is not touched.
+    If it is in a database that is damaged as a whole, the copy becomes a file beside that.
 
     Raises:
         UsageError: nothing is wrong with it, or nothing of it can be read.
@@ -73,24 +80,39 @@ async def write_repaired_copy(stored: StoredSession) -> RepairedCopy:
         raise UsageError(f"nothing of a session can be read in {stored.place}: no copy was written")
     header, *rest = journal.entries.values()
     assert isinstance(header, SessionEntry)
+    store = await find_repair_store(stored.store)
     renamed = replace(
         header,
-        session=await _free_id(stored.store, stored.session),
+        session=await _free_id(store, stored.session),
         forked_from=stored.session,
         repaired_until=mint_id(journal.last),
     )
-    copy = await stored.store.create(renamed)
+    if store is not stored.store:
+        await _copy_blobs(journal, stored.store, store)
+    try:
+        copy = await store.create(renamed)
+    except LaminaError as error:
+        hint = "`lamina export --format jsonl --out FILE` writes what can be read anywhere else"
+        raise JournalError(f"no repaired copy was written: {error}. {hint}") from error
     try:
         if rest:
             await copy.append(rest)
     finally:
         await copy.close()
     return RepairedCopy(
-        place=stored.store.place(renamed.session),
+        place=store.place(renamed.session),
         session=renamed.session,
         entries=len(journal.entries),
         damage=tuple(journal.damage),
+        is_elsewhere=store is not stored.store,
     )
+
+
+async def _copy_blobs(journal: Journal, source: JournalStore, target: JournalStore) -> None:
+    """Copies what a journal refers to, as far as it can be read."""
+    for digest in sorted(blobs_of(journal.entries.values())):
+        with suppress(LaminaError):
+            await target.put_blob(await source.get_blob(digest))
 
 
 async def _free_id(store: JournalStore, session: str) -> str:

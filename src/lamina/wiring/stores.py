@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.errors import LaminaError, UsageError
 from lamina.ports import BundleSource, JournalStore, WorkspaceSource
 from lamina.stores.file_names import SUFFIX, file_stem
 from lamina.stores.jsonl import JsonlStore, NamedFileStore
+from lamina.values.totals import ListedSession
 from lamina.wiring.folders import data_folder
 from lamina.wiring.workspaces import folder_of, workspace_folder
 
@@ -129,6 +131,37 @@ def list_stores() -> Sequence[WorkspaceStore]:
     return tuple(
         WorkspaceStore(name=folder.name, store=kind.make(folder, None)) for folder in folders
     )
+
+
+class StoreListing(Struct, frozen=True, kw_only=True):
+    """What a workspace's store holds; or why it cannot be read, as `problem`."""
+
+    name: str
+    store: JournalStore
+    sessions: Sequence[ListedSession] = ()
+    problem: str = ""
+
+
+async def list_everywhere() -> Sequence[StoreListing]:
+    """What the stores of all workspaces hold. One that cannot be read costs itself alone."""
+    listings = []
+    for found in list_stores():
+        listing = StoreListing(name=found.name, store=found.store)
+        try:
+            listings.append(replace(listing, sessions=await found.store.list_sessions()))
+        except LaminaError as error:
+            listings.append(replace(listing, problem=str(error)))
+    return listings
+
+
+async def find_repair_store(store: JournalStore) -> JournalStore:
+    """Where a repaired copy of a session goes: to the session's own store, or to files beside it if
+    that is a database which is damaged as a whole and must not be written to."""
+    from lamina.stores.sqlite import SqliteStore
+
+    if isinstance(store, SqliteStore) and not await store.is_sound():
+        return JsonlStore(store.path.parent)
+    return store
 
 
 async def count_elsewhere(workspace: Path) -> dict[str, int]:
