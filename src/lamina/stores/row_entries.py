@@ -168,4 +168,6 @@ def read_rows(rows: Iterable[StoredRow | Damage], session: str, last: int) -> Jo
         detail = f"the end of the session is missing: {first} to {mint_id(last)}"
         damage += (Damage(kind="missing_entries", detail=detail),)
     damage = tuple(replace(found, row=found.line) for found in damage)
-    return replace(journal, damage=damage, last=max(journal.last, last))
+    # Ids of lines that cannot be read may lie behind the last one that can: the row knows.
+    behind = max(0, journal.last + journal.lost - max(journal.last, last))
+    return replace(journal, damage=damage, last=max(journal.last, last), lost=behind)

@@ -19,7 +19,9 @@ StoredRow: TypeAlias = tuple[int, str, object]
 _BAD_PAGE = "a page of the database is damaged, and what is on it is lost"
 # How many numbers are tried behind the last one that is known of.
 _BEYOND = 1_024
-_ALL = "select cast(seq as integer), id, line from entry where session = ? order by seq"
+# A number, also if the file is damaged.
+_NUMBER = "coalesce(cast(seq as integer), 0)"
+_ALL = f"select {_NUMBER}, id, line from entry where session = ? order by seq"
 # Each of these is answered by an index alone.
 _BY_SEQ = "select rowid from entry where session = ? and seq = ?"
 _BY_ID = "select rowid from entry where session = ? and id = ?"
