@@ -41,8 +41,10 @@ def _uncovered_line(uncovered: UncoveredRequests) -> str:
 
 async def repair_session(stored: StoredSession) -> str:
     copy = await write_repaired_copy(stored)
+    # Most places tell the session's name.
+    name = "" if copy.session in copy.place else f", as session {copy.session!r}"
     lines = [
-        f"{copy.place}: {copy.entries:,} entries, as session {copy.session!r}.",
+        f"{copy.place}: {copy.entries:,} entries{name}.",
         f"{stored.place} is as it was. What was wrong with it:",
     ]
     return "\n".join([*lines, *map(damage_line, copy.damage)])
