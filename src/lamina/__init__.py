@@ -37,4 +37,5 @@ else:
         return value
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_MODULES, *__getattr__("__all__")})
+        own = (name for name in globals() if name.startswith("__"))
+        return sorted({*own, *_MODULES, *__getattr__("__all__")})

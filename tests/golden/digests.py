@@ -33,6 +33,7 @@ from tests.golden.wires import TARGETS
 
 from lamina import JsonlStore, MemoryStore
 from lamina.audit.verification import verify
+from lamina.ports import JournalStore
 
 T = TypeVar("T")
 
@@ -68,24 +69,29 @@ def run(body: Callable[..., Coroutine[Any, Any, T]], *given: Any) -> T:
 
 async def play(seed: int) -> Played:
     """Plays the session of a seed."""
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        talk = draw_talk(seed, place)
+        await lead(talk)
+        lines = await journal_lines(talk.store)
+        lines += file_lines(place)
+    hashed = sha256(b"\n".join(lines)).hexdigest()
+    digest = Digest(seed, talk.target.name, talk.tape.digest[:LENGTH], hashed[:LENGTH])
+    return Played(digest=digest, lines=talk.tape.lines, journal=lines)
+
+
+def draw_talk(seed: int, place: Path, store: JournalStore | None = None) -> Talk:
+    """The session of a seed, not begun yet: in `store`, or in the one that is drawn for it."""
     draw, tape = Draw(seed), Tape()
     target = draw.pick(TARGETS)
     kind = draw.number(1, 10)
-    with TemporaryDirectory() as folder:
-        place = Path(folder)
+    if store is None:
         store = JsonlStore(place) if kind == 1 else MemoryStore()
-        if kind <= 5:
-            talk = Talk(draw, tape, store, target)
-        elif kind == 6:
-            talk = FolderTalk(draw, tape, store, target, place / "notes")
-        else:
-            talk = Run(draw, tape, store, target)
-        await lead(talk)
-        lines = await journal_lines(store)
-        lines += file_lines(place)
-    hashed = sha256(b"\n".join(lines)).hexdigest()
-    digest = Digest(seed, target.name, tape.digest[:LENGTH], hashed[:LENGTH])
-    return Played(digest=digest, lines=tape.lines, journal=lines)
+    if kind <= 5:
+        return Talk(draw, tape, store, target)
+    if kind == 6:
+        return FolderTalk(draw, tape, store, target, place / "notes")
+    return Run(draw, tape, store, target)
 
 
 def file_lines(place: Path) -> list[bytes]:

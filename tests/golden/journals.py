@@ -53,6 +53,7 @@ import lamina
 from lamina import JsonlStore, Session
 from lamina.audit.verification import pictures_of, verify
 from lamina.errors import LaminaError
+from lamina.ports import JournalStore
 from lamina.session.session import core_of
 from lamina.sources.selector import Selector
 from lamina.values.message import Text
@@ -185,7 +186,7 @@ def _read(path: Path) -> bytes:
     return path.read_bytes()
 
 
-async def open_journal(store: JsonlStore, name: str) -> Session:
+async def open_journal(store: JournalStore, name: str) -> Session:
     session = await lamina.open_session(
         name,
         workspace=Desk(),

@@ -11,7 +11,7 @@ SCRIPT = dedent("""
     import json
     import anyio
     import lamina
-    from lamina.values.item import ItemId
+    from lamina.types import ItemId, note_id
 
     class Clock:
         time = 1_794_000_000.0
@@ -31,7 +31,7 @@ SCRIPT = dedent("""
                 tools=[lamina.ToolDefinition(name="find", parameters=parameters)],
                 always=[lamina.Item(id=ItemId(f"rule:{name}"), content=name) for name in "qpo"],
             )
-            notes = [lamina.Item(id=lamina.note_id(f"{n}.md"), content=n * 9) for n in "dcba"]
+            notes = [lamina.Item(id=note_id(f"{n}.md"), content=n * 9) for n in "dcba"]
             for number in range(4):
                 clock.time += 200 * number
                 turn = await session.prepare(f"Q{number}", attach=notes[: number + 1])

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import typing
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,18 +63,32 @@ async def main() -> None:
 def test_a_type_checker_finds_what_is_misspelt_and_nothing_else(tmp_path: Path) -> None:
     snippet = tmp_path / "snippet.py"
     snippet.write_text(SNIPPET, "utf-8")
-    # With the project's own settings and cache, as the package is checked anyway.
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--no-pretty", "--no-error-summary", str(snippet)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    found = {int(line) for line in re.findall(r"snippet\.py:(\d+): error", done.stdout)}
+    problems = check_types(snippet)
+    found = {int(line) for line in re.findall(r"snippet\.py:(\d+): error", problems)}
     lines = SNIPPET.splitlines()
     wrong = {number for number, line in enumerate(lines, 1) if line.endswith("# wrong")}
-    assert found == wrong, done.stdout + done.stderr
+    assert found == wrong, problems
+
+
+def test_a_type_checker_finds_nothing_in_what_the_readme_shows(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    snippets = []
+    for number, code in enumerate(re.findall(r"```python\n(.*?)```", text, re.DOTALL)):
+        snippets.append(tmp_path / f"shown_{number}.py")
+        snippets[-1].write_text(code, "utf-8")
+    assert len(snippets) > 5
+    # Examples need not say the types of their own functions.
+    assert check_types(*snippets, options=("--allow-untyped-defs",)) == ""
+
+
+def check_types(*files: Path, options: Sequence[str] = ()) -> str:
+    """What mypy has to say, with the project's own settings and cache, as the package is checked
+    anyway."""
+    command = [sys.executable, "-m", "mypy", "--no-pretty", "--no-error-summary", *options]
+    done = subprocess.run(
+        [*command, *map(str, files)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", OPENERS)

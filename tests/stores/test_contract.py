@@ -439,6 +439,29 @@ def test_blobs_that_no_other_session_refers_to_are_deleted_with_a_session(
     run(body())
 
 
+def test_a_blob_that_was_put_again_is_not_deleted_with_a_session_that_was_written_before(
+    store: JournalStore,
+) -> None:
+    """Another session is about to refer to it."""
+
+    async def body() -> None:
+        digest = await store.put_blob(b"picture")
+        opened = await store.create(start("one"))
+        await opened.append([with_picture(1, digest)])
+        await opened.close()
+        if isinstance(store, JsonlStore):
+            # Some file systems count in seconds.
+            os.utime(store.path_of("one"), (1e9, 1e9))
+        assert await store.put_blob(b"picture") == digest
+        assert (await store.delete("one")).blobs == ()
+        opened = await store.create(start("two"))
+        await opened.append([with_picture(1, digest)])
+        await opened.close()
+        assert await store.get_blob(digest) == b"picture"
+
+    run(body())
+
+
 def test_an_export_holds_what_a_session_holds(store: JournalStore) -> None:
     async def body() -> None:
         opened = await store.create(start())

@@ -47,6 +47,16 @@ def test_a_store_that_nobody_knows_is_an_error_that_names_those_that_are_known(
         default_store(tmp_path)
 
 
+@pytest.mark.parametrize("thing", [Path("x.db"), 3, lamina.SqliteStore, object()])
+def test_what_is_no_store_is_refused_before_anything_is_written(tmp_path: Path, thing: Any) -> None:
+    async def body() -> None:
+        with pytest.raises(UsageError, match="which keeps no sessions: it can be 'jsonl'"):
+            await open_named(tmp_path, thing)
+
+    anyio.run(body)
+    assert list(tmp_path.iterdir()) == []
+
+
 async def open_named(folder: Path, store: Any, session: str = "s") -> lamina.Session:
     return await lamina.open_session(
         session, workspace=folder, store=store, book=FakeBook(), clock=FakeClock(),

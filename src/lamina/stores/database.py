@@ -133,19 +133,35 @@ class Database:
         """
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
             raise self._translate(error, session) from error
 
-    def _translate(self, error: sqlite3.Error, session: str | None) -> LaminaError:
+    def _translate(self, error: Exception, session: str | None) -> LaminaError:
         name = getattr(error, "sqlite_errorname", "")
-        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-            return JournalError(
-                f"{self.path} is damaged ({error}); nothing was written to it. Restore it from a "
-                f"copy, or save what is left with `sqlite3 {self.path.name} .recover`"
-            )
+        # What SQLite says of a damaged schema quotes it, and need not be text.
+        is_quoted = isinstance(error, UnicodeDecodeError)
+        if is_quoted or name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+            return self._damaged("malformed database schema" if is_quoted else str(error))
         if session is not None:
             return WriteFailed(session, f"{self.path}: {error}")
         return JournalError(f"{self.path} cannot be used: {error}")
+
+    def check_structure(self, connection: sqlite3.Connection) -> None:
+        """For a session of which something is missing: lines that are damaged cost themselves, but
+        in a damaged page or index, what is written might not be found again.
+
+        Raises:
+            JournalError: there is one.
+        """
+        (found,) = connection.execute("pragma integrity_check(1)").fetchone()
+        if found != "ok":
+            raise self._damaged(" ".join(found.split()))
+
+    def _damaged(self, what: str) -> JournalError:
+        return JournalError(
+            f"{self.path} is damaged ({what}); nothing was written to it. Restore it from a "
+            f"copy, or save what is left with `sqlite3 {self.path.name} .recover`"
+        )
 
 
 @contextmanager
@@ -167,9 +183,9 @@ def seal(data: bytes) -> bytes:
     return crc32(data).to_bytes(4, "big") + data
 
 
-def unseal(sealed: bytes | None) -> bytes | None:
+def unseal(sealed: object) -> bytes | None:
     """What was sealed; None if it is not as it was."""
-    if sealed is None or sealed[:4] != crc32(sealed[4:]).to_bytes(4, "big"):
+    if not isinstance(sealed, bytes) or sealed[:4] != crc32(sealed[4:]).to_bytes(4, "big"):
         return None
     return sealed[4:]
 

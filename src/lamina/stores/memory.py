@@ -24,7 +24,8 @@ class MemoryStore(JournalStore):
         self._sessions: dict[str, list[bytes]] = {}
         self._ids: dict[str, set[str]] = {}
         self._times: dict[str, float] = {}
-        self._blobs: dict[str, bytes] = {}
+        # With the time at which each was put.
+        self._blobs: dict[str, tuple[bytes, float]] = {}
         self._openings: dict[str, WeakSet[MemoryJournal]] = {}
 
     def place(self, session: str) -> str:
@@ -87,21 +88,24 @@ class MemoryStore(JournalStore):
         if any(not opened.is_closed for opened in self._openings.get(session, ())):
             raise SessionBusy(session, 0.0)
         digests = blobs_of(map(decode_entry, lines))
+        written = self._times[session]
         del self._sessions[session], self._ids[session], self._times[session]
         others = b"".join(b"".join(others) for others in self._sessions.values())
-        blobs = sorted(d for d in digests if d in self._blobs and d.encode() not in others)
+        # What was put again since may be named soon.
+        old = {digest for digest, (_, put) in self._blobs.items() if put <= written}
+        blobs = sorted(digest for digest in digests & old if digest.encode() not in others)
         for digest in blobs:
             del self._blobs[digest]
         return DeletedSession(session=session, bytes=sum(map(len, lines)), blobs=tuple(blobs))
 
     async def put_blob(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()
-        self._blobs[digest] = data
+        self._blobs[digest] = (data, time.time())
         return digest
 
     async def get_blob(self, digest: str) -> bytes:
         try:
-            return self._blobs[digest]
+            return self._blobs[digest][0]
         except KeyError:
             raise JournalError(f"no blob {digest!r} in this store") from None
 

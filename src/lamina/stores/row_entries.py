@@ -15,6 +15,7 @@ from lamina.errors import JournalError
 from lamina.journal import Journal, TreeReader
 from lamina.journal.lines import Line, read_line
 from lamina.stores.database import Database
+from lamina.stores.session_rows import as_bytes
 from lamina.values.damage import Damage
 from lamina.values.entry import Entry
 
@@ -39,6 +40,8 @@ class RowEntries(Mapping[str, Entry]):
         self._lines: dict[str, bytes] = {}
         self._lookups = 0
         self._lock = Lock()
+        # Whether a row was looked up that is damaged.
+        self.damaged = False
 
     def extend(self, entries: Sequence[Entry]) -> None:
         """Takes in the entries of the rows that follow, which were read already."""
@@ -97,10 +100,11 @@ class RowEntries(Mapping[str, Entry]):
         return self._lines.pop(entry_id, None)
 
     def _prove(self, entry_id: str, line: bytes) -> Entry:
-        found = next(iter(read_line(_as_bytes(line))))
+        found = next(iter(read_line(as_bytes(line))))
         if isinstance(found, Line) and found.entry.id == entry_id:
             return found.entry
         what = found.detail if isinstance(found, Damage) else f"it holds {found.entry.id!r}"
+        self.damaged = True
         self._forget_snapshot()
         raise JournalError(
             f"entry {entry_id!r} of session {self._session!r} ({self._database.path}) is damaged: "
@@ -138,20 +142,15 @@ class RowEntries(Mapping[str, Entry]):
         return self._count
 
 
-def _as_bytes(value: object) -> bytes:
-    """The value of a row as bytes, which it is unless the file is damaged."""
-    return value if isinstance(value, bytes) else str(value).encode()
-
-
 def read_rows(connection: sqlite3.Connection, key: int, session: str, last: int) -> Journal:
     """The journal of all rows of a session, every checksum verified. `last` is the highest number
     that the session's own row knows of."""
     reader = TreeReader()
     offset = 0
     misfiled: list[Damage] = []
-    query = "select seq, id, line from entry where session = ? order by seq"
+    query = "select cast(seq as integer), id, line from entry where session = ? order by seq"
     for seq, entry_id, line in connection.execute(query, (key,)):
-        line = _as_bytes(line)
+        line = as_bytes(line)
         for found in read_line(line, number=seq + 1, offset=offset):
             reader.take(found)
             if isinstance(found, Line) and found.entry.id != entry_id:

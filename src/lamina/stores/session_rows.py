@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
+from lamina.errors import JournalError
 from lamina.stores.database import seal, unseal
 from lamina.values.entry import Entry, UnknownEntry
 from lamina.values.totals import SessionTotals
@@ -13,7 +14,7 @@ from lamina.values.totals import SessionTotals
 _totals = msgspec.msgpack.Decoder(SessionTotals)
 
 
-class SessionRecord(Struct, frozen=True, kw_only=True):
+class SessionRecord(Struct, frozen=True, kw_only=True, array_like=True):
     """The row of a session. Every writer has an `epoch` of its own, and writes nothing once there
     is a later one."""
 
@@ -33,11 +34,18 @@ _SELECT = f"select {', '.join(_FIELDS)} from session where id = ?"
 
 
 def find_record(connection: sqlite3.Connection, session: str) -> SessionRecord | None:
-    """The row of a session, if there is one."""
+    """The row of a session, if there is one.
+
+    Raises:
+        JournalError: it is damaged.
+    """
     if not is_text(session):
         return None
     row = connection.execute(_SELECT, (session,)).fetchone()
-    return None if row is None else SessionRecord(**dict(zip(_FIELDS, row, strict=True)))
+    try:
+        return None if row is None else msgspec.convert(row, SessionRecord)
+    except msgspec.ValidationError as error:
+        raise JournalError(f"the row of session {session!r} is damaged: {error}") from error
 
 
 def insert_entries(
@@ -57,7 +65,7 @@ def insert_entries(
 def lines_of(connection: sqlite3.Connection, key: int) -> Iterator[bytes]:
     query = "select line from entry where session = ? order by seq"
     for (line,) in connection.execute(query, (key,)):
-        yield line
+        yield as_bytes(line)
 
 
 def drop_named(connection: sqlite3.Connection, key: int, digests: set[str]) -> set[str]:
@@ -65,7 +73,7 @@ def drop_named(connection: sqlite3.Connection, key: int, digests: set[str]) -> s
     query = "select line from entry where session <> ?"
     rows = connection.execute(query, (key,))
     while digests and (lines := rows.fetchmany(1_000)):
-        text = b"\n".join(line for (line,) in lines)
+        text = b"\n".join(as_bytes(line) for (line,) in lines)
         digests = {digest for digest in digests if digest.encode() not in text}
     return digests
 
@@ -85,6 +93,11 @@ def unpack_totals(packed: bytes | None) -> SessionTotals | None:
         return None if data is None else _totals.decode(data)
     except msgspec.MsgspecError:
         return None
+
+
+def as_bytes(value: object) -> bytes:
+    """The value of a row as bytes, which it is unless the file is damaged."""
+    return value if isinstance(value, bytes) else str(value).encode()
 
 
 def is_text(name: str) -> bool:

@@ -30,6 +30,7 @@ from lamina.stores.row_entries import read_rows
 from lamina.stores.session_file import check_format
 from lamina.stores.session_rows import (
     SessionRecord,
+    as_bytes,
     drop_named,
     find_record,
     insert_entries,
@@ -179,7 +180,7 @@ class SqliteStore(JournalStore):
             return ()
         with self._database.connect() as connection:
             query = "select id from session order by written desc, key desc"
-            return tuple(session for (session,) in connection.execute(query))
+            return tuple(str(session) for (session,) in connection.execute(query))
 
     async def list_sessions(self) -> Sequence[ListedSession]:
         return await anyio.to_thread.run_sync(
@@ -263,7 +264,7 @@ class SqliteStore(JournalStore):
         with self._database.connect() as connection:
             query = "select bytes from blob where digest = ?"
             row = connection.execute(query, (digest,)).fetchone()
-        return bytes(row[0]) if row else None
+        return as_bytes(row[0]) if row else None
 
     async def known_blobs(self, digests: Collection[str]) -> frozenset[str]:
         return await anyio.to_thread.run_sync(self._known_blobs, digests)

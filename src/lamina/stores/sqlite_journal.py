@@ -17,14 +17,20 @@ import anyio.to_thread
 
 from lamina.audit.totals import add_entries
 from lamina.codec import entry_number
-from lamina.errors import JournalError, JournalGone, SessionMoved
+from lamina.errors import JournalError, JournalGone, SessionMoved, WriteFailed
 from lamina.journal import GrownEntries, Journal, TreeReader, walk_back
 from lamina.journal.lines import read_line, write_lines
 from lamina.stores.database import Database, seal, transaction, unseal
 from lamina.stores.lease import LEASE_S, forget_holder
 from lamina.stores.row_entries import RowEntries, read_rows
 from lamina.stores.session_file import check_format
-from lamina.stores.session_rows import SessionRecord, insert_entries, pack_totals, unpack_totals
+from lamina.stores.session_rows import (
+    SessionRecord,
+    as_bytes,
+    insert_entries,
+    pack_totals,
+    unpack_totals,
+)
 from lamina.values.entry import Entry, SessionEntry
 
 
@@ -47,7 +53,8 @@ class SqliteJournal:
         self._rows: RowEntries | None = None
         self._snapshot_size = 0
         (count,) = connection.execute(
-            "select coalesce(max(seq) + 1, 0) from entry where session = ?", (row.key,)
+            "select coalesce(cast(max(seq) as integer) + 1, 0) from entry where session = ?",
+            (row.key,),
         ).fetchone()
         self._count: int = count
         self.journal = self._read_behind_snapshot(connection) or self._read_all(connection)
@@ -62,6 +69,7 @@ class SqliteJournal:
     def _read_all(self, connection: sqlite3.Connection) -> Journal:
         journal = read_rows(connection, self._row.key, self._session, self._row.last)
         if journal.damage:
+            self._database.check_structure(connection)
             # What is wrong is counted by whoever lists the session next.
             query = "update session set totals = null where key = ?"
             with transaction(connection, durable=False):
@@ -73,7 +81,9 @@ class SqliteJournal:
         then everything is looked at."""
         key = self._row.key
         found = connection.execute(
-            "select seq, last, size, state from snapshot where session = ?", (key,)
+            "select cast(seq as integer), cast(last as integer), cast(size as integer), state "
+            "from snapshot where session = ?",
+            (key,),
         ).fetchone()
         if found is None:
             return None
@@ -85,7 +95,7 @@ class SqliteJournal:
         reader = TreeReader(rows, last)
         query = "select line from entry where session = ? and seq > ? order by seq"
         for at, (line,) in enumerate(connection.execute(query, (key, seq)), seq + 2):
-            for part in read_line(line, number=at):
+            for part in read_line(as_bytes(line), number=at):
                 reader.take(part)
         since = tuple(reader.entries.values())
         rows.extend(since)
@@ -105,7 +115,9 @@ class SqliteJournal:
             raise JournalError(f"session {self._session!r} is closed; open it again")
         lines = write_lines(entries, self._last_stored)
         last = max(self.last, *(entry_number(entry.id) or 0 for entry in entries))
-        totals = None if self._totals is None else add_entries(self._totals, entries)
+        totals = self._totals
+        if totals is not None:
+            totals = None if self._is_found_damaged else add_entries(totals, entries)
         # What is on disk and what is remembered must agree, so nothing is cancelled in between.
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(
@@ -145,10 +157,22 @@ class SqliteJournal:
                     # From here on the ids are used up, whatever becomes of the rows.
                     self.last = last
                     insert_entries(connection, self._row.key, self._count, entries, lines)
+                    self._require_found(connection, len(entries))
             except sqlite3.IntegrityError:
                 raise SessionMoved(self._session) from None
         self._count += len(entries)
         self.size += len(lines)
+
+    def _require_found(self, connection: sqlite3.Connection, count: int) -> None:
+        """So that nothing is acknowledged that a damaged index does not lead to.
+
+        Raises:
+            WriteFailed: the rows that were just written are not all found.
+        """
+        query = "select count(*) from entry where session = ? and seq >= ?"
+        if connection.execute(query, (self._row.key, self._count)).fetchone() != (count,):
+            place = self._database.path
+            raise WriteFailed(self._session, f"an index of {place} is damaged; restore it")
 
     def _refuse(self, connection: sqlite3.Connection) -> None:
         query = "select 1 from session where key = ? and id = ?"
@@ -165,11 +189,17 @@ class SqliteJournal:
         """A look-up takes microseconds."""
 
     @property
+    def _is_found_damaged(self) -> bool:
+        """Whether a look-up failed. Then the next opening has to read everything, so no snapshot
+        and no totals are kept until then."""
+        return self._rows is not None and self._rows.damaged
+
+    @property
     def since_snapshot(self) -> int | None:
-        return self.size - self._snapshot_size
+        return None if self._is_found_damaged else self.size - self._snapshot_size
 
     async def keep_snapshot(self, state: bytes) -> None:
-        if self._connection is None:
+        if self._connection is None or self._is_found_damaged:
             return
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._keep_snapshot, self._connection, state)

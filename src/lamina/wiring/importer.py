@@ -6,6 +6,7 @@ and the file it came from is not touched.
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, tzinfo
 from hashlib import sha256
 
@@ -22,8 +23,8 @@ from lamina.journal import read_journal
 from lamina.journal.lines import is_proven
 from lamina.ports import JournalStore
 from lamina.providers.model_book import DEFAULT_TARGET, load_book
+from lamina.record.layouts import Layouts
 from lamina.record.record import Record
-from lamina.record.snapshot import freeze
 from lamina.session.session import Session
 from lamina.values.entry import Entry, LeaveEntry, ModelEntry, SessionEntry
 from lamina.values.item import key_of
@@ -103,11 +104,16 @@ async def _import(
 
 
 async def _keep_snapshot(store: JournalStore, session: str) -> None:
-    """So that the first opening replays nothing."""
+    """So that the first opening replays nothing, and the first question counts no history."""
     record = Record(await store.open(session), SystemClock())
     try:
-        if record.state.requests.open is None and not record.damage:
-            await record.keep_snapshot(freeze(record.state, record.entries, None))
+        state, layouts = record.state, Layouts(load_book(), record)
+        with suppress(UnknownTarget):
+            target = layouts.choose(None, state.settings)
+            assembler = layouts.assembler_for(target, state.settings.promotion)
+            cached = state.envelope.cached
+            assembler.assemble(state.envelope, state.library.items, len(cached))
+        await layouts.keep_snapshot(least=0)
     finally:
         await record.close()
 

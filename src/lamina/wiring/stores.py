@@ -14,7 +14,6 @@ from lamina.errors import LaminaError, UsageError
 from lamina.ports import BundleSource, JournalStore, WorkspaceSource
 from lamina.stores.file_names import SUFFIX, file_stem
 from lamina.stores.jsonl import JsonlStore, NamedFileStore
-from lamina.stores.sqlite import SqliteStore
 from lamina.wiring.folders import data_folder
 from lamina.wiring.workspaces import folder_of, workspace_folder
 
@@ -31,11 +30,18 @@ class StoreKind(Struct, frozen=True, kw_only=True):
     mark: str
 
 
+def _make_database(folder: Path, _: Path | None) -> JournalStore:
+    # Most sessions are files, and every command comes by here.
+    from lamina.stores.sqlite import SqliteStore
+
+    return SqliteStore(folder / DATABASE)
+
+
 _KINDS: dict[str, StoreKind] = {
     "jsonl": StoreKind(
         make=lambda folder, earlier: JsonlStore(folder, earlier=earlier), mark="sessions"
     ),
-    "sqlite": StoreKind(make=lambda folder, _: SqliteStore(folder / DATABASE), mark=DATABASE),
+    "sqlite": StoreKind(make=_make_database, mark=DATABASE),
 }
 
 
@@ -100,9 +106,19 @@ def choose_store(
     store: JournalStore | str | None,
     workspace: str | os.PathLike[str] | WorkspaceSource | None,
 ) -> JournalStore:
-    """A store that was given as such or by its name, or else the default one."""
+    """A store that was given as such or by its name, or else the default one.
+
+    Raises:
+        UsageError: it is no store, and no name of one.
+    """
     if store is None or isinstance(store, str):
         return default_store(workspace, store)
+    if isinstance(store, type) or not callable(getattr(store, "create", None)):
+        raise UsageError(
+            f"store is {store!r}, which keeps no sessions: it can be 'jsonl', 'sqlite', "
+            f"lamina.JsonlStore(folder), lamina.SqliteStore(file), or a lamina.types.JournalStore "
+            f"of your own"
+        )
     return store
 
 
