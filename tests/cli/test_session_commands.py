@@ -135,7 +135,8 @@ def test_an_option_before_a_command_about_sessions_is_not_ignored(
     notes: Path, option: str, command: tuple[str, ...]
 ) -> None:
     keep(notes, "pier", ask_twice)
-    problem = error("sessions", option, *command, cwd=notes.parent, code=2)
+    shown = error("sessions", option, *command, cwd=notes.parent, code=2)
+    problem = " ".join(shown.replace("│", " ").split())
     assert f"options stand behind the command: lamina sessions {command[0]}" in problem
     assert output("log", "pier", cwd=notes)
 

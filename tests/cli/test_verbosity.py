@@ -69,7 +69,8 @@ def test_the_help_says_so(tmp_path: Path) -> None:
 def test_behind_a_command_it_is_told_where_it_stands(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    problem = error(*command, "--verbose", cwd=tmp_path, code=2)
+    shown = error(*command, "--verbose", cwd=tmp_path, code=2)
+    problem = " ".join(shown.replace("│", " ").split())
     assert f"--verbose stands before the command: lamina --verbose {command[0]}" in problem
 
 
