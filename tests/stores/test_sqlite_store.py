@@ -215,9 +215,44 @@ def test_rows_that_are_gone_or_misfiled_are_reported(statement: str, tmp_path: P
         journal = await store.read(SESSION)
         assert journal.damage
         assert {"000001", "000003", "000004"} <= set(journal.entries)
+        assert b'"id":"000001"' in await store.export(SESSION)
         opened = await store.open(SESSION)
         await opened.append([entry_of(mint_id(opened.last + 1), opened.journal.leaf, "and on")])
         await opened.close()
+
+    run(body())
+
+
+def test_a_damaged_last_row_gives_up_its_id_alone(tmp_path: Path) -> None:
+    async def body() -> None:
+        store = store_in(tmp_path)
+        await write_some(store)
+        change(tmp_path, FLIP.format("text", "tent", 5))
+        opened = await store.open(SESSION)
+        assert (opened.journal.leaf, opened.last) == ("000004", 5)
+        await opened.close()
+
+    run(body())
+
+
+def test_nothing_is_written_to_a_session_that_an_index_does_not_lead_to(tmp_path: Path) -> None:
+    async def body() -> None:
+        store = store_in(tmp_path)
+        await write_some(store)
+        path = tmp_path / DATABASE
+        connection = sqlite3.connect(path)
+        query = "select rootpage from sqlite_master where name = 'sqlite_autoindex_entry_1'"
+        ((page,),) = connection.execute(query).fetchall()
+        connection.close()
+        data = bytearray(path.read_bytes())
+        # How many cells there are: the last two rows are in the table, and not found any more.
+        data[(page - 1) * 4096 + 4] -= 2
+        path.write_bytes(data)
+        journal = await store.read(SESSION)
+        assert list(journal.entries) == [mint_id(number) for number in range(4)]
+        assert "the end of the session is missing: 000004 to 000005" in str(journal.damage)
+        with pytest.raises(JournalError, match=r"kept\.sqlite is damaged .* nothing was written"):
+            await store.open(SESSION)
 
     run(body())
 

@@ -148,7 +148,9 @@ def read_rows(connection: sqlite3.Connection, key: int, session: str, last: int)
     reader = TreeReader()
     offset = 0
     misfiled: list[Damage] = []
-    query = "select cast(seq as integer), id, line from entry where session = ? order by seq"
+    # A number, also if the file is damaged.
+    number = "coalesce(cast(seq as integer), 0)"
+    query = f"select {number}, id, line from entry where session = ? order by seq"
     for seq, entry_id, line in connection.execute(query, (key,)):
         line = as_bytes(line)
         for found in read_line(line, number=seq + 1, offset=offset):
@@ -164,4 +166,6 @@ def read_rows(connection: sqlite3.Connection, key: int, session: str, last: int)
         first = mint_id(journal.last + 1)
         detail = f"the end of the session is missing: {first} to {mint_id(last)}"
         damage += (Damage(kind="missing_entries", detail=detail),)
-    return replace(journal, damage=damage, last=max(journal.last, last))
+    # Ids of lines that cannot be read may lie behind the last one that can: the row knows.
+    behind = max(0, journal.last + journal.lost - max(journal.last, last))
+    return replace(journal, damage=damage, last=max(journal.last, last), lost=behind)

@@ -85,7 +85,7 @@ class SqliteJournal:
             "from snapshot where session = ?",
             (key,),
         ).fetchone()
-        if found is None:
+        if found is None or None in found:
             return None
         seq, last, size, sealed = found
         state = unseal(sealed)

@@ -25,6 +25,7 @@ from tests.journal.test_replay_laws import state_bytes
 
 from lamina import JsonlStore, MemoryStore, SqliteStore
 from lamina.audit.verification import Verification, verify
+from lamina.codec import canonical_bytes
 from lamina.errors import LaminaError
 from lamina.journal import (
     Journal,
@@ -48,7 +49,7 @@ STORES: dict[str, Keep] = {
 KINDS = ("jsonl", "sqlite")
 CHUNKS = 3
 # Sessions that were recorded, so that the requests are also those that they ever were.
-PLAYED = luck("replay").sample(sorted(read_digests()), much(12, 600))
+PLAYED = luck("replay").sample(sorted(read_digests()), much(12, 200))
 
 
 @contextmanager
@@ -218,7 +219,7 @@ def test_every_prefix_of_a_drawn_session_opens_as_what_was_written_so_far(
         for session, data in journals.items():
             await check_prefixes(store, session, data, chance, share)
 
-    for seed in chance.sample(PLAYED, much(2, 40)):
+    for seed in chance.sample(PLAYED, much(2, 12)):
         run(body, seed)
 
 
@@ -226,10 +227,12 @@ def test_every_prefix_of_a_drawn_session_opens_as_what_was_written_so_far(
 
 
 def damage_lines(data: bytes, chance: Random) -> dict[int, bytes]:
-    """Some lines but the header, by their index, each with a byte that is another one."""
+    """Some lines between the first and the last one, by their index, each with a byte that is
+    another one. Of a damaged end a table knows more than a file: which ids there were."""
     lines = data.splitlines()
     damaged = {}
-    for at in chance.sample(range(1, len(lines)), min(len(lines) - 1, chance.choice((1, 1, 2, 5)))):
+    places = range(1, len(lines) - 1)
+    for at in chance.sample(places, min(len(places), chance.choice((1, 1, 2, 5)))):
         line = bytearray(lines[at])
         # No line break: that would make two lines of one, and a row is one.
         line[chance.randrange(len(line))] ^= 0x80
@@ -256,7 +259,7 @@ def damage_rows(store: SqliteStore, session: str, damaged: dict[int, bytes]) -> 
             assert changed.rowcount == 1
 
 
-@pytest.mark.parametrize("number", range(much(8, 300)))
+@pytest.mark.parametrize("number", range(much(8, 150)))
 def test_the_same_damage_leaves_the_same_of_a_session_in_both_stores(
     number: int, tmp_path: Path
 ) -> None:
@@ -266,6 +269,7 @@ def test_the_same_damage_leaves_the_same_of_a_session_in_both_stores(
     async def body() -> None:
         files, rows = JsonlStore(tmp_path / "jsonl"), SqliteStore(tmp_path / "sessions.sqlite")
         for name, store in (("one", files), ("two", rows)):
+            await anyio.Path(tmp_path / name).mkdir()
             talk = draw_talk(seed, tmp_path / name, store)
             await lead(talk)
         session = talk.name
@@ -282,14 +286,22 @@ def test_the_same_damage_leaves_the_same_of_a_session_in_both_stores(
             assert list(again.entries)[: len(journal.entries)] == list(journal.entries)
             found.append(
                 (list(journal.entries.values()), [str(damage) for damage in journal.damage],
-                 state_of(journal), verdict_on(journal), tape.lines, list(again.entries.values()),
-                 await store.export(session))
+                 state_of(journal), verdict_on(journal), tape.lines,
+                 entries_without_place(again, store.place(session)))
             )  # fmt: skip
         assert found[0] == found[1], (seed, sorted(damaged))
         assert found[0][1]
         tally["damaged sessions gone on with in both stores"] += 1
 
-    run(body)
+    # Behind a snapshot, a row is looked at only when it is needed.
+    with snapshots_from(1 << 40):
+        run(body)
+
+
+def entries_without_place(journal: Journal, place: str) -> list[bytes]:
+    """A request that warns of damage says where."""
+    entries = map(canonical_bytes, journal.entries.values())
+    return [entry.replace(place.encode(), b"its place") for entry in entries]
 
 
 @pytest.mark.parametrize("number", range(much(4, 100)))
