@@ -85,7 +85,7 @@ MISSED = LogLine(
     "request %s of session %s: the cache had less than expected, tokens %d of %d, %s",
 )  # fmt: skip
 FAILED = LogLine("request", WARNING, "request %s of session %s failed: %s")
-RETRIED = LogLine("request", WARNING, "the provider is busy: attempt %d of %d follows in ms %d")
+RETRIED = LogLine("request", WARNING, "%s is busy: attempt %d of %d follows in ms %d")
 SHORTENED = LogLine("request", WARNING, "session %s: a request was too long and is made smaller")
 TOOL_STARTED = LogLine("tools", DEBUG, "call %s of session %s: %s begins")
 TOOL_ENDED = LogLine("tools", INFO, "call %s of session %s: %s ended, %s, ms %d")
@@ -98,7 +98,11 @@ NOT_FETCHED = LogLine("downloads", WARNING, "model %s could not be fetched: %s")
 
 def _name(text: str) -> str:
     plain = "".join(letter if letter.isprintable() else "?" for letter in text[: _MOST_LETTERS + 1])
-    return plain if len(plain) <= _MOST_LETTERS else f"{plain[:_MOST_LETTERS]}..."
+    if len(plain) <= _MOST_LETTERS:
+        return plain
+    # Between words, if there are some.
+    beginning = plain[:_MOST_LETTERS]
+    return f"{beginning.rpartition(' ')[0].rstrip(', ') or beginning}..."
 
 
 def tell_opened(session: str, target: str, entries: int, damage: Sequence[Damage]) -> None:
@@ -182,9 +186,9 @@ def tell_failure(session: str, request: str, error: LaminaError) -> None:
     FAILED.tell(request, session, error.code)
 
 
-def tell_retry(attempt: int, attempts: int, wait: float) -> None:
-    """A request is sent again, as its provider was busy."""
-    RETRIED.tell(attempt, attempts, round(wait * 1_000))
+def tell_retry(target: str, attempt: int, attempts: int, wait: float) -> None:
+    """A request is sent again, as its target was busy."""
+    RETRIED.tell(target, attempt, attempts, round(wait * 1_000))
 
 
 def tell_event(session: str, event: Event) -> None:

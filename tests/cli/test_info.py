@@ -7,7 +7,9 @@ import pytest
 from tests.cli.inside import output
 from tests.cli.test_session_commands import ask_twice, keep
 
+from lamina.cli.info import WIDTH, render_info
 from lamina.extras import REQUIREMENTS
+from lamina.faces.installation import Installation, InstalledExtra, Place
 from lamina.wiring.folders import data_folder
 
 
@@ -60,8 +62,46 @@ def test_what_is_missing_is_told_with_how_to_install_it(
 
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     lines = output("info", cwd=notes).splitlines()
-    assert (
-        "chat       the embedded model, typing at a terminal: missing (xllamacpp): "
-        "pip install 'lamina-context[chat]'"
-    ) in lines
+    at = lines.index("chat       the embedded model, typing at a terminal: missing xllamacpp")
+    assert lines[at + 1] == "           pip install 'lamina-context[chat]'"
     assert "search     search, search by meaning: here" in lines
+
+
+def installation(sessions: int, workspaces: int) -> Installation:
+    return Installation(
+        lamina="0.1.0", python="3.12.1", platform="Linux-6.8.0-some-long-flavour-x86_64-with-glibc",
+        environment="/env", target="local:smollm2-135m", store="jsonl",
+        places=(Place(what="data", path="/data"),), workspaces=workspaces, sessions=sessions,
+        keys=("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY"),
+        extras=(
+            InstalledExtra(
+                extra="search", uses=("search", "search by meaning"),
+                missing=("numpy", "Stemmer", "onnxruntime", "onnx", "tokenizers"), hint="pip it",
+            ),
+        ),
+        packages={f"package-{number}": f"1.{number}" for number in range(30)},
+    )  # fmt: skip
+
+
+def test_nothing_but_paths_is_wider_than_80_columns() -> None:
+    lines = render_info(installation(3, 2)).splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    packages = lines[lines.index("packages:") + 1 :]
+    # In columns, each read downwards.
+    assert len(packages) < 10
+    assert packages[0].startswith("  package-0 1.0 ")
+    assert packages[1].startswith("  package-1 1.1 ")
+    assert sorted(" ".join(packages).split()[::2]) == sorted(f"package-{n}" for n in range(30))
+    assert "  pip it" in "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("counts", "line"),
+    [
+        ((1, 1), "1 session in 1 workspace, store: jsonl"),
+        ((3, 1), "3 sessions in 1 workspace, store: jsonl"),
+        ((0, 0), "0 sessions in 0 workspaces, store: jsonl"),
+    ],
+)
+def test_one_is_one(counts: tuple[int, int], line: str) -> None:
+    assert line in render_info(installation(*counts)).splitlines()

@@ -93,6 +93,54 @@ def test_the_sessions_of_a_folder_are_listed_with_the_latest_first(notes: Path) 
     assert output("sessions", "-w", "notes", cwd=notes.parent) == output("sessions", cwd=notes)
 
 
+LONG = "2026-11-06_21-20-00_When-does-the-pier-open-and-may-dogs-be-brought-along-in-the-summer"
+
+
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_a_long_id_leaves_room_for_what_it_is_about_and_every_figure(
+    notes: Path, monkeypatch: pytest.MonkeyPatch, width: int, everywhere: bool
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    at(keep(notes, LONG, ask_twice), 1_794_000_000.0)
+    at(keep(notes, "pier", ask_twice), 1_794_000_000.0)
+    shown = output("sessions", *(["--all"] if everywhere else []), cwd=notes)
+    heading, *rows = shown.splitlines()
+    assert len(rows) == 2
+    assert all(len(line) == width for line in (heading, *rows))
+    assert "what it is about" in heading
+    for row in rows:
+        assert "When does the" in row
+        assert " 0.0002  " in row
+        assert row.endswith("11-06 21:20 ")
+        assert ("  notes  " in row) is everywhere
+    (long,) = [row.split()[0] for row in rows if "2026-11-06_" in row]
+    assert long.endswith("…")
+    # What is left of it names it.
+    assert "In May." in output("log", long.removesuffix("…"), cwd=notes)
+
+
+def test_the_bare_list_has_a_name_too(notes: Path) -> None:
+    keep(notes, "pier", ask_twice)
+    assert output("sessions", "list", cwd=notes) == output("sessions", cwd=notes)
+    options = ("--all", "--json")
+    assert output("sessions", "list", *options, cwd=notes) == output(
+        "sessions", *options, cwd=notes
+    )
+
+
+@pytest.mark.parametrize("option", ["--all", "--json", "-wnotes"])
+@pytest.mark.parametrize("command", [("list",), ("delete", "pier", "--yes")])
+def test_an_option_before_a_command_about_sessions_is_not_ignored(
+    notes: Path, option: str, command: tuple[str, ...]
+) -> None:
+    keep(notes, "pier", ask_twice)
+    shown = error("sessions", option, *command, cwd=notes.parent, code=2)
+    problem = " ".join(shown.replace("│", " ").split())
+    assert f"options stand behind the command: lamina sessions {command[0]}" in problem
+    assert output("log", "pier", cwd=notes)
+
+
 def test_where_there_are_no_sessions_this_is_said(notes: Path) -> None:
     assert output("sessions", cwd=notes) == snapshot(
         "No sessions here yet. --all looks in every workspace.\n"

@@ -12,6 +12,7 @@ from tests.cli.commands import LAMINA
 from tests.cli.inside import error, lamina, output
 from tests.cli.test_session_commands import ask_twice, keep
 from tests.fakes.files import session_file
+from tests.terminal import Terminal
 
 from lamina import open_session
 from lamina.downloads.folders import slots_folder
@@ -65,9 +66,22 @@ def test_what_would_go_is_shown_and_nothing_goes_without_a_yes(talks: Path) -> N
         assert sessions_in(talks) == (set() if code == 0 else {"harbour", "museum"})
 
 
+def test_the_first_ctrl_c_at_the_question_ends_it(talks: Path) -> None:
+    with Terminal([str(LAMINA), "sessions", "delete", "harbour"], cwd=talks) as terminal:
+        terminal.wait_for("[y/N]:")
+        terminal.type("\x03")
+        terminal.wait_for("Aborted")
+        assert terminal.wait_for_end() == 1
+    assert sessions_in(talks) == {"harbour", "museum"}
+
+
 def test_an_unknown_session_keeps_all_of_them(talks: Path) -> None:
     problem = error("sessions", "delete", "harbour", "pier", "--yes", cwd=talks)
-    assert problem.startswith("error: no session 'pier'")
+    # A file is not what one deletes by this name.
+    assert problem == (
+        "error: no session 'pier' of the workspace '.'; `lamina sessions` lists them. "
+        "-w DIR looks in another workspace\n"
+    )
     assert sessions_in(talks) == {"harbour", "museum"}
 
 

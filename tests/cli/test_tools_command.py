@@ -56,3 +56,15 @@ def test_the_tools_of_a_file_as_json(servers: Path) -> None:
     found = json.loads(output("tools", "list", "--mcp", "mcp.json", "--json", cwd=servers))
     assert [tool["definition"]["name"] for tool in found["tools"]] == ["pier__echo"]
     assert found["withheld"] == []
+
+
+def test_no_further_attempt_is_announced_by_a_command_that_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAMINA_DATA", str(tmp_path / "data"))
+    gone = {"command": sys.executable, "args": ["-c", "raise SystemExit(3)"]}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"pier": gone}}))
+    code, shown, _ = lamina("tools", "list", "--mcp", "mcp.json", cwd=tmp_path)
+    assert code == 1
+    assert "not offered: pier: " in shown
+    assert "tried again" not in shown

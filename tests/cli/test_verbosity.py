@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.commands import LAMINA
+from tests.cli.inside import error, output
 
 LINE = re.compile(r"\d\d:\d\d:\d\d (DEBUG|INFO|WARNING) +lamina\.(session|request): .+")
 
@@ -62,3 +63,17 @@ def test_the_help_says_so(tmp_path: Path) -> None:
     )  # fmt: skip
     assert "--verbose" in done.stdout
     assert "LAMINA_LOG=debug" in done.stdout
+
+
+@pytest.mark.parametrize("command", [("ask", "hi"), ("agent", "check"), ("sessions",)])
+def test_behind_a_command_it_is_told_where_it_stands(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    shown = error(*command, "--verbose", cwd=tmp_path, code=2)
+    problem = " ".join(shown.replace("│", " ").split())
+    assert f"--verbose stands before the command: lamina --verbose {command[0]}" in problem
+
+
+def test_a_question_may_be_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAMINA_DATA", str(tmp_path / "data"))
+    assert "--verbose" in output("context", "--", "--verbose", cwd=tmp_path)

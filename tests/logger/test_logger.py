@@ -161,12 +161,13 @@ def test_a_busy_provider_and_an_overflow_are_warnings(lines: pytest.LogCaptureFi
 
     async def body() -> None:
         policy = RetryPolicy(first_wait_s=0.0)
-        assert [piece async for piece in with_retries(attempt, policy)] == [TextPiece("Nine")]
+        pieces = with_retries("openai:gpt-5", attempt, policy)
+        assert [piece async for piece in pieces] == [TextPiece("Nine")]
 
     run(body())
     assert texts(lines, "request", logging.WARNING) == [
-        "the provider is busy: attempt 2 of 4 follows in ms 0",
-        "the provider is busy: attempt 3 of 4 follows in ms 0",
+        "openai:gpt-5 is busy: attempt 2 of 4 follows in ms 0",
+        "openai:gpt-5 is busy: attempt 3 of 4 follows in ms 0",
     ]
 
 
@@ -202,6 +203,15 @@ def test_damage_is_told_by_kind(tmp_path: Path, lines: pytest.LogCaptureFixture)
     (line,) = texts(lines, "session", logging.WARNING)
     assert re.fullmatch(r"session talk has a damaged journal: \w+ 1", line)
     assert CANARY not in lines.text
+
+
+def test_what_is_too_long_for_a_line_is_cut_between_words(lines: pytest.LogCaptureFixture) -> None:
+    lamina.logger.DAMAGED.tell("talk", ", ".join(["not_applicable 12"] * 9))
+    lamina.logger.CLOSED.tell("x" * 100)
+    assert texts(lines, "session") == [
+        f"session talk has a damaged journal: {', '.join(['not_applicable 12'] * 4)}...",
+        f"session {'x' * 80}... closed",
+    ]
 
 
 def test_a_download_tells_that_it_began_and_how_it_ended(

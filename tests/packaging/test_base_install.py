@@ -145,6 +145,7 @@ MISSING = {
     "emulate openai": "emulate",
     "emulate openai --answers model": "emulate,chat",
     "models pull minilm": "search",
+    "models pull smollm2-135m": "chat",
 }
 
 
@@ -169,7 +170,8 @@ OPENERS = {
     "open_agent(target='openai:gpt-5')": "openai",
     "open_agent(agent='agent', trust=True)": "anthropic",
     "open_plan()": "chat",
-    "open_qa(target='openai:gpt-5')": "search",
+    "open_agent(target='anthropic:claude-opus-5', mcp='mcp.json')": "anthropic,mcp",
+    "open_qa(target='openai:gpt-5')": "openai,search",
 }
 
 
@@ -178,7 +180,8 @@ def test_a_runner_names_its_extra_before_there_is_a_session(
     base: Environment, tmp_path: Path, opener: str
 ) -> None:
     fresh = replace(base, data=tmp_path / "data", cache=tmp_path / "cache", folder=tmp_path)
-    write(tmp_path, {"agent/agent.yaml": "name: a\nmodel: anthropic:claude-opus-5\n"})
+    agent = "name: a\nmodel: anthropic:claude-opus-5\n"
+    write(tmp_path, {"agent/agent.yaml": agent, "mcp.json": '{"mcpServers": {}}'})
     script = (
         "import anyio, lamina\n"
         "from lamina.errors import ExtraMissing\n"

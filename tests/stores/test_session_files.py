@@ -1,5 +1,7 @@
 """Every session id has a file of its own, and every file says whose it is."""
 
+import threading
+import time
 from pathlib import Path
 
 import anyio
@@ -10,6 +12,7 @@ from tests.crash.sample import header_of
 from tests.strategies import modest, texts
 
 from lamina.errors import JournalError, SessionMoved, UnknownSession
+from lamina.stores.blob_files import put_blob_file, remove_blob_file
 from lamina.stores.file_names import LONGEST_NAME, file_stem
 from lamina.stores.jsonl import JsonlStore
 
@@ -131,3 +134,36 @@ def test_a_damaged_blob_is_mended_when_it_is_put_again(tmp_path: Path) -> None:
         assert await store.get_blob(digest) == b"a picture"
 
     anyio.run(body)
+
+
+def test_a_folder_of_blobs_goes_with_its_last_one(tmp_path: Path) -> None:
+    first, second = tmp_path / "7d" / "7d01", tmp_path / "7d" / "7d02"
+    for path in (first, second):
+        put_blob_file(path, b"picture")
+    assert remove_blob_file(first, second.stat().st_mtime)
+    assert second.exists()
+    assert not remove_blob_file(second, second.stat().st_mtime - 1)
+    assert remove_blob_file(second, second.stat().st_mtime)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_blob_is_put_while_its_folder_is_removed_as_empty(tmp_path: Path) -> None:
+    """Whoever deletes the last blob of a folder does not stop others from putting one into it."""
+    ours, theirs = tmp_path / "7d" / "7d01", tmp_path / "7d" / "7d02"
+    is_done = threading.Event()
+
+    def remove() -> None:
+        while not is_done.is_set():
+            put_blob_file(theirs, b"theirs")
+            remove_blob_file(theirs, time.time() + 60)
+
+    remover = threading.Thread(target=remove)
+    remover.start()
+    try:
+        for _ in range(200):
+            put_blob_file(ours, b"ours")
+            assert ours.read_bytes() == b"ours"
+            remove_blob_file(ours, time.time() + 60)
+    finally:
+        is_done.set()
+        remover.join()

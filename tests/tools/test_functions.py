@@ -2,6 +2,7 @@
 
 import enum
 import functools
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -364,3 +365,10 @@ def test_a_function_says_when_it_is_included() -> None:
     assert searched.digest == tool(tide).offered.digest
     with pytest.raises(UsageError, match="include is 'always', 'manual' or 'agent', not 'often'"):
         tool(include="often")(tide)  # type: ignore[call-overload]
+
+
+def test_an_option_that_nobody_knows_is_refused_with_what_was_meant() -> None:
+    options: Any = {"permision": "free"}
+    message = "tool() got an unexpected keyword argument 'permision'; did you mean 'permission'?"
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+        tool(**options)

@@ -119,3 +119,30 @@ def test_the_first_opening_of_an_import_replays_nothing(
         assert list(session.entries) == list(whole.entries.values())
 
     anyio.run(body)
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "sqlite"])
+def test_requests_that_were_left_do_not_make_the_next_opening_replay_everything(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folded: list[str] = []
+
+    def fold(state: Any, entry: Any, damage: Any) -> Any:
+        folded.append(entry.id)
+        return journal_room.fold_repaired(state, entry, damage)
+
+    async def body() -> None:
+        store: JournalStore = default_store(tmp_path, kind)
+        given = {"name": "chat.md", "session": "s", "workspace": tmp_path, "store": store}
+        await import_data(CHAT.encode(), **given, target="openai:gpt-4o")  # type: ignore[arg-type]
+        monkeypatch.setattr("lamina.record.record.fold_repaired", fold)
+        monkeypatch.setattr("lamina.journal.repair.fold_repaired", fold)
+        for _ in range(3):
+            async with await lamina.open_session("s", workspace=tmp_path, store=store) as session:
+                await session.prepare("And what is 200?")
+        # Each was left in front of the last answer, so each is a branch of its own.
+        assert len(folded) < 10, folded
+        replayed = journal_room.replay_repaired(session.path)[0]
+        assert session.state == replayed
+
+    anyio.run(body)

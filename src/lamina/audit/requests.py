@@ -155,8 +155,7 @@ def other_digests(
 ) -> tuple[str, ...] | None:
     """The digests that were recorded, if they are not those of `prompt`; where they are lost,
     nothing says otherwise."""
-    latest = tuple(segment.digest for segment in prompt.since(request.kept))
-    if request.prompt_digest == prompt.digest and request.digests == latest:
+    if request.prompt_digest == prompt.digest and prompt.ends_with(request.digests, request.kept):
         # All of it is proven, without a look at the requests before.
         return None
     own = tuple(segment.digest for segment in prompt)

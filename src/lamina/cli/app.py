@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lamina import __version__
+from lamina.cli.command_group import CommandGroup
 from lamina.cli.commands import (
     agents,
     chat,
@@ -23,6 +24,7 @@ from lamina.cli.verbosity import write_log
 from lamina.errors import LaminaError
 
 app = typer.Typer(
+    cls=CommandGroup,
     help="Lamina decides what a model sees, keeps those bytes still, and shows you.",
     no_args_is_help=True,
     add_completion=False,

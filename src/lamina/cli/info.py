@@ -1,12 +1,16 @@
 """`lamina info`: what is installed, and where everything is.
 
-Law: a path is never folded, so that it can be copied.
+Law: a path and a command are never folded, so that they can be copied; all else fits 80 columns.
 """
 
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Sequence
 
 from lamina.cli.terminal_text import format_bytes, visible
 from lamina.faces.installation import Installation
+
+WIDTH = 80
+GAP = 2
 
 
 def render_info(info: Installation) -> str:
@@ -14,7 +18,7 @@ def render_info(info: Installation) -> str:
 
 
 def _lines(info: Installation) -> Iterator[str]:
-    yield f"lamina {info.lamina}, Python {info.python}, {info.platform}"
+    yield _fold(f"lamina {info.lamina}, Python {info.python}, {info.platform}")
     yield f"installed in {info.environment}"
     yield ""
     width = max(len(place.what) for place in info.places)
@@ -22,15 +26,37 @@ def _lines(info: Installation) -> Iterator[str]:
         size = "-" if place.bytes is None else format_bytes(place.bytes)
         yield f"{place.what:<{width}}  {size:>9}  {place.path}"
     yield ""
-    yield f"{info.sessions:,} sessions in {info.workspaces:,} workspaces, store: {info.store}"
+    sessions, workspaces = _count(info.sessions, "session"), _count(info.workspaces, "workspace")
+    yield f"{sessions} in {workspaces}, store: {info.store}"
     yield from (f"! not counted: {problem}" for problem in info.problems)
     yield f"default target: {info.target}"
-    yield f"keys in the environment: {', '.join(info.keys) or 'none'}"
+    yield _fold(f"keys in the environment: {', '.join(info.keys) or 'none'}", indent=2)
     yield ""
-    width = max(len(extra.extra) for extra in info.extras)
+    width = max(len(extra.extra) for extra in info.extras) + GAP
     for extra in info.extras:
-        state = f"missing ({', '.join(extra.missing)}): {extra.hint}" if extra.missing else "here"
-        yield f"{extra.extra:<{width}}  {', '.join(extra.uses)}: {state}"
+        state = f"missing {', '.join(extra.missing)}" if extra.missing else "here"
+        yield _fold(f"{extra.extra:<{width}}{', '.join(extra.uses)}: {state}", indent=width)
+        if extra.hint:
+            yield f"{'':<{width}}{extra.hint}"
     if info.packages:
-        versions = (f"{name} {number}" for name, number in info.packages.items())
-        yield f"\npackages: {', '.join(versions)}"
+        yield "\npackages:"
+        yield from _arrange([f"{name} {number}" for name, number in info.packages.items()])
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _fold(line: str, indent: int = 0) -> str:
+    return textwrap.fill(
+        line, WIDTH, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False,
+    )  # fmt: skip
+
+
+def _arrange(cells: Sequence[str]) -> Iterator[str]:
+    """The cells in columns, to be read downwards."""
+    width = max(map(len, cells)) + GAP
+    columns = max(1, WIDTH // width)
+    rows = -(-len(cells) // columns)
+    for row in range(rows):
+        yield "".join(f"  {cell:<{width - GAP}}" for cell in cells[row::rows]).rstrip()

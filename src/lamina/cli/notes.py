@@ -46,7 +46,8 @@ async def index_notes(folder: Path, lexical: bool, console: Console) -> str:
         ready = await search.prepare()
     for warning in ready.warnings:
         console.print(f"warning: {visible(warning)}", markup=False)
-    return f"{ready.searched:,} notes are ready to be searched"
+    count = ready.searched
+    return f"{count:,} {'note is' if count == 1 else 'notes are'} ready to be searched"
 
 
 async def query_notes(folder: Path, text: str) -> str:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import anyio
 import typer
 from rich.console import Console
 
@@ -13,7 +14,7 @@ from lamina.faces.plain_text import format_json
 from lamina.faces.session_deletion import (
     DeletableSession,
     SessionDeletion,
-    delete_session,
+    delete_all,
     find_named,
     find_older,
     read_age,
@@ -22,7 +23,7 @@ from lamina.faces.session_deletion import (
 ABOUT = 60
 
 
-async def delete_sessions(
+def delete_sessions(
     names: Sequence[str],
     workspace: Path,
     *,
@@ -31,7 +32,8 @@ async def delete_sessions(
     asks: bool,
     as_json: bool,
 ) -> bool:
-    """Deletes them, if the person agrees; says whether all of them are gone.
+    """Deletes them, if the person agrees; says whether all of them are gone. The question is asked
+    outside of the event loop, which would swallow the first Ctrl-C.
 
     Raises:
         UsageError: the age cannot be read.
@@ -39,10 +41,10 @@ async def delete_sessions(
     """
     unread: list[SessionDeletion] = []
     if older_than is None:
-        sessions = await find_named(names, workspace)
+        sessions = anyio.run(find_named, names, workspace)
     else:
         before = time.time() - read_age(older_than)
-        sessions, unread = await find_older(before, workspace, everywhere)
+        sessions, unread = anyio.run(find_older, before, workspace, everywhere)
     if not sessions and not as_json:
         _report(unread)
         typer.echo(f"No session is older than {older_than}.")
@@ -52,7 +54,7 @@ async def delete_sessions(
         size = format_bytes(sum(session.bytes for session in sessions))
         noun = "this session" if len(sessions) == 1 else f"these {len(sessions):,} sessions"
         typer.confirm(f"Delete {noun} ({size}) for good?", abort=True, err=True)
-    deletions = [*[await delete_session(session) for session in sessions], *unread]
+    deletions = [*anyio.run(delete_all, sessions), *unread]
     if as_json:
         typer.echo(format_json(deletions))
     else:

@@ -41,7 +41,9 @@ def _uncovered_line(uncovered: UncoveredRequests) -> str:
 
 async def repair_session(stored: StoredSession) -> str:
     copy = await write_repaired_copy(stored)
-    lines = [f"{copy.place}: {copy.entries:,} entries, as session {copy.session!r}."]
+    # Most places tell the session's name.
+    name = "" if copy.session in copy.place else f", as session {copy.session!r}"
+    lines = [f"{copy.place}: {copy.entries:,} entries{name}."]
     if copy.is_elsewhere:
         lines.append(
             "It is a file: the database is damaged as a whole, and should not be written to. Every "

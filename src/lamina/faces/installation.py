@@ -60,7 +60,7 @@ class Installation(Struct, frozen=True, kw_only=True):
     workspaces: int
     sessions: int
     # Stores of workspaces that cannot be read, and are not counted.
-    problems: tuple[str, ...]
+    problems: tuple[str, ...] = ()
     # Variables of the environment that hold keys.
     keys: tuple[str, ...]
     extras: tuple[InstalledExtra, ...]

@@ -73,7 +73,8 @@ async def find_named(names: Sequence[str], workspace: Path) -> list[DeletableSes
     Raises:
         UnknownSession: there is none of a name, or there are several.
     """
-    found = {stored.place: stored for stored in [await find_session(n, workspace) for n in names]}
+    sessions = [await find_session(name, workspace, names_files=False) for name in names]
+    found = {stored.place: stored for stored in sessions}
     return [await _look_at(stored) for stored in found.values()]
 
 
@@ -101,8 +102,12 @@ async def find_older(
     ]
 
 
-async def delete_session(session: DeletableSession) -> SessionDeletion:
-    """Deletes one; one that cannot be deleted stays whole."""
+async def delete_all(sessions: Sequence[DeletableSession]) -> list[SessionDeletion]:
+    """Deletes them; one that cannot be deleted stays whole."""
+    return [await _delete(session) for session in sessions]
+
+
+async def _delete(session: DeletableSession) -> SessionDeletion:
     stored = session.stored
     deletion = SessionDeletion(
         session=stored.session,

@@ -48,10 +48,10 @@ async def list_sessions(workspace: Path, everywhere: bool) -> list[SessionRow]:
 
 
 def _row(listed: ListedSession, workspace: str, book: TargetBook) -> SessionRow:
-    totals = listed.totals or SessionTotals(workspace=workspace)
+    totals = listed.totals or SessionTotals()
     return SessionRow(
         session=listed.session,
-        workspace=totals.workspace,
+        workspace=totals.workspace or workspace,
         name=totals.name,
         messages=totals.messages,
         entries=totals.entries,

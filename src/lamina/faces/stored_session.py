@@ -5,7 +5,7 @@ from pathlib import Path
 from lamina.errors import UnknownSession
 from lamina.journal import Journal
 from lamina.ports import JournalStore
-from lamina.wiring.stores import count_elsewhere, default_store, store_of_file
+from lamina.wiring.stores import count_elsewhere, default_store, store_name, store_of_file
 
 
 class StoredSession:
@@ -24,8 +24,9 @@ class StoredSession:
         return await self.store.read(self.session)
 
 
-async def find_session(name: str, workspace: Path) -> StoredSession:
-    """The session that `name` means.
+async def find_session(name: str, workspace: Path, *, names_files: bool = True) -> StoredSession:
+    """The session that `name` means. `names_files` says whether a person who names one that is not
+    there is told that files can be named.
 
     Raises:
         UnknownSession: there is none, or there are several.
@@ -46,10 +47,10 @@ async def find_session(name: str, workspace: Path) -> StoredSession:
     hint = "`lamina sessions` lists them" if sessions else "there are none yet in this workspace"
     if elsewhere := await describe_elsewhere(workspace):
         hint += f"; {elsewhere}"
-    raise UnknownSession(
-        f"no session {name!r} of the workspace {str(workspace)!r}; {hint}. "
-        f"-w DIR looks in another workspace, and a path to a .jsonl file works as well"
-    )
+    ways = "-w DIR looks in another workspace"
+    if names_files and store_name() == "jsonl":
+        ways += ", and a path to a .jsonl file works as well"
+    raise UnknownSession(f"no session {name!r} of the workspace {str(workspace)!r}; {hint}. {ways}")
 
 
 async def describe_elsewhere(workspace: Path) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 from lamina.errors import UsageError
 from lamina.tools.approvals import Approvals
 from lamina.tools.mcp_client.config import read_servers
+from lamina.tools.mcp_client.server import ServerPatience
 from lamina.tools.mcp_client.servers import McpServers
 from lamina.values.tool import Toolset
 from lamina.wiring import data_folder
@@ -17,7 +18,10 @@ def open_approvals() -> Approvals:
 
 async def list_tools(mcp: Path) -> Toolset:
     """What the servers of a file offer now; new tools are agreed to by being listed there."""
-    async with McpServers(read_servers(mcp), approvals=open_approvals()) as servers:
+    # Nobody stays for another attempt, so none is announced.
+    patience = ServerPatience(rest=0)
+    servers = McpServers(read_servers(mcp), approvals=open_approvals(), patience=patience)
+    async with servers:
         return await servers.toolset()
 
 

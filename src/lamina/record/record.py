@@ -39,7 +39,8 @@ class Record:
         damage = list(journal.damage)
         state = self.snapshot.state if self.snapshot else None
         requested: State | None = None
-        for entry in journal.since if self.snapshot else path_to(journal.leaf, journal.entries):
+        snapshot = self.snapshot
+        for entry in snapshot.behind if snapshot else path_to(journal.leaf, journal.entries):
             state = fold_repaired(state, entry, damage)
             if isinstance(entry, RequestEntry):
                 requested = state
@@ -62,7 +63,7 @@ class Record:
         """The state there; from the snapshot on, if it stands on the way."""
         start = self.snapshot.state if self.snapshot else None
         path = self._back(entry, start.leaf if start else "")
-        if start is None or not path or path[0].parent != start.leaf:
+        if start is None or (path[0].parent if path else entry) != start.leaf:
             start, path = None, self.path(entry)
         return close_answered_request(replay_repaired(path, start)[0])
 

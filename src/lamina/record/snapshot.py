@@ -95,9 +95,11 @@ class _Origin(Struct, frozen=True):
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """A state that was kept, with the totals of its history."""
+    """A state that was kept, with the totals of its history, and the entries that stand behind it
+    on the way to where the session goes on."""
 
     state: State
+    behind: tuple[Entry, ...] = ()
     sent: SentLayout | None = None
     strand: _Strand | None = None
 
@@ -215,12 +217,9 @@ def thaw(journal: Journal) -> Snapshot | None:
         requests = msgspec.msgpack.decode(frozen.requests, type=_Requests)
     except msgspec.MsgspecError:
         return None
-    leaf = plain.leaf
-    for entry in journal.since:
-        # Something was written elsewhere in the tree: replay finds out where we are.
-        if entry.parent != leaf:
-            return None
-        leaf = entry.id
+    behind = _path_behind(plain.leaf, journal)
+    if behind is None:
+        return None
     entries = journal.entries
     state = State(
         session=journal.header,
@@ -237,7 +236,21 @@ def thaw(journal: Journal) -> Snapshot | None:
         ),
         **asdict(plain),
     )
-    return Snapshot(state=state, sent=frozen.sent, strand=frozen.strand)
+    return Snapshot(state=state, behind=behind, sent=frozen.sent, strand=frozen.strand)
+
+
+def _path_behind(leaf: str, journal: Journal) -> tuple[Entry, ...] | None:
+    """What stands behind `leaf` on the way to where the session goes on; None if the way does not
+    lead past it."""
+    since = {entry.id: entry for entry in journal.since}
+    path: list[Entry] = []
+    at = journal.leaf
+    while at != leaf:
+        if at not in since:
+            return None
+        path.append(since[at])
+        at = since[at].parent or ""
+    return tuple(reversed(path))
 
 
 def _cached(frozen: _Frozen, entries: Mapping[str, Entry]) -> Chain[Message]:

@@ -11,6 +11,9 @@ from pathlib import Path
 from lamina.errors import JournalError, WriteFailed
 from lamina.stores.disk import sync_file, sync_folder, write_all
 
+# How often a folder is made that others remove as empty.
+_ATTEMPTS = 10
+
 
 def put_blob_file(path: Path, data: bytes) -> None:
     """Writes a blob. One that is there is marked as put again, so that nobody removes it as
@@ -23,11 +26,10 @@ def put_blob_file(path: Path, data: bytes) -> None:
         if path.read_bytes() == data:
             os.utime(path)
             return
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # Under another name first, so that a blob is complete or does not exist.
     draft = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        handle = _open_draft(draft)
         try:
             write_all(handle, data)
             sync_file(handle)
@@ -38,6 +40,16 @@ def put_blob_file(path: Path, data: bytes) -> None:
     except OSError as error:
         draft.unlink(missing_ok=True)
         raise WriteFailed(path.name, error.strerror or str(error)) from error
+
+
+def _open_draft(draft: Path) -> int:
+    """The new file, open. Its folder is made again if somebody removes it as empty meanwhile."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    for _ in range(_ATTEMPTS):
+        draft.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(draft, flags, 0o600)
+    return os.open(draft, flags, 0o600)
 
 
 def check_blob(digest: str, data: bytes) -> bytes:
@@ -52,9 +64,13 @@ def check_blob(digest: str, data: bytes) -> bytes:
 
 
 def remove_blob_file(path: Path, before: float) -> bool:
-    """Removes a blob that was not put again after `before`."""
-    with contextlib.suppress(OSError):
-        if path.stat().st_mtime <= before:
-            path.unlink()
-            return True
-    return False
+    """Removes a blob that was not put again after `before`, and its folder if it was the last."""
+    try:
+        if path.stat().st_mtime > before:
+            return False
+        path.unlink()
+    except OSError:
+        return False
+    with contextlib.suppress(OSError):  # others are in it
+        path.parent.rmdir()
+    return True

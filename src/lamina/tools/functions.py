@@ -15,6 +15,7 @@ import msgspec
 
 from lamina.codec import canonical_bytes
 from lamina.errors import InvalidText, UsageError
+from lamina.text.keywords import require_known
 from lamina.tools.docstrings import first_paragraph
 from lamina.tools.limits import (
     CALL_SECONDS,
@@ -134,6 +135,10 @@ class FunctionTool(Generic[P, R]):
         return await result if isinstance(result, Awaitable) else result
 
 
+# Words that `tool` takes, besides the function.
+_OPTIONS = tuple(inspect.signature(FunctionTool).parameters)[1:]
+
+
 @overload
 def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 
@@ -158,7 +163,9 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     Raises:
         UsageError: a model could not call it: a parameter has no annotation or one that JSON
             cannot carry, or its name is not valid.
+        TypeError: a word is given that it does not take.
     """
+    require_known("tool", _OPTIONS, options)
     if function is not None:
         return FunctionTool(function, **options)
     return functools.partial(FunctionTool, **options)

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import chain, takewhile
+from operator import eq
 from typing import Literal
 
 from msgspec import Struct
@@ -132,6 +133,24 @@ class Prompt(Struct, frozen=True, kw_only=True):
         parts = (*chains, ",".join(asked), steps, ",".join(tail))
         return sha256("/".join(parts).encode()).hexdigest()
 
+    def ends_with(self, digests: Sequence[str], start: int) -> bool:
+        """Whether `digests` are those of the segments from `start` on. Running digests decide it of
+        whole chains, so that history need not be rendered."""
+        front, history, asked, steps, end = self.ends
+        if len(digests) != end - min(start, end):
+            return False
+
+        def part(begin: int, until: int) -> Sequence[str]:
+            return digests[max(0, begin - start) : max(0, until - start)]
+
+        return (
+            _goes_on_with(self.front, start, part(0, front))
+            and _goes_on_with(self.history, start - front, part(front, history))
+            and _are(self.asked, part(history, asked))
+            and _goes_on_with(self.steps, start - asked, part(asked, steps))
+            and _are(self.tail, part(steps, end))
+        )
+
     def tokens_until(self, index: int) -> int:
         """Tokens of the first `index` segments."""
         front, history, asked, steps, end = self.ends
@@ -157,6 +176,26 @@ class Prompt(Struct, frozen=True, kw_only=True):
             run += 1
         # Messages are always kept, and the tail never is.
         return steps
+
+
+def _goes_on_with(links: Chain[SegmentLink], start: int, digests: Sequence[str]) -> bool:
+    """Whether the links from `start` on, to the end of the chain, have these digests."""
+    if not digests:
+        return True
+    running = links[start - 1].running if start > 0 else ""
+    for digest in digests:
+        running = _run_on(running, digest)
+    return running == links[-1].running
+
+
+def _are(segments: tuple[Segment, ...], digests: Sequence[str]) -> bool:
+    """Whether the last of the segments have these digests, one each."""
+    own = segments[len(segments) - len(digests) :]
+    return all(map(eq, (segment.digest for segment in own), digests))
+
+
+def _run_on(running: str, digest: str) -> str:
+    return sha256((running + digest).encode()).hexdigest()
 
 
 def total_tokens(links: Chain[SegmentLink]) -> int:
@@ -293,6 +332,6 @@ def link_segments(links: Chain[SegmentLink], segments: Iterable[Segment]) -> Cha
     additions = []
     for segment in segments:
         tokens += segment.tokens
-        running = sha256((running + segment.digest).encode()).hexdigest()
+        running = _run_on(running, segment.digest)
         additions.append(SegmentLink(segment, tokens, running))
     return links.extend(additions)

@@ -7,7 +7,6 @@ Law: a word that nobody knows is refused before anything is read or written.
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, TypedDict, TypeVar
 
 from msgspec import Struct
@@ -24,6 +23,7 @@ from lamina.ports import (
     WorkspaceSource,
 )
 from lamina.sources.hooks import Hooks
+from lamina.text.keywords import require_known
 from lamina.values.envelope import Options
 from lamina.values.item import Item
 from lamina.values.message import ToolDefinition
@@ -127,16 +127,11 @@ def takes(words: type) -> Callable[[F], F]:
     return show
 
 
-def require_known(function: Callable[..., Any], opening: Mapping[str, object]) -> None:
+def require_opening(function: Callable[..., Any], opening: Mapping[str, object]) -> None:
     """Refuses words that a function does not take.
 
     Raises:
         TypeError: one of them, with the known one that is nearest to it.
     """
-    known = inspect.signature(function).parameters
-    for word in opening:
-        if word not in known:
-            near = get_close_matches(word, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(known)}"
-            name = getattr(function, "__name__", "open_session")
-            raise TypeError(f"{name}() got an unexpected keyword argument {word!r}; {hint}")
+    name = getattr(function, "__name__", "open_session")
+    require_known(name, inspect.signature(function).parameters, opening)

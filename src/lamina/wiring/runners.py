@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar, Unpack
 
 from msgspec.structs import replace
 
-from lamina.extras import require
+from lamina.extras import Need
 from lamina.ports import Approver, Providers, ToolHost
 from lamina.runners.agent import MAX_REQUESTS
 from lamina.runners.preview import NoProviders, PlanPreview, Preview
@@ -21,7 +21,7 @@ from lamina.wiring.opening import (
     AgentOpening,
     OpeningArguments,
     SessionOpening,
-    require_known,
+    require_opening,
     takes,
 )
 from lamina.wiring.sessions import OpenedSession, open_with
@@ -55,18 +55,19 @@ async def open_chat(
         SessionBusy: the session is open elsewhere.
         TypeError: a word is given that it does not take.
     """
-    require_known(open_chat, opening)
+    require_opening(open_chat, opening)
     opened, clients = await _open(session, providers, opening)
     return _close_clients(ChatRunner(opened.session, clients), clients, providers)
 
 
 async def _open(
-    session: str | None, providers: Providers | None, opening: AgentOpening
+    session: str | None, providers: Providers | None, opening: AgentOpening, *needs: Need
 ) -> tuple[OpenedSession, Providers]:
     """The session, and who answers in it and summarises its history."""
     clients = providers or Clients()
     opening.setdefault("summarizer", ModelSummarizer(clients))
-    return await open_with(session, OpeningArguments(**opening), answers=providers is None), clients
+    arguments, answers = OpeningArguments(**opening), providers is None
+    return await open_with(session, arguments, answers=answers, needs=needs), clients
 
 
 def _close_clients(runner: R, clients: Providers, providers: Providers | None) -> R:
@@ -90,13 +91,12 @@ async def open_qa(
 
     Raises:
         SessionBusy: the session is open elsewhere.
-        ExtraMissing: search is not installed.
+        ExtraMissing: search, or what its target needs, is not installed; no session is begun.
         TypeError: a word is given that it does not take.
         UsageError: the workspace has no notes that could be searched.
     """
-    require_known(open_qa, opening)
-    require("search")
-    with_agent, clients = await _open(session, providers, opening)
+    require_opening(open_qa, opening)
+    with_agent, clients = await _open(session, providers, opening, "search")
     opened = with_agent.session
     try:
         await withdraw_files(opened)
@@ -124,11 +124,12 @@ async def open_plan(
     in `scope`. A call that needs approval is denied without an `approver`.
 
     Raises:
+        ExtraMissing: what its target or `mcp` needs is not installed; no session is begun.
         SessionBusy: the session is open elsewhere.
         TypeError: a word is given that it does not take.
         UsageError: a function or the file cannot be used.
     """
-    require_known(open_plan, opening)
+    require_opening(open_plan, opening)
     opened, clients, host = await _open_with_tools(session, tools, mcp, files, providers, opening)
     core_of(opened).turns.news += missing_search_tool()
     runner = PlanRunner(
@@ -158,11 +159,12 @@ async def open_agent(
     `resume`.
 
     Raises:
+        ExtraMissing: what its target or `mcp` needs is not installed; no session is begun.
         SessionBusy: the session is open elsewhere.
         TypeError: a word is given that it does not take.
         UsageError: a function or the file cannot be used.
     """
-    require_known(open_agent, opening)
+    require_opening(open_agent, opening)
     opened, clients, host = await _open_with_tools(session, tools, mcp, files, providers, opening)
     if files:
         core_of(opened).turns.news += missing_search_tool()
@@ -188,7 +190,8 @@ async def _open_with_tools(
         # Once, for its tools and for the session alike.
         trust = opening.get("trust", False)
         opening["agent"] = await read_agent_defaults(agent, folder, project=project, trust=trust)
-    opened, clients = await _open(session, providers, opening)
+    needs: tuple[Need, ...] = () if mcp is None else ("mcp",)
+    opened, clients = await _open(session, providers, opening, *needs)
     try:
         if opened.agent is not None:
             hosts += agent_hosts(opened.agent, folder)

@@ -7,7 +7,7 @@ is read once.
 import contextlib
 import inspect
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Unpack
@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.errors import UnknownTarget, UsageError
-from lamina.extras import require
+from lamina.extras import Need, require
 from lamina.ports import (
     Clock,
     GuideSource,
@@ -45,7 +45,7 @@ from lamina.values.settings import Settings
 from lamina.wiring.clock import SystemClock
 from lamina.wiring.hook_entry_points import load_hooks
 from lamina.wiring.index import LazyIndex, missing_search
-from lamina.wiring.opening import OpeningArguments, SessionOpening, require_known, takes
+from lamina.wiring.opening import OpeningArguments, SessionOpening, require_opening, takes
 from lamina.wiring.pages import LazyWebFetcher
 from lamina.wiring.reopened_session import apply_given
 from lamina.wiring.session_contents import SessionContents, merge_contents, screen_contents
@@ -129,7 +129,7 @@ async def open_session(session: str | None = None, **opening: Unpack[SessionOpen
         TypeError: a word is given that it does not take.
         UsageError: there is no such agent, or no such kind of store.
     """
-    require_known(open_session, opening)
+    require_opening(open_session, opening)
     return (await open_with(session, OpeningArguments(**opening))).session
 
 
@@ -141,22 +141,27 @@ class OpenedSession(Struct, frozen=True, kw_only=True):
 
 
 async def open_with(
-    session: str | None, arguments: OpeningArguments, *, answers: bool = False
+    session: str | None,
+    arguments: OpeningArguments,
+    *,
+    answers: bool = False,
+    needs: Sequence[Need] = (),
 ) -> OpenedSession:
     """Opens a session with what was given, as `open_session` says; its agent is read once. With
-    `answers` a new one is refused, and not begun, if what its target needs is not installed."""
+    `answers` a new one is refused, and not begun, if what its target needs is not installed; so is
+    any if what `needs` names is not."""
     # First of all: what cannot be loaded must not leave a session behind, nor hold one.
     ports = _ports(arguments)
     agent = await _named_agent(arguments, ports.folder)
     contents = merge_contents(arguments, agent)
     warnings: tuple[str, ...] = ()
     if is_known := bool(session and await ports.store.has(session)):
+        require(*needs)
         journal = await ports.store.open(session or "")
         await journal.read_ahead(first_origins(journal.journal))
     else:
         target = ports.book.find(contents.first_target)
-        if answers:
-            require(target.wire)
+        require(*((target.wire,) if answers else ()), *needs)
         contents, warnings = screen_contents(contents, contents.first_settings)
         journal = await ports.store.create(_header(session, contents, ports, agent))
     place = agent.place if agent else _place_in(journal)

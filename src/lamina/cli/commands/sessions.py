@@ -28,7 +28,9 @@ def sessions(
     as_json: AsJson = False,
 ) -> None:
     """List the stored sessions, with what they cost; `sessions delete` deletes some."""
-    if context.invoked_subcommand is not None:
+    if (command := context.invoked_subcommand) is not None:
+        is_given = everywhere or as_json or workspace != Path()
+        refuse_if(is_given, f"options stand behind the command: lamina sessions {command} ...")
         return
     from lamina.cli.sessions import show_sessions
     from lamina.faces.session_list import list_sessions
@@ -37,6 +39,10 @@ def sessions(
     show_sessions(anyio.run(list_sessions, workspace, everywhere), as_json, everywhere)
     if elsewhere := anyio.run(describe_elsewhere, workspace):
         typer.echo(f"Of this workspace there are more: {elsewhere}.", err=True)
+
+
+# Bare, and by the name that other lists have.
+sessions_app.command(name="list")(sessions)
 
 
 @sessions_app.command()
@@ -67,11 +73,9 @@ def delete(
     refuse_if(names and older_than is not None, "sessions and --older-than exclude one another")
     refuse_if(everywhere and older_than is None, "--all goes with --older-than")
     refuse_if(as_json and not yes, "--json goes with --yes: nobody is asked")
-    is_done = anyio.run(
-        partial(
-            delete_sessions, names or (), workspace,
-            older_than=older_than, everywhere=everywhere, asks=not yes, as_json=as_json,
-        )
+    is_done = delete_sessions(
+        names or (), workspace,
+        older_than=older_than, everywhere=everywhere, asks=not yes, as_json=as_json,
     )  # fmt: skip
     if not is_done:
         raise typer.Exit(1)

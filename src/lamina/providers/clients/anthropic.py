@@ -24,7 +24,8 @@ from lamina.values.settings import Target
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
 
-NAME = "Anthropic"
+# As targets spell it.
+NAME = "anthropic"
 DEFAULT_RETRY_POLICY = RetryPolicy()
 # A server that does not accept the connection is not given as long as one that thinks.
 _CONNECT_S = 15.0
@@ -69,7 +70,7 @@ class AnthropicClient:
 
     def stream(self, body: Mapping[str, Any]) -> AsyncIterator[Piece]:
         """See `ports.Provider`."""
-        return with_retries(lambda: self._attempt(body), self._retry_policy)
+        return with_retries(self._target.name, lambda: self._attempt(body), self._retry_policy)
 
     async def count_tokens(self, body: Mapping[str, Any]) -> int | None:
         """How many tokens of input a request has, as Anthropic counts them.

@@ -98,7 +98,9 @@ class GeminiClient:
             def attempt() -> AsyncIterator[Piece]:
                 return self._attempt(request, cache)
 
-            async with aclosing(with_retries(attempt, self._retry_policy)) as pieces:  # type: ignore[type-var]
+            async with aclosing(
+                with_retries(self.target.name, attempt, self._retry_policy)
+            ) as pieces:  # type: ignore[type-var]
                 async for piece in pieces:
                     yield piece
         finally:

