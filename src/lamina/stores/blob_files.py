@@ -46,8 +46,9 @@ def _open_draft(draft: Path) -> int:
     """The new file, open. Its folder is made again if somebody removes it as empty meanwhile."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     for _ in range(_ATTEMPTS):
-        draft.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with contextlib.suppress(FileNotFoundError):
+        # `mkdir` finds it there, looks whether it is a folder, and by then it may be gone.
+        with contextlib.suppress(FileNotFoundError, FileExistsError):
+            draft.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             return os.open(draft, flags, 0o600)
     return os.open(draft, flags, 0o600)
 
