@@ -194,7 +194,7 @@ class _Demo:
         lazy = self._measurements["lazy"]
         least, soonest = _reprocessed(lazy), _waited(lazy)
         table = Table(title="\nThe whole conversation", title_justify="left")
-        for heading in ("", "prompt tokens", "re-processed", "over limit", "vs lazy", "first words",
+        for heading in ("", "prompt", "re-processed", "over limit", "vs lazy", "first words",
                         "vs lazy"):  # fmt: skip
             table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
         for name, turns in self._measurements.items():
