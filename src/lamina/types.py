@@ -155,7 +155,7 @@ from lamina.values.trust import Trust
 from lamina.values.usage import Usage
 from lamina.values.web import FetchedResource, UnfetchedResource, WebAccess, WebRules
 from lamina.values.wire import Reply, WireRequest
-from lamina.wiring.opening import AgentOpening, SessionOpening
+from lamina.wiring.opening_arguments import AgentOpening, SessionOpening
 
 __all__ = [
     # What is given on opening.

@@ -17,7 +17,7 @@ from tests.public.faces import ROOT
 import lamina
 from lamina import Settings
 from lamina.types import AgentOpening, SearchSettings, SessionOpening, SettingsUpdate
-from lamina.wiring.opening import OpeningArguments
+from lamina.wiring.opening_arguments import OpeningArguments
 
 OPENERS: dict[str, Any] = {
     f"{door.__name__}.{name}": getattr(door, name)

@@ -9,7 +9,7 @@ from tests.agents.files import write
 from lamina.values.envelope import Options
 from lamina.values.settings import Settings
 from lamina.wiring.agent_defaults import read_agent_defaults
-from lamina.wiring.opening import OpeningArguments
+from lamina.wiring.opening_arguments import OpeningArguments
 from lamina.wiring.session_contents import PRECEDENCE, SessionContents, merge_contents
 
 pytestmark = pytest.mark.anyio

@@ -28,7 +28,7 @@ from lamina.values.message import ToolCall
 from lamina.values.note import Scope
 from lamina.values.tool import Decision, OfferedTool, Toolset
 from lamina.wiring import runners
-from lamina.wiring.opening import AgentOpening, SessionOpening, takes
+from lamina.wiring.opening_arguments import AgentOpening, SessionOpening, takes
 
 Decide = Callable[[ToolCall, OfferedTool], Decision | Awaitable[Decision]]
 

@@ -25,7 +25,7 @@ from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, SettingsUpdate, Target
 from lamina.values.tool import Decision, OfferedTool
 from lamina.wiring import sessions
-from lamina.wiring.opening import SessionOpening, takes
+from lamina.wiring.opening_arguments import SessionOpening, takes
 
 
 class Session:

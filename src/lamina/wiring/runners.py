@@ -17,7 +17,7 @@ from lamina.sources.attachments import Attachable
 from lamina.sources.note_search import EVERYWHERE, TOP
 from lamina.values.note import Scope
 from lamina.wiring.clients import Clients
-from lamina.wiring.opening import (
+from lamina.wiring.opening_arguments import (
     AgentOpening,
     OpeningArguments,
     SessionOpening,

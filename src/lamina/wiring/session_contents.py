@@ -19,7 +19,7 @@ from lamina.values.envelope import LIBRARY, Options, SystemPart
 from lamina.values.item import Item
 from lamina.values.message import ToolDefinition
 from lamina.values.settings import Settings
-from lamina.wiring.opening import OpeningArguments
+from lamina.wiring.opening_arguments import OpeningArguments
 
 if TYPE_CHECKING:
     from lamina.wiring.agent_defaults import AgentDefaults

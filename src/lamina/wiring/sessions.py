@@ -45,7 +45,7 @@ from lamina.values.settings import Settings
 from lamina.wiring.clock import SystemClock
 from lamina.wiring.hook_entry_points import load_hooks
 from lamina.wiring.index import LazyIndex, missing_search
-from lamina.wiring.opening import OpeningArguments, SessionOpening, require_opening, takes
+from lamina.wiring.opening_arguments import OpeningArguments, SessionOpening, require_opening, takes
 from lamina.wiring.pages import LazyWebFetcher
 from lamina.wiring.reopened_session import apply_given
 from lamina.wiring.session_contents import SessionContents, merge_contents, screen_contents
