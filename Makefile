@@ -8,7 +8,7 @@ STAMP := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE :=
 NEEDS := import sys; sys.exit(sys.version_info < (3, 11) and "Lamina needs Python 3.11 or newer; set PYTHON=python3.11")
 
-.PHONY: help demo test crash long fuzz format bench clean
+.PHONY: help demo test crash long fuzz prices format bench clean
 
 help:  ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,24 +40,30 @@ test: $(STAMP)  ## Format check, lint, types, architecture and tests
 crash: $(STAMP)  ## The crash suite, long: every byte, every power loss, a million lines (minutes)
 	LAMINA_CRASH=long LAMINA_JOURNALS=10000 $(BIN)/python -m pytest tests/crash tests/stores tests/journal/test_replay_laws.py
 
-long: $(STAMP)  ## Every extra, from the wheel in an environment of its own (minutes)
+long: $(STAMP)  ## Every extra, and clients that want other SDKs, in environments of their own (minutes)
 	LAMINA_EXTRAS=long $(BIN)/python -m pytest -rP tests/packaging/test_extras.py
+	$(BIN)/python -m pytest tests/clients tests/clients/long_langchain_gemini.py
 
 fuzz: $(STAMP)  ## Draw every property anew, in rounds (MINUTES=10, JOBS=cores, ROOMS="formats text")
 	$(BIN)/python -m tests.fuzz $(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS)) $(ROOMS:%=tests/%)
+
+prices: $(STAMP)  ## Write the table of prices anew, from the pinned packages
+	$(BIN)/python -m tests.prices.table --write
 
 format: $(STAMP)  ## Format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.bench  ## Benchmarks against what people use today (DATA=folder)
-	$(BIN)/python bench/cache.py $(if $(DATA),--data $(DATA))
-	$(BIN)/python bench/assembly.py
-	$(BIN)/python bench/journal.py
+bench: $(VENV)-bench/.ready  ## Benchmarks against what people use today (DATA=folder)
+	$(VENV)-bench/bin/python bench/cache.py $(if $(DATA),--data $(DATA))
+	$(VENV)-bench/bin/python bench/assembly.py
+	$(VENV)-bench/bin/python bench/journal.py
 
-$(VENV)/.bench: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench]'
+# Apart from the tests' environment, whose Pydantic AI is a later one than the peers here take.
+$(VENV)-bench/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)-bench
+	$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[all,bench]'
 	@touch $@
 
 clean:  ## Remove the environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz
+	rm -rf $(VENV) $(VENV)-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz

@@ -11,8 +11,9 @@ MINIMUM = 1_024
 STEP = 128
 # Factors on the price of fresh input. Anthropic: 5-minute entries, marked at the end of what is
 # kept. OpenAI (GPT-5): automatic, writes are free.
-ANTHROPIC = {"read": 0.1, "write": 1.25}
-OPENAI = {"read": 0.1}
+# A summary is an answer that other rows do not ask for, at what answers cost there.
+ANTHROPIC = {"read": 0.1, "write": 1.25, "answer": 5.0}
+OPENAI = {"read": 0.1, "answer": 8.0}
 
 
 @dataclass(slots=True)
@@ -29,6 +30,8 @@ class Account:
     over: int = 0
     lost: int = 0
     largest: int = 0
+    answers: int = 0
+    answers_kept: int = 0
 
     @property
     def reprocessed(self) -> int:
@@ -82,8 +85,12 @@ def account(requests: Iterable[Sent], budget: int | None) -> Account:
         result.lost += sent.lost
         result.over += budget is not None and total > budget
         result.largest = max(result.largest, total)
-        result.anthropic += _anthropic(total, cached, kept)
-        result.openai += _openai(total, cached)
+        result.anthropic += _anthropic(total, cached, kept) + ANTHROPIC["answer"] * sent.summary
+        result.openai += _openai(total, cached) + OPENAI["answer"] * sent.summary
+        if sent.summary:
+            continue
+        result.answers += sent.answers
+        result.answers_kept += sent.answers_kept
         before = sent
     return result
 

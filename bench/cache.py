@@ -26,7 +26,11 @@ WINDOWS: tuple[int | None, ...] = (None, 200_000, 32_000)
 
 def players() -> list[Player]:
     peers: list[Player] = [RowPlayer(build()) for build in peer_rows()]
-    return [RowPlayer(Naive()), LaminaPlayer("eager"), LaminaPlayer("lazy"), *peers]
+    variants: list[Player] = [
+        LaminaPlayer("lazy", "forgetting while cold", prune_cold_above=0.7),
+        LaminaPlayer("lazy", "summing up", sums_up=True),
+    ]
+    return [RowPlayer(Naive()), LaminaPlayer("eager"), LaminaPlayer("lazy"), *variants, *peers]
 
 
 def play(
@@ -74,6 +78,8 @@ def _record(
         "cost_anthropic": round(result.anthropic),
         "cost_openai": round(result.openai),
         "prunes": result.pruned,
+        "answers": result.answers,
+        "answers_kept": result.answers_kept,
         "over_window": result.over,
         "lost": result.lost,
         "largest": result.largest,

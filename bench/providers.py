@@ -44,18 +44,19 @@ from thirty_turns import (
 )
 
 PEERS = (
+    "langchain==1.4.7",
     "langchain-core==1.7.2",
     "langchain-openai==1.7.3",
     "langchain-anthropic==1.7.7",
     "langchain-google-genai==4.4.2",
-    "pydantic-ai-slim[openai,anthropic,google]==2.62.0",
+    "pydantic-ai-slim[openai,anthropic,google]==2.66.0",
 )
 TARGETS = (
     "openai:gpt-4o",
     "openai:gpt-5.6",
     "anthropic:claude-sonnet-5",
     "gemini:gemini-2.5-flash",
-    "gemini:gemini-3.1-pro",
+    "gemini:gemini-3.1-pro-preview",
 )
 WAYS = {"lazy": Settings(), "eager": Settings(promotion="eager")}
 IDIOMS = (

@@ -22,15 +22,12 @@ from importlib.metadata import version
 from typing import Any, Protocol
 
 KEY = "sk-bench-0123456789abcdefghij"
-# Of Anthropic's models both assume more by default than the emulated one has.
-MAX_TOKENS = 8_192
-EPHEMERAL = {"type": "ephemeral"}
 SUMMARY = "Here is a summary of the conversation to date:\n\n"
 LIBRARIES: dict[str, dict[str, tuple[str, ...]]] = {
     "langchain": {
-        "openai": ("langchain-core", "langchain-openai", "openai"),
-        "anthropic": ("langchain-core", "langchain-anthropic", "anthropic"),
-        "gemini": ("langchain-core", "langchain-google-genai", "google-genai"),
+        "openai": ("langchain", "langchain-core", "langchain-openai", "openai"),
+        "anthropic": ("langchain", "langchain-core", "langchain-anthropic", "anthropic"),
+        "gemini": ("langchain", "langchain-core", "langchain-google-genai", "google-genai"),
     },
     "pydantic-ai": {
         "openai": ("pydantic-ai-slim", "openai"),
@@ -70,64 +67,52 @@ class Notes:
 
 
 class LangChain:
-    """A chat model with tools bound, and the loop that its documentation shows."""
+    """An agent of `create_agent`; caching is its own middleware, or none where it has none."""
 
     def __init__(self, plan: Plan, idiom: str, caching: bool) -> None:
-        from langchain_core.messages import SystemMessage
+        from langchain.agents import create_agent
         from langchain_core.tools import StructuredTool
 
         self._keeps = idiom == "kept"
         self._entries = plan["entries"]
-        marked = caching and plan["vendor"] == "anthropic"
-        # What AnthropicPromptCachingMiddleware does: system, tools, and the end of the request.
-        system: Any = plan["system"]
-        if marked:
-            system = [{"type": "text", "text": plan["system"], "cache_control": EPHEMERAL}]
-        self._system = SystemMessage(system)
-        tool = StructuredTool.from_function(
-            self._look_up, name="look_up", description=plan["tool"],
-            extras={"cache_control": EPHEMERAL} if marked else None,
+        middleware: list[Any] = []
+        if caching and plan["vendor"] == "anthropic":
+            from langchain_anthropic.middleware import AnthropicPromptCachingMiddleware
+
+            middleware = [AnthropicPromptCachingMiddleware()]
+        tool = StructuredTool.from_function(self._look_up, name="look_up", description=plan["tool"])
+        self._agent: Any = create_agent(
+            _langchain_model(plan), tools=[tool], system_prompt=plan["system"],
+            middleware=middleware,
         )  # fmt: skip
-        self._model = _langchain_model(plan).bind_tools([tool])
-        self._asking = {"cache_control": EPHEMERAL} if marked else {}
         self._turns: list[list[Any]] = []
 
     def _look_up(self, entry: str) -> str:
         return str(self._entries[entry])
 
     def ask(self, question: str, notes: str) -> str:
-        from langchain_core.messages import HumanMessage, ToolMessage
+        from langchain_core.messages import HumanMessage
 
-        asked = HumanMessage(f"{notes}\n\n{question}" if notes else question)
-        turn: list[Any] = [asked]
-        while True:
-            answer = self._invoke([*self._history(), *turn])
-            turn.append(answer)
-            if not answer.tool_calls:
-                break
-            turn += [
-                ToolMessage(self._look_up(**call["args"]), tool_call_id=call["id"])
-                for call in answer.tool_calls
-            ]
+        turn = self._invoke(HumanMessage(f"{notes}\n\n{question}" if notes else question))
         if not self._keeps:
             turn[0] = HumanMessage(question)
         self._turns.append(turn)
-        return str(answer.text)
+        return str(turn[-1].text)
 
     def compact(self, instruction: str, kept_turns: int) -> None:
         from langchain_core.messages import HumanMessage, merge_message_runs
 
-        summary = self._invoke([*self._history(), HumanMessage(instruction)]).text
+        summary = self._invoke(HumanMessage(instruction))[-1].text
         first, *kept = self._turns[-kept_turns:]
         # With the question behind it, as one message: Gemini wants roles to alternate.
         opening = merge_message_runs([HumanMessage(f"{SUMMARY}{summary}"), *first])
         self._turns = [opening, *kept]
 
-    def _history(self) -> list[Any]:
-        return [message for turn in self._turns for message in turn]
-
-    def _invoke(self, messages: list[Any]) -> Any:
-        return self._model.invoke([self._system, *messages], **self._asking)
+    def _invoke(self, message: Any) -> list[Any]:
+        """The messages of a turn, from the question to the answer."""
+        history = [message for turn in self._turns for message in turn]
+        state = self._agent.invoke({"messages": [*history, message]})
+        return list(state["messages"][len(history) :])
 
 
 def _langchain_model(plan: Plan) -> Any:
@@ -143,9 +128,8 @@ def _langchain_model(plan: Plan) -> Any:
             from langchain_anthropic import ChatAnthropic
 
             return ChatAnthropic(
-                model=plan["model"], base_url=plan["url"], api_key=KEY, max_retries=0,
-                max_tokens=MAX_TOKENS,
-            )  # fmt: skip
+                model=plan["model"], base_url=plan["url"], api_key=KEY, max_retries=0
+            )
         case _:
             from langchain_google_genai import ChatGoogleGenerativeAI
 
@@ -168,9 +152,8 @@ class PydanticAI:
         self._in_instructions = idiom == "instructions"
         self._notes = ""
         self._turns: list[list[Any]] = []
+        # The one setting for every vendor: instructions, tools and the conversation.
         settings: Any = {"cache": True} if caching else {}
-        if plan["vendor"] == "anthropic":
-            settings["max_tokens"] = MAX_TOKENS
         self._agent: Any = Agent(
             _pydantic_model(plan),
             instructions=plan["system"],

@@ -23,7 +23,7 @@ def report(
         print(f"\n### window: {'none' if window is None else f'{window:,}'}\n")
         mine = [r for r in results if r["window"] == window]
         print(
-            f"{'row':<46}{'ratio':>7}{'breaks':>8}{'hits':>8}{'Anthropic':>13}{'OpenAI':>13}{'over':>6}{'lost':>6}"
+            f"{'row':<46}{'ratio':>7}{'breaks':>8}{'hits':>8}{'Anthropic':>13}{'OpenAI':>13}{'over':>6}{'lost':>6}{'kept':>7}"
         )
         for player in everyone:
             own = [r for r in mine if r["row"] == player.name]
@@ -72,6 +72,8 @@ def _sum(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "cost_openai",
         "over_window",
         "lost",
+        "answers",
+        "answers_kept",
     )
     total: dict[str, Any] = {key: sum(row[key] for row in rows) for key in keys}
     total["ratio"] = total["reprocessed"] / total["limit"]
@@ -82,7 +84,9 @@ def _sum(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def _cells(total: dict[str, Any]) -> str:
     return (
         f"{total['ratio']:>7.2f}{total['breaks']:>8}{total['hit_rate']:>8.3f}"
-        f"{total['cost_anthropic']:>13,}{total['cost_openai']:>13,}{total['over_window']:>6}{total['lost']:>6}"
+        f"{total['cost_anthropic']:>13,}{total['cost_openai']:>13,}"
+        f"{total['over_window']:>6}{total['lost']:>6}"
+        f"{total['answers_kept'] / (total['answers'] or 1):>7.3f}"
     )
 
 
@@ -121,7 +125,8 @@ def verdict(results: list[dict[str, Any]], attach: set[str], shapes: set[str]) -
         for other in results:
             same = other["conversation"] == r["conversation"] and other["window"] == r["window"]
             # A row that overflows the window or leaves the question out is not in the race.
-            if not same or other["row"] == LAZY or other["over_window"] or other["lost"]:
+            own = other["row"].startswith(f"{LAZY},")
+            if not same or other["row"] == LAZY or own or other["over_window"] or other["lost"]:
                 continue
             worse = []
             if r["prunes"] and other["hit_rate"] > r["hit_rate"] + SLACK:

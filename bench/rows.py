@@ -2,7 +2,7 @@
 conversation: every row says, request by request, which atoms it sends in wire order."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,7 +10,9 @@ import anyio
 
 import lamina
 from lamina.layers import MESSAGE_TOKENS
+from lamina.ports import SummaryJob
 from lamina.providers.tokens import EncodingCounter
+from lamina.session.summary_writer import CompactionJob
 from lamina.session.turn import Turn
 from lamina.text import render_item
 from lamina.values.item import Item, note_id
@@ -21,6 +23,7 @@ from played import Conversation, Note, Step
 
 COUNTER = EncodingCounter("o200k_base")
 UNLIMITED = 100_000_000
+SUMMARY_TOKENS = 800
 TARGET = "openai:gpt-4o"
 
 
@@ -39,6 +42,11 @@ class Sent:
     atoms: tuple[Atom, ...]
     pruned: bool = False
     lost: bool = False
+    # Earlier answers, and how many of them stand in it word for word.
+    answers: int = 0
+    answers_kept: int = 0
+    # Tokens of an answer that other rows do not ask for: a summary.
+    summary: int = 0
 
 
 class Player(Protocol):
@@ -49,9 +57,15 @@ class Player(Protocol):
 
 
 class LaminaPlayer:
-    def __init__(self, promotion: str, **settings: object) -> None:
-        self.name = f"Lamina {promotion}"
+    """`variant` is the name of settings that are not the default; with `sums_up` there is a
+    summarizer, whose requests count like any other."""
+
+    def __init__(
+        self, promotion: str, variant: str = "", *, sums_up: bool = False, **settings: object
+    ) -> None:
+        self.name = f"Lamina {promotion}{f', {variant}' if variant else ''}"
         self.version = f"lamina {lamina.__version__}"
+        self._sums_up = sums_up
         self._settings = Settings(promotion=promotion, **settings)  # type: ignore[arg-type]
 
     def play(self, conversation: Conversation, budget: int | None) -> Iterator[Sent]:
@@ -59,11 +73,13 @@ class LaminaPlayer:
 
     async def _play(self, conversation: Conversation, budget: int | None) -> list[Sent]:
         clock = _Clock()
+        sent: list[Sent] = []
+        answers: list[str] = []
         session = await lamina.open_session(
             system=conversation.system, target=TARGET, clock=clock,
             settings=_with_window(self._settings, budget), store=lamina.MemoryStore(),
+            summarizer=_Summarizer(clock, sent) if self._sums_up else None,
         )  # fmt: skip
-        sent = []
         turn: Turn | None = None
         for step in conversation.steps:
             clock.time += step.idle
@@ -81,9 +97,37 @@ class LaminaPlayer:
             kinds = {boundary.kind for boundary in turn.context.boundaries}
             atoms = tuple(Atom(s.digest, s.tokens, s.cached) for s in turn.prompt)
             cold = "pruned while" in str(turn.context.agreement.broke)
-            sent.append(Sent(clock.time, atoms, pruned="window" in kinds or cold))
+            cut = cold or bool(kinds & {"window", "compaction"})
+            kept = _count_kept(answers, (s.text for s in turn.prompt))
+            sent.append(Sent(clock.time, atoms, cut, answers=len(answers), answers_kept=kept))
             turn = await turn.commit(_reply(step))
+            answers += [step.answer] if step.answer else []
         return sent
+
+
+class _Summarizer:
+    """Says as much as a summary of a long conversation usually takes, and notes what it was sent
+    with the tokens that those who sent it before counted."""
+
+    def __init__(self, clock: "_Clock", sent: list[Sent]) -> None:
+        self._clock = clock
+        self._sent = sent
+
+    async def summarize(self, job: SummaryJob) -> object:
+        assert isinstance(job, CompactionJob)
+        counts = {atom.key: atom.tokens for past in self._sent[-1:] for atom in past.atoms}
+        atoms = tuple(
+            Atom(s.digest, counts.get(s.digest) or COUNTER.count(s.text), s.cached)
+            for s in job._wire_request.prompt
+        )
+        answers = sum(past.answers for past in self._sent[-1:])
+        self._sent.append(Sent(self._clock.time, atoms, answers=answers, summary=SUMMARY_TOKENS))
+        return "## Goal\n" + "word " * (SUMMARY_TOKENS - 4)
+
+
+def _count_kept(answers: Sequence[str], texts: Iterable[str]) -> int:
+    there = set(texts)
+    return sum(answer in there for answer in answers)
 
 
 class _Clock:
@@ -118,6 +162,7 @@ class RowPlayer:
 
     def play(self, conversation: Conversation, budget: int | None) -> Iterator[Sent]:
         row, now = self._row, 0.0
+        answers: list[str] = []
         row.start(line("system", conversation.system), budget)
         for step in conversation.steps:
             now += step.idle
@@ -137,7 +182,10 @@ class RowPlayer:
             )
             # A request without what is being asked is cheap, and useless.
             due = step.question if step.question is not None else step.results[-1][1]
-            yield Sent(now, atoms, lost=all(past.text != due for past in lines))
+            kept = _count_kept(answers, (past.text for past in lines))
+            is_lost = all(past.text != due for past in lines)
+            yield Sent(now, atoms, lost=is_lost, answers=len(answers), answers_kept=kept)
+            answers += [step.answer] if step.answer else []
             calls = "".join(text for _, text in step.calls)
             row.say(
                 line(

@@ -140,6 +140,14 @@ async def rendered_notes(plan: Plan) -> list[dict[str, str]]:
 # -- what came of it -------------------------------------------------------------------------------
 
 
+def sum_costs(rows: Sequence[CostRow]) -> float:
+    """What all requests cost; a benchmark has no use for models without a known price."""
+    costs = [row.cost for row in rows if row.cost is not None]
+    if len(costs) < len(rows):
+        raise SystemExit(f"nobody knows the price of one of {sorted({row.model for row in rows})}")
+    return sum(costs)
+
+
 class Outcome(Struct, frozen=True, kw_only=True):
     """One way through the conversation, as the emulated vendor accounts for it. `allowed` is what
     could have been read of each request; `verdicts` are ours, None where nothing was predicted."""
@@ -156,7 +164,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     @property
     def cost(self) -> float:
-        return sum(row.cost for row in self.rows)
+        return sum_costs(self.rows)
 
     @property
     def share(self) -> float:

@@ -31,7 +31,7 @@ from lamina.values.settings import Settings, Target
 from lamina.values.tool import OfferedTool, ToolOutput, Toolset
 from lamina.wiring.runners import open_agent
 from played import Writer
-from thirty_turns import IDLE_S, SYSTEM_TOKENS, connect
+from thirty_turns import IDLE_S, SYSTEM_TOKENS, connect, sum_costs
 
 RESULT_TOKENS, ANSWER_TOKENS = 200, 300
 SEED = 20_260
@@ -230,7 +230,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     @property
     def cost(self) -> float:
-        return sum(row.cost for row in self.rows)
+        return sum_costs(self.rows)
 
     @property
     def recall(self) -> float:

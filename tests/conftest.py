@@ -2,6 +2,7 @@
 change and not about luck. With LAMINA_FUZZ=N they draw anew, N times as many (`make fuzz`)."""
 
 import os
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from lamina.downloads.folders import cache_folder
 from lamina.embed.download import pull_embedding
 from lamina.providers.local.model_download import pull_local_model
 from lamina.providers.local.models import DEFAULT_MODEL
+from lamina.wiring.prefixes import PREFIX_FILE
 
 FUZZ = int(os.environ.get("LAMINA_FUZZ") or 0)
 
@@ -62,6 +64,13 @@ def _cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(autouse=True)
+def _nothing_sent_before() -> None:
+    """What one test sent to its servers is in no cache of another's."""
+    for path in cache_folder().glob(f"{PREFIX_FILE}*"):
+        path.unlink(missing_ok=True)
+
+
 @pytest.fixture(scope="session")
 def embedded_model(_cache_folder: Path) -> Path:
     """The real model: the one that is kept on this machine, or else pulled and kept."""
@@ -98,6 +107,15 @@ def model_cache(embedded_model: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     (models / embedded_model.name).symlink_to(embedded_model)
     monkeypatch.setenv("LAMINA_CACHE", str(models.parent))
     return models.parent
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _models_end_with_their_tests() -> Iterator[None]:
+    """A program keeps a model for whoever comes next. Here each test has a cache of its own, so
+    that nobody would come, and every model takes some hundred megabytes."""
+    yield
+    if server := sys.modules.get("lamina.providers.local.server"):
+        server._servers.clear()
 
 
 @pytest.fixture(autouse=True, scope="session")

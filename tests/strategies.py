@@ -48,8 +48,10 @@ from lamina.values.patch import (
     ItemLay,
     ItemSupersede,
     LibraryConsolidate,
+    MessagesCachedAppend,
     MessagesCachedReplace,
     MessagesUncachedAppend,
+    OnceOps,
     OptionsSet,
     Patch,
     PatchOp,
@@ -94,28 +96,34 @@ _PLAIN: dict[Any, Any_] = {
 # Fields whose range is narrower than their type.
 _counts = st.integers(0, 2**63 - 1)
 _shares = st.floats(0, 1, exclude_min=True)
+_OPTIONS: dict[str, Any_] = {
+    "temperature": st.none() | st.floats(0, allow_infinity=False),
+    "top_p": st.none() | st.floats(0, 1),
+    "max_tokens": st.none() | _counts,
+}
 _NARROW: dict[type, dict[str, Any_]] = {
-    Options: {
-        "temperature": st.none() | st.floats(0, allow_infinity=False),
-        "top_p": st.none() | st.floats(0, 1),
-        "max_tokens": st.none() | _counts,
-    },
+    Options: _OPTIONS,
     SearchSettings: {
         **dict.fromkeys(("top_k", "top_n", "expansion_depth", "expansion_top_n",
                          "expansion_chunks"), _counts),
         **dict.fromkeys(("include_score", "floor", "expansion_threshold"), st.floats(-1, 1)),
     },
-    Settings: {
+    Settings: _OPTIONS
+    | {
+        "max_requests": st.none() | st.integers(1, 2**63 - 1),
         **{name: st.none() | _counts for name in ("window", "output_reserve", "attachment_limit",
                                                   "history_messages", "history_tokens",
                                                   "compaction_reserve", "compaction_keep",
                                                   "tool_joins")},
         **dict.fromkeys(("strip_turns", "strip_after_turns", "summary_tokens",
-                         "compaction_summary", "embed_depth"), _counts),
-        **dict.fromkeys(("prune_to", "prune_recent", "prune_cold_above"), _shares),
+                         "compaction_summary", "compaction_ahead", "embed_depth"), _counts),
+        **dict.fromkeys(("prune_to", "prune_recent"), _shares),
+        "prune_cold_above": st.none() | _shares,
         "allow_hosts": st.lists(st.sampled_from(["a.org", "*.b.org:8080"]), max_size=2).map(tuple),
         "cache_lifetime_s": st.none() | st.floats(0, allow_infinity=False),
         "summary_timeout_s": st.floats(0, allow_infinity=False),
+        **dict.fromkeys(("spend_turn", "spend_session", "spend_day", "ask_above_cost"),
+                        st.none() | st.floats(0, allow_infinity=False)),
     },
 }  # fmt: skip
 
@@ -212,11 +220,16 @@ patch_ops: st.SearchStrategy[PatchOp] = st.one_of(
               reason=reasons),
     st.builds(ToolsRemove, names=st.sampled_from([("find",), ("absent",)]), reason=reasons),
     st.builds(MessagesCachedReplace, messages=histories, reason=reasons),
+    st.builds(MessagesCachedReplace, messages=histories, kept=st.integers(0, 2), reason=reasons),
+    st.builds(MessagesCachedAppend, reason=st.sampled_from(["", "why"]),
+              messages=st.lists(user_messages("a"), max_size=2).map(tuple)),
     st.builds(ResultsReplace, message=st.sampled_from(["t1", "h1"]), reason=reasons,
               results=st.lists(st.builds(ToolResult, call_id=st.sampled_from(["call1", "c"]),
                                          name=st.just("find"), text=words), max_size=2).map(tuple)),
     st.builds(MessagesUncachedAppend, messages=histories),
     st.builds(OptionsSet, temperature=st.sampled_from([None, 0, 0.5])),
+    st.builds(OptionsSet, reasoning=st.sampled_from([None, "low"]), scope=st.just("cached"),
+              reason=reasons),
     st.builds(CompactionApply, first_kept=st.integers(-3, 9), summary=words, reason=reasons),
     known_items.map(lambda item: ItemLay(item=item.id, version=item.version)),
     known_items.map(lambda item: ItemSupersede(item=item.id, version=item.version)),
@@ -277,7 +290,10 @@ def entries_after(draw: st.DrawFn, state: State, prefix: str, most: int = 12) ->
             case 6 | 7:
                 entry = TransformEntry(transformer="test", patch=draw(patches), **fields)
             case 8:
-                entry = EphemeralEntry(tool_texts=draw(tool_texts), **fields)
+                once = st.builds(OnceOps, transformer=st.just("once"),
+                                 ops=st.lists(patch_ops, max_size=2).map(tuple))  # fmt: skip
+                patched = draw(st.lists(once, max_size=1).map(tuple))
+                entry = EphemeralEntry(tool_texts=draw(tool_texts), patches=patched, **fields)
             case 9 if state.requests.open is not None:
                 usage = Usage(input=draw(st.integers(0, 50)))
                 entry = ReplyEntry(

@@ -103,6 +103,10 @@ class Terminal:
     def wait_for_end(self) -> int:
         """Waits until the program has ended: its exit code, or minus the signal that ended it."""
         self._wait(lambda: not self._program.isalive(), "the end")
+        # What it wrote last may still be on its way.
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end and self._read():
+            pass
         if self._program.signalstatus is not None:
             return -int(self._program.signalstatus)
         return int(self._program.exitstatus)

@@ -8,16 +8,15 @@ Private: see `lamina` for what is public.
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from lamina.errors import InvalidEntry, InvalidPatch, InvalidSetting, InvalidText, JournalError
+from lamina.errors import InvalidEntry, InvalidSetting, InvalidText, JournalError
 from lamina.values.entry import Entry, MessageEntry, RequestEntry, UnknownEntry
 from lamina.values.envelope import Options
 from lamina.values.message import Text
-from lamina.values.patch import MessagesUncachedAppend, OptionsSet, PatchOp
 from lamina.values.settings import Settings
 
 T = TypeVar("T")
@@ -35,9 +34,6 @@ class _Shape(msgspec.Struct):
 _canonical = msgspec.json.Encoder(order="sorted")
 _entries = msgspec.json.Decoder(Entry)
 _shapes = msgspec.json.Decoder(_Shape)
-_OPS: dict[str, Any] = {str(arg.__struct_config__.tag): arg for arg in get_args(PatchOp)}
-# Options stand in no prefix; all other ops are about what is cached.
-_SCOPES: dict[Any, str | None] = {MessagesUncachedAppend: "uncached", OptionsSet: None}
 # What an entry has from its place in the tree, or from the line that holds it.
 _PLACE = ("id", "parent", "at", "type", "more", "skip", "sum")
 _TYPES = {str(arg.__struct_config__.tag) for arg in get_args(Entry)}
@@ -197,56 +193,6 @@ def _decode_unknown(data: bytes, problem: Exception) -> UnknownEntry:
         raise JournalError(f"not a journal entry: {problem}") from problem
     own = {name: value for name, value in fields.items() if name not in _PLACE}
     return UnknownEntry(id=shape.id, parent=shape.parent, at=shape.at, kind=shape.type, fields=own)
-
-
-def parse_op(fields: Mapping[str, Any]) -> PatchOp:
-    """A patch operation as plain data. `scope` may be given, and must fit; the reason may be called
-    `invalidate_cache_reason`.
-
-    Raises:
-        InvalidPatch: there is no such op, or its fields do not fit it.
-    """
-    values = dict(fields)
-    if "op" not in values:
-        raise InvalidPatch("?", f"an op says which it is: {values!r} has no 'op'")
-    name = str(values["op"])
-    kind = _OPS.get(name) if name == values["op"] else None
-    if kind is None:
-        raise InvalidPatch(name, f"there is no such op; known are {', '.join(sorted(_OPS))}")
-    own = _SCOPES.get(kind, "cached")
-    scope = values.pop("scope", None)
-    if scope not in (None, own):
-        problem = f"has the scope {own!r}" if own else "has no scope"
-        raise InvalidPatch(name, f"{problem}, not {scope!r}")
-    if "invalidate_cache_reason" in values:
-        reason = values.pop("invalidate_cache_reason")
-        if "reason" not in kind.__struct_fields__:
-            problem = "moves nothing that is cached, and takes no 'invalidate_cache_reason'"
-            raise InvalidPatch(name, problem)
-        if values.setdefault("reason", reason) != reason:
-            raise InvalidPatch(name, "has two reasons that differ")
-    odd_names = sorted(map(str, set(values) - {"op", *kind.__struct_fields__}))
-    if odd_names:
-        raise InvalidPatch(name, f"has no field {', '.join(map(repr, odd_names))}")
-    try:
-        op: PatchOp = msgspec.convert(values, kind)
-    except (msgspec.ValidationError, InvalidSetting, TypeError) as error:
-        raise InvalidPatch(name, str(error)) from error
-    if field := _unread(values, op):
-        raise InvalidPatch(name, f"has no field {field}")
-    return op
-
-
-def _unread(data: object, value: object) -> str:
-    """A field of plain data that the value made of it has no place for, if there is one."""
-    if isinstance(data, Mapping) and isinstance(value, msgspec.Struct):
-        names = set(value.__struct_fields__) & set(data)
-        odd = sorted(map(str, set(data) - names - {value.__struct_config__.tag_field}))
-        inside = (_unread(data[name], getattr(value, name)) for name in sorted(names))
-        return repr(odd[0]) if odd else next(filter(None, inside), "")
-    if isinstance(data, list | tuple) and isinstance(value, list | tuple):
-        return next(filter(None, map(_unread, data, value)), "")
-    return ""
 
 
 def digest_bytes(data: bytes) -> str:

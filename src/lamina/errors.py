@@ -15,6 +15,11 @@
     │   ├── EssentialsTooLarge  essentials alone are over the attachment limit
     │   └── WindowExceeded      L1, tools, essentials and the message are over the window
     ├── PrefixMoved             bytes already sent would move without a recorded reason
+    ├── SpendError              it is about money, and nothing was sent
+    │   ├── SpendLimit          a request could cost more than a limit leaves
+    │   │   └── UnknownPrice    there is a limit, and nobody knows what the model costs
+    │   ├── SpendDeclined       a person did not agree to a price, or there was nobody to ask
+    │   └── SpendLedgerError    the account of what was spent cannot be read or written
     ├── ReplyError              a provider's reply could not be read
     ├── ProviderError           a provider did not answer
     │   ├── RequestTooLong      it says that the request does not fit its window
@@ -190,6 +195,67 @@ class PrefixMoved(LaminaError):
         self.source = source
 
 
+class SpendError(LaminaError):
+    """Something about money; nothing was sent."""
+
+    code = "spend"
+
+
+class SpendLimit(SpendError):
+    """A request could cost more than a limit leaves; nothing was sent, and nothing was written.
+
+    `scope` is what the limit is for (turn, session or day). All amounts are in US dollars: `limit`,
+    what was `spent`, what is `reserved` for answers that have not come, and the price range of
+    this request from `low` to `high`. `advice` is what would make it cheaper, or let it through.
+    """
+
+    code = "spend_limit"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        scope: str = "",
+        limit: float | None = None,
+        spent: float = 0.0,
+        reserved: float = 0.0,
+        low: float | None = None,
+        high: float | None = None,
+        advice: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__("; ".join((message, *advice)))
+        self.scope = scope
+        self.limit = limit
+        self.spent = spent
+        self.reserved = reserved
+        self.low = low
+        self.high = high
+        self.advice = advice
+
+
+class UnknownPrice(SpendLimit):
+    """There is a limit, and nobody knows what the model costs: it cannot be kept to."""
+
+    code = "unknown_price"
+
+
+class SpendDeclined(SpendError):
+    """A person did not agree to what a request costs, or nobody could be asked. It is prepared, and
+    can be sent later; `price` is what was asked about, in US dollars."""
+
+    code = "spend_declined"
+
+    def __init__(self, message: str, price: float) -> None:
+        super().__init__(message)
+        self.price = price
+
+
+class SpendLedgerError(SpendError):
+    """The account of what was spent cannot be read or written."""
+
+    code = "spend_ledger"
+
+
 class ReplyError(LaminaError):
     """A provider's reply cannot be read."""
 
@@ -197,9 +263,11 @@ class ReplyError(LaminaError):
 
 
 class ProviderError(LaminaError):
-    """A provider did not answer. The turn stays open: it can be sent again."""
+    """A provider did not answer. The turn stays open: it can be sent again. `is_refusal` says that
+    it turned the request down, or never got it, so that nothing is charged for it."""
 
     code = "provider"
+    is_refusal = False
 
 
 class RequestTooLong(ProviderError):
@@ -228,12 +296,14 @@ class KeyMissing(ProviderError):
     """There is no key for a provider, or it was refused."""
 
     code = "key_missing"
+    is_refusal = True
 
 
 class ModelMissing(ProviderError):
     """The embedded model is not on this machine."""
 
     code = "model_missing"
+    is_refusal = True
 
 
 class JournalError(LaminaError):

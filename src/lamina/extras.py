@@ -17,7 +17,7 @@ DISTRIBUTION = "lamina-context"
 
 # What a command or a call may need. Those of targets are named as their wires.
 Need = Literal[
-    "llamacpp", "openai", "anthropic", "gemini",
+    "llamacpp", "llamacpp_tools", "openai", "anthropic", "gemini",
     "line_editor", "search", "embeddings", "pdf", "pictures", "web", "mcp", "keyring", "emulator",
 ]  # fmt: skip
 
@@ -33,6 +33,7 @@ class Requirement(Struct, frozen=True):
 # In the order of the README's table.
 REQUIREMENTS: dict[Need, Requirement] = {
     "llamacpp": Requirement("the embedded model", ("xllamacpp", "httpx2"), "chat"),
+    "llamacpp_tools": Requirement("the embedded model", ("xllamacpp", "httpx2"), "chat"),
     "line_editor": Requirement("typing at a terminal", ("prompt_toolkit",), "chat"),
     "openai": Requirement("OpenAI's wire", ("openai", "httpx2"), "openai"),
     "anthropic": Requirement("Anthropic's wire", ("anthropic", "httpx2"), "anthropic"),

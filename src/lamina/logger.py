@@ -5,7 +5,7 @@ is sent or came back, a key, or what another program said of its troubles. Nothi
 unless somebody wants to read it. Without a handler of the program's own nothing is written.
 
 Private: see `lamina` for what is public. The names of the loggers are: `lamina`, and below it
-`session`, `request`, `tools` and `downloads`.
+`session`, `request`, `tools`, `hooks` and `downloads`.
 """
 
 import logging
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from logging import DEBUG, INFO, WARNING
 
+from lamina.audit.vocabulary import name_verdict
 from lamina.errors import LaminaError
 from lamina.ledger import cost_of
 from lamina.values.damage import Damage
@@ -71,6 +72,14 @@ BROKEN = LogLine(
     "request", INFO,
     "request %s of session %s moves the prefix: from %s on, tokens read again %d, %s, reason: %s",
 )  # fmt: skip
+PRICED = LogLine(
+    "request", INFO,
+    "request %s of session %s reads history afresh: tokens %d, cost %s",
+)  # fmt: skip
+SUMMED_UP = LogLine(
+    "request", INFO,
+    "request %s of session %s: a summary %s for tokens %d, cost %s, saved on each request %s",
+)  # fmt: skip
 UNEXPLAINED = LogLine(
     "request", WARNING,
     "request %s of session %s moves the prefix without a reason: from %s on, places %d",
@@ -82,7 +91,8 @@ ANSWERED = LogLine(
 )  # fmt: skip
 MISSED = LogLine(
     "request", WARNING,
-    "request %s of session %s: the cache had less than expected, tokens %d of %d, %s",
+    "request %s of session %s: the cache had less than expected, tokens %d of %d, %s "
+    "(%s, %s, %s)",
 )  # fmt: skip
 FAILED = LogLine("request", WARNING, "request %s of session %s failed: %s")
 RETRIED = LogLine("request", WARNING, "%s is busy: attempt %d of %d follows in ms %d")
@@ -91,6 +101,8 @@ TOOL_STARTED = LogLine("tools", DEBUG, "call %s of session %s: %s begins")
 TOOL_ENDED = LogLine("tools", INFO, "call %s of session %s: %s ended, %s, ms %d")
 APPROVAL_WANTED = LogLine("tools", INFO, "call %s of session %s: %s waits for a decision")
 APPROVAL_DECIDED = LogLine("tools", INFO, "call %s of session %s: decided, %s")
+HOOK_LEFT = LogLine("hooks", WARNING, "hook %s of session %s runs on and nobody waits: ms %d")
+HOOK_ENDED = LogLine("hooks", WARNING, "hook %s of session %s ended late: ms %d")
 FETCHED = LogLine("downloads", INFO, "model %s fetched: bytes %d")
 FETCHING = LogLine("downloads", INFO, "model %s is being fetched: bytes %d")
 NOT_FETCHED = LogLine("downloads", WARNING, "model %s could not be fetched: %s")
@@ -139,6 +151,14 @@ def _tell_request(session: str, request: RequestEntry) -> None:
     if (broke := agreement.broke) is not None and BROKEN.is_wanted:
         kinds = ", ".join(boundary.kind for boundary in context.boundaries) or "no boundary"
         BROKEN.tell(request.id, session, broke.layer, agreement.reprocessed, kinds, broke.reason)
+    if (price := context.history_price) is not None and PRICED.is_wanted:
+        costs = (price.keep_cost, price.summary_cost, price.summary_saving)
+        keep, summary, saving = ("unknown" if c is None else f"${c:.6f}" for c in costs)
+        if not price.is_summarised:
+            PRICED.tell(request.id, session, price.tokens, keep)
+        if older := price.older_tokens:
+            stands = "stands" if price.is_summarised else "could stand"
+            SUMMED_UP.tell(request.id, session, stands, older, summary, saving)
     if agreement.unexplained:
         first = agreement.unexplained[0].layer
         UNEXPLAINED.tell(request.id, session, first, len(agreement.unexplained))
@@ -167,12 +187,16 @@ def tell_answer(
                 (usage.output, is_known),
             )
         ]
-        has_price = target.input_price or target.output_price
-        cost = f"${cost_of(usage, target):.6f}" if has_price and is_known else "unknown"
+        dollars = cost_of(usage, target) if is_known else None
+        cost = "unknown" if dollars is None else f"${dollars:.6f}"
         ms = round(seconds * 1_000)
         ANSWERED.tell(request.id, session, outcome, request.target, *counts, cost, ms)
-    if verdict.meaning in _MISSES:
-        MISSED.tell(request.id, session, verdict.reported, verdict.expected, verdict.meaning)
+    words = name_verdict(verdict, request.context.agreement)
+    if words is not None and verdict.meaning in _MISSES:
+        MISSED.tell(
+            request.id, session, verdict.reported, verdict.expected, verdict.meaning,
+            words.kind, words.blame, words.certainty,
+        )  # fmt: skip
 
 
 def tell_warnings(session: str, request: str, count: int) -> None:
@@ -207,6 +231,16 @@ def tell_event(session: str, event: Event) -> None:
             SHORTENED.tell(session)
         case _:
             pass
+
+
+def tell_hook_left(session: str, hook: str, seconds: float) -> None:
+    """A hook runs on that nobody waits for any more."""
+    HOOK_LEFT.tell(hook, session, round(seconds * 1_000))
+
+
+def tell_hook_ended(session: str, hook: str, seconds: float) -> None:
+    """A hook ended that nobody waited for any more."""
+    HOOK_ENDED.tell(hook, session, round(seconds * 1_000))
 
 
 @contextmanager

@@ -11,8 +11,10 @@ from lamina.values.patch import (
     ItemLay,
     ItemSupersede,
     LibraryConsolidate,
+    MessagesCachedAppend,
     MessagesCachedReplace,
     MessagesUncachedAppend,
+    OnceOps,
     OptionsSet,
     Patch,
     PatchOp,
@@ -28,6 +30,7 @@ __all__ = [
     "Patch",
     "PatchOp",
     "Display",
+    "OnceOps",
     # L1 and the tools.
     "SystemPart",
     "SystemPartRemove",
@@ -37,6 +40,7 @@ __all__ = [
     "ToolsReplace",
     # Messages and what a model is asked with.
     "CompactionApply",
+    "MessagesCachedAppend",
     "MessagesCachedReplace",
     "MessagesUncachedAppend",
     "OptionsSet",

@@ -4,7 +4,7 @@ that `import lamina` stays cheap; nothing else imports it.
 Private: see `lamina` for what is public.
 """
 
-from lamina.errors import BudgetError, LaminaError, PrefixMoved
+from lamina.errors import BudgetError, LaminaError, PrefixMoved, SpendLimit
 from lamina.runners.answer import Answer
 from lamina.runners.runner import AgentRunner, ChatRunner, PlanRunner, QaRunner
 from lamina.session.session import Session
@@ -12,6 +12,7 @@ from lamina.session.turn import Turn
 from lamina.sources.hooks import Drop, Hooks
 from lamina.stores.jsonl import JsonlStore
 from lamina.stores.memory import MemoryStore
+from lamina.stores.spend_file import SpendFile
 from lamina.stores.sqlite import SqliteStore
 from lamina.text.citations import renumber_citations
 from lamina.tools.functions import tool
@@ -49,6 +50,7 @@ __all__ = [
     "Options",
     "Scope",
     "Settings",
+    "SpendFile",
     "SqliteStore",
     "ToolDefinition",
     "ToolResult",
@@ -61,4 +63,5 @@ __all__ = [
     "BudgetError",
     "LaminaError",
     "PrefixMoved",
+    "SpendLimit",
 ]

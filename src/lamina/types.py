@@ -6,6 +6,8 @@ The words of a `Literal` (`Decision`, `Ending`...) are here, too, and the functi
 
 from lamina.audit.dropped_history import DroppedHistory
 from lamina.journal.journal import Journal
+from lamina.ledger.cost import CostRange
+from lamina.ledger.request_price import CacheRewrite
 from lamina.ports import (
     Approver,
     BundleSource,
@@ -20,11 +22,14 @@ from lamina.ports import (
     Provider,
     Providers,
     SessionKeeper,
+    SpendAccount,
+    SpendLedger,
     Summarizer,
     SummaryJob,
     TargetBook,
     TokenCounter,
     ToolHost,
+    WebSearch,
     WebSource,
     Wire,
     WorkspaceSource,
@@ -38,7 +43,14 @@ from lamina.session.members import SessionItem
 from lamina.session.tree import TreePosition
 from lamina.sources.attachments import Attachable, Attachments
 from lamina.sources.changes import ChangeKind, LibraryChange
-from lamina.sources.hooks import ContextEvent, Hook, HookReason, MessageEvent
+from lamina.sources.hook_events import (
+    CancelSignal,
+    ContextEvent,
+    HookReason,
+    MessageEvent,
+    TurnItem,
+)
+from lamina.sources.hooks import Hook
 from lamina.text.citations import RenumberedAnswer, Source
 from lamina.tools.functions import FunctionTool
 from lamina.values.agent import Guide, Guides, Problem
@@ -71,8 +83,10 @@ from lamina.values.entry import (
     TransformEntry,
     UnknownEntry,
 )
-from lamina.values.envelope import Envelope
+from lamina.values.envelope import Envelope, SystemParts
 from lamina.values.event import (
+    AnswerChanged,
+    AnswerHeld,
     ApprovalDecided,
     ApprovalWanted,
     BlockDelta,
@@ -81,6 +95,7 @@ from lamina.values.event import (
     BlockStarted,
     Ending,
     Event,
+    HookShown,
     PromptProgress,
     RequestRetried,
     RequestStarted,
@@ -121,8 +136,26 @@ from lamina.values.message import (
     ToolCall,
     Use,
 )
-from lamina.values.note import Catalogue, Hit, Note, NoteSearchResult, Passage
-from lamina.values.piece import CallPiece, Piece, ProgressPiece, TextPiece, ThinkingPiece
+from lamina.values.note import (
+    Catalogue,
+    Hit,
+    ListItem,
+    Note,
+    NoteQuery,
+    NoteSearchResult,
+    Passage,
+    TimeRange,
+)
+from lamina.values.patch import HookDisplay
+from lamina.values.piece import (
+    CallPiece,
+    Piece,
+    ProgressPiece,
+    ResentPiece,
+    TextPiece,
+    ThinkingPiece,
+)
+from lamina.values.prices import Prices, PriceTier
 from lamina.values.prompt import Layer, LayerSize, Prompt, Segment
 from lamina.values.request import (
     Agreement,
@@ -134,13 +167,25 @@ from lamina.values.request import (
     ContextTool,
     Fit,
     GatheredItems,
+    HistoryPrice,
     LeftOut,
     MovedPlace,
     Placement,
     RequestContext,
+    WarmStart,
 )
 from lamina.values.selection import Document, Preset, SearchSettings
 from lamina.values.settings import CacheRules, SettingsUpdate, Target
+from lamina.values.spending import (
+    ReachedLimit,
+    Reservation,
+    Settlement,
+    SpendEntry,
+    SpendLimits,
+    SpendRequest,
+    SpendStanding,
+    SpendSum,
+)
 from lamina.values.tool import (
     ApprovalPolicy,
     Decision,
@@ -153,7 +198,14 @@ from lamina.values.tool import (
 from lamina.values.totals import DeletedSession, ListedSession, SessionTotals, TargetUsage
 from lamina.values.trust import Trust
 from lamina.values.usage import Usage
-from lamina.values.web import FetchedResource, UnfetchedResource, WebAccess, WebRules
+from lamina.values.web import (
+    FetchedResource,
+    FoundPage,
+    FoundPages,
+    UnfetchedResource,
+    WebAccess,
+    WebRules,
+)
 from lamina.values.wire import Reply, WireRequest
 from lamina.wiring.opening_arguments import AgentOpening, SessionOpening
 
@@ -189,6 +241,7 @@ __all__ = [
     "Image",
     "Message",
     "Role",
+    "SystemParts",
     "Text",
     "Thinking",
     "ToolCall",
@@ -202,6 +255,7 @@ __all__ = [
     "ContextItem",
     "ContextTool",
     "Fit",
+    "HistoryPrice",
     "GatheredItems",
     "Layer",
     "LayerSize",
@@ -210,6 +264,7 @@ __all__ = [
     "Placement",
     "Prompt",
     "RequestContext",
+    "WarmStart",
     "Segment",
     "Usage",
     # What a session and its runners give.
@@ -230,6 +285,8 @@ __all__ = [
     "TreePosition",
     "WaitingCall",
     # What happens during a turn.
+    "AnswerChanged",
+    "AnswerHeld",
     "ApprovalDecided",
     "ApprovalWanted",
     "BlockDelta",
@@ -237,6 +294,7 @@ __all__ = [
     "BlockKind",
     "BlockStarted",
     "Event",
+    "HookShown",
     "Listener",
     "PromptProgress",
     "RequestRetried",
@@ -248,10 +306,13 @@ __all__ = [
     "UsageReported",
     "WarningIssued",
     # What hooks get.
+    "CancelSignal",
     "ContextEvent",
     "Hook",
+    "HookDisplay",
     "HookReason",
     "MessageEvent",
+    "TurnItem",
     # Targets, tools, and words of settings.
     "ApprovalPolicy",
     "CacheRules",
@@ -261,6 +322,8 @@ __all__ = [
     "OfferedTool",
     "Permission",
     "Preset",
+    "PriceTier",
+    "Prices",
     "SearchSettings",
     "Target",
     "ToolOutput",
@@ -268,32 +331,6 @@ __all__ = [
     "Trust",
     "WebAccess",
     "WithheldTool",
-    # Entries of a journal.
-    "BranchSummaryEntry",
-    "CustomEntry",
-    "DecisionEntry",
-    "Entry",
-    "EphemeralEntry",
-    "ForgetEntry",
-    "InboxEntry",
-    "IncludeEntry",
-    "InfoEntry",
-    "ItemEntry",
-    "LabelEntry",
-    "LeafEntry",
-    "LeaveEntry",
-    "MessageEntry",
-    "ModelEntry",
-    "OpeningEntry",
-    "PinEntry",
-    "ReplyEntry",
-    "RequestEntry",
-    "ResultEntry",
-    "SessionEntry",
-    "SettingsEntry",
-    "SettingsUpdate",
-    "TransformEntry",
-    "UnknownEntry",
     # Ports, and what goes through them.
     "Approver",
     "BundleSource",
@@ -304,6 +341,8 @@ __all__ = [
     "DeletedSession",
     "Document",
     "FetchedResource",
+    "FoundPage",
+    "FoundPages",
     "Guide",
     "Guides",
     "GuideSource",
@@ -311,14 +350,18 @@ __all__ = [
     "Journal",
     "JournalStore",
     "ListedSession",
+    "ListItem",
     "MemorySource",
     "Note",
+    "NoteQuery",
     "NoteSource",
     "OpenJournal",
     "Passage",
+    "TimeRange",
     "Piece",
     "Problem",
     "ProgressPiece",
+    "ResentPiece",
     "Provider",
     "Providers",
     "Reply",
@@ -334,8 +377,22 @@ __all__ = [
     "ToolHost",
     "UnfetchedResource",
     "WebRules",
+    "WebSearch",
     "WebSource",
     "Wire",
     "WireRequest",
     "WorkspaceSource",
 ]
+# Entries of a journal.
+__all__ += [
+    "BranchSummaryEntry", "CustomEntry", "DecisionEntry", "Entry", "EphemeralEntry", "ForgetEntry",
+    "InboxEntry", "IncludeEntry", "InfoEntry", "ItemEntry", "LabelEntry", "LeafEntry", "LeaveEntry",
+    "MessageEntry", "ModelEntry", "OpeningEntry", "PinEntry", "ReplyEntry", "RequestEntry",
+    "ResultEntry", "SessionEntry", "SettingsEntry", "SettingsUpdate", "TransformEntry",
+    "UnknownEntry",
+]  # fmt: skip
+# Money.
+__all__ += [
+    "CacheRewrite", "CostRange", "ReachedLimit", "Reservation", "Settlement", "SpendAccount",
+    "SpendEntry", "SpendLedger", "SpendLimits", "SpendRequest", "SpendStanding", "SpendSum",
+]  # fmt: skip

@@ -127,8 +127,36 @@ def test_a_file_that_many_ways_lead_to_is_read_once(tmp_path: Path) -> None:
     write(tmp_path, {"AGENTS.md": "Once.", "CLAUDE.local.md": "@AGENTS.md"})
     (tmp_path / "CLAUDE.md").symlink_to("AGENTS.md")
     agent = read_agent(tmp_path)
-    assert [guide.text for guide in agent.guides] == ["Once.", "@AGENTS.md"]
+    assert [guide.text for guide in agent.guides] == ["Once."]
     assert agent.problems == ()
+    assert [note.removeprefix(f"{tmp_path}/") for note in agent.notes] == [
+        f"CLAUDE.md is {tmp_path}/AGENTS.md by a link, and is left out",
+        f"CLAUDE.local.md only imports {tmp_path}/AGENTS.md, and is left out",
+    ]
+
+
+def test_a_file_that_says_the_same_as_another_is_sent_once(tmp_path: Path) -> None:
+    agent = read(
+        tmp_path,
+        {
+            "AGENTS.md": "Be kind.\n\n@more.md\n", "CLAUDE.md": "Be kind.\n\n@more.md",
+            "more.md": "And brief.",
+        },
+    )  # fmt: skip
+    assert [(guide.name, guide.text) for guide in agent.guides] == [
+        ("AGENTS.md", "Be kind.\n\n@more.md"), ("more.md", "And brief."),
+    ]  # fmt: skip
+    assert agent.problems == ()
+    assert agent.notes == (
+        f"{tmp_path}/CLAUDE.md says the same as {tmp_path}/AGENTS.md, and is left out",
+    )
+
+
+def test_a_file_that_says_more_than_it_imports_is_sent(tmp_path: Path) -> None:
+    files = {"AGENTS.md": "Be kind.", "CLAUDE.md": "@AGENTS.md\n\nAnd use tools."}
+    agent = read(tmp_path, files)
+    assert [guide.name for guide in agent.guides] == ["AGENTS.md", "CLAUDE.md"]
+    assert agent.notes == ()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
-from tests.agents.files import guide, problems_of, read
+from tests.agents.files import guide, problems_of, read, write
 
 from lamina.agents import read_agent
 from lamina.values.agent import Skill
@@ -113,3 +113,74 @@ def test_one_skill_is_an_agent_by_its_folder_and_by_its_file(tmp_path: Path) -> 
 def test_skills_of_an_agent_of_our_own(tmp_path: Path) -> None:
     agent = read(tmp_path, {"agent.yaml": "name: a", "skills/pdf-forms/SKILL.md": PDF})
     assert [skill.name for skill in agent.skills] == ["pdf-forms"]
+
+
+def test_a_skill_is_one_skill_however_many_links_lead_to_it(tmp_path: Path) -> None:
+    text = "---\nname: tides\ndescription: Tells tides.\n---\nNoon."
+    write(tmp_path, {".git/HEAD": "", "skills/tides/SKILL.md": text, "skills/tides/a.md": "A"})
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude/skills").symlink_to("../skills")
+    (tmp_path / ".agents/skills").mkdir(parents=True)
+    (tmp_path / ".agents/skills/tides").symlink_to("../../skills/tides")
+    (tmp_path / ".cursor/skills/other-name").mkdir(parents=True)
+    (tmp_path / ".cursor/skills/other-name/SKILL.md").symlink_to("../../../skills/tides/SKILL.md")
+    agent = read_agent(tmp_path)
+    assert agent.problems == ()
+    assert [(skill.name, skill.folder) for skill in agent.skills] == [
+        ("tides", str(tmp_path / "skills/tides"))
+    ]
+    aliases = (".claude/skills/tides", ".agents/skills/tides", ".cursor/skills/other-name")
+    assert agent.skills[0].aliases == tuple(str(tmp_path / alias) for alias in aliases)
+    assert agent.notes[0] == f"{tmp_path}/.claude/skills has a link to a skill: each is read once"
+    assert len(agent.notes) == 3
+    assert [g.name for g in agent.guides].count("tides") == 1
+
+
+def test_a_skill_that_leads_out_of_the_repository_is_not_read(tmp_path: Path) -> None:
+    write(tmp_path, {"outside/SKILL.md": PDF, "repo/.git/HEAD": "", "repo/AGENTS.md": "Hello."})
+    (tmp_path / "repo/skills").mkdir()
+    (tmp_path / "repo/skills/pdf-forms").symlink_to("../../outside")
+    agent = read_agent(tmp_path / "repo")
+    assert agent.skills == ()
+
+
+HEAD = """\
+---
+name: deploy
+description: Deploys.
+when_to_use: When asked to ship.
+disable-model-invocation: {hidden}
+user-invocable: false
+argument-hint: [target]
+model: haiku
+effort: low
+context: fork
+agent: Explore
+hooks: {{PreToolUse: []}}
+---
+Ship it.
+"""
+
+
+def test_a_skill_for_people_alone_is_not_offered_to_the_model(tmp_path: Path) -> None:
+    agent = read(tmp_path, {"skills/deploy/SKILL.md": HEAD.format(hidden="true")})
+    assert agent.problems == ()
+    (skill,) = agent.skills
+    assert (skill.model_invocable, skill.user_invocable) == (False, False)
+    assert skill.argument_hint == "[target]"
+    assert skill.unused == ("model", "effort", "context", "agent", "hooks")
+    assert [(g.name, g.include) for g in agent.guides] == [("deploy", "manual")]
+    assert "nothing here acts upon model, effort, context, agent, hooks" in agent.notes[0]
+
+
+def test_what_may_follow_a_skills_name_is_told_with_it(tmp_path: Path) -> None:
+    agent = read(tmp_path, {"skills/deploy/SKILL.md": HEAD.format(hidden="false")})
+    assert guide(agent, "deploy").include == "agent"
+    assert "- deploy [target]: Deploys. When asked to ship." in guide(agent, "skills").text
+
+
+def test_a_skill_with_paths_joins_with_files_that_fit(tmp_path: Path) -> None:
+    text = "---\nname: sql\ndescription: SQL.\npaths: ['**/*.sql']\n---\nUpper case."
+    agent = read(tmp_path, {"skills/sql/SKILL.md": text})
+    assert (guide(agent, "sql").include, guide(agent, "sql").globs) == ("manual", ("**/*.sql",))
+    assert agent.problems == ()

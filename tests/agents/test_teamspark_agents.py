@@ -169,7 +169,6 @@ mcpServers:
             "E tsagent.yaml:4: temperature: has to be a number, not 'warm'; it is not used",
             "E tsagent.yaml:5: top_n: must be a whole number from 0 on, not -2; it is not used",
             "E tsagent.yaml:6: toolPermission: has to be one of always, never, tool, not 'ask'; tool is used",
-            "W tsagent.yaml:3: maxChatTurns is not kept with an agent; a program gives open_agent max_requests",
             "W tsagent.yaml:7: 'themes' means nothing here and is not used; did you mean 'theme'?",
             "E tsagent.yaml:8: systemPrompt: has to be a text, not a list",
             "E tsagent.yaml:10: rules: entry 1 has to have a name and a text, and is 'just a text'",
@@ -235,3 +234,42 @@ def test_vectors_that_are_kept_beside_texts_are_passed_over(tmp_path: Path, styl
     # Lines are where they were.
     last = text.split("\n").index("  - name: r39") + 1
     assert guide(agent, "r39").place == f"{tmp_path}/x.yaml:{last}"
+
+
+THEIRS = """\
+metadata:
+  name: Bob
+  autonomous: {autonomous}
+settings:
+  maxChatTurns: 7
+systemPrompt: You are Bob.
+supervisors: []
+mcpServers:
+  rules: {{type: internal, tool: rules}}
+  watch: {{type: internal, tool: supervision}}
+  remote: {{type: sse, url: "https://example.org/sse", headers: {{X-Key: k}}}}
+"""
+
+
+@pytest.mark.parametrize("name", ["agent.yaml", "agent.yml", "tsagent.yaml"])
+def test_an_agent_yaml_of_theirs_is_read_as_theirs(name: str, tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / name):
+        write(tmp_path, {name: THEIRS.format(autonomous="true")})
+        agent = read_agent(place)
+        assert agent.problems == ()
+        assert (agent.name, agent.persona) == ("Bob", "You are Bob.")
+        assert agent.settings["max_requests"] == 7
+        assert agent.autonomous
+        # It loosens nothing.
+        assert "ask_before_tools" not in agent.settings
+        assert list(agent.servers) == ["remote"]
+        assert agent.servers["remote"]["type"] == "sse"
+        notes = "\n".join(agent.notes)
+        assert "work without asking back; tools still ask" in notes
+        assert "'rules' is built into TeamSpark; rules are chosen for each question here" in notes
+        assert "'watch' is built into TeamSpark; it has no counterpart here" in notes
+
+
+def test_an_agent_yaml_of_ours_stays_ours(tmp_path: Path) -> None:
+    agent = read(tmp_path, {"agent.yaml": "name: Ada\n", "persona.md": "You are Ada."})
+    assert (agent.name, agent.persona, agent.autonomous) == ("Ada", "You are Ada.", False)

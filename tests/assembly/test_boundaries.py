@@ -129,9 +129,11 @@ def test_a_changed_system_part_is_a_boundary_with_its_reason() -> None:
         assert boundaries(turn) == ["system_change"]
         broke = turn.context.agreement.broke
         assert broke is not None
-        assert (broke.layer, broke.source) == ("L1", "system:memory")
+        # What is personal stands behind the library, which is made anew in front of it.
+        assert (broke.layer, broke.source) == ("L2", "system:library")
         assert "a memory was saved" in broke.reason
-        assert system_of(turn).startswith("S\n\nnew\n\n## Context Library")
+        assert system_of(turn).startswith("S\n\n## Context Library")
+        assert system_of(turn).endswith("\n\nnew")
         assert turn.context.agreement.segments == 1
 
     run(body())

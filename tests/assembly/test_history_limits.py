@@ -128,3 +128,13 @@ def test_limits_can_be_changed_from_one_turn_to_the_next() -> None:
         assert len(earlier(turn)) <= 4
 
     run(body())
+
+
+def test_a_strip_begins_after_as_many_turns_the_second_time_as_the_first() -> None:
+    async def body() -> None:
+        turns = await chat(40, history="strip", strip_after_turns=6, strip_turns=2)
+        cut = [number for number, turn in enumerate(turns) if "history" in boundaries(turn)]
+        # Six earlier turns stay whole; of the seventh on, two stay beside the summary.
+        assert cut[:4] == [7, 12, 17, 22]
+
+    run(body())

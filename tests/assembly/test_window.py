@@ -1,5 +1,6 @@
 """The window: what gives way when a request would not fit, and what never does."""
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -181,6 +182,22 @@ def test_a_prune_takes_the_middle_and_keeps_the_bytes_of_the_head() -> None:
     run(body())
 
 
+def test_a_prune_carries_what_an_earlier_one_said_of_what_went() -> None:
+    async def body() -> None:
+        session = await small(limit=1_000, summary_tokens=60)
+        pruned = []
+        for number in range(80):
+            turn = await talk(session, f"fact{number} " + words(19), answer=words(20))
+            pruned += [turn] if "window" in boundaries(turn) else []
+        first = re.findall(r"Asked: (fact\d+)", all_text(pruned[0]))
+        assert first
+        for later in pruned[1:]:
+            assert all(fact in all_text(later) for fact in first)
+            assert later.prompt.tokens <= 1_000
+
+    run(body())
+
+
 def test_after_a_prune_there_is_room_for_many_turns() -> None:
     async def body() -> None:
         session = await small(limit=1_000)
@@ -209,10 +226,28 @@ def test_a_small_head_is_lengthened_by_the_next_prune_with_its_bytes() -> None:
     run(body())
 
 
+@pytest.mark.parametrize("pause", [10.0, 1_000.0])
+def test_a_pause_is_no_reason_to_forget_what_fits(pause: float) -> None:
+    async def body() -> None:
+        world = World()
+        session = await small(world, limit=1_000)
+        last = await chat(session, 20)
+        assert last.prompt.tokens > 920
+        world.clock.pass_by(pause)
+        turn = await session.prepare("And now?")
+        assert all(words(20, f"{who}{n}") in all_text(turn) for who in "qr" for n in range(20))
+        assert boundaries(turn) == ["expired"] * (pause > 300)
+        assert not reported(turn)
+
+    run(body())
+
+
 def test_a_prune_while_the_cache_is_cold_keeps_the_latest_rather_than_the_head() -> None:
     async def body() -> None:
         world = World()
-        session = await small(world, limit=1_000, system="S", summary_tokens=60)
+        session = await small(
+            world, limit=1_000, system="S", summary_tokens=60, prune_cold_above=0.7
+        )
         for number in range(17):
             await talk(session, words(20, f"q{number}."), answer=words(20, f"r{number}."))
         world.clock.pass_by(1_000)
@@ -232,7 +267,7 @@ def test_a_library_that_outgrew_the_window_drops_by_priority_then_the_least_rece
 ):
     async def body() -> None:
         world = World()
-        session = await small(world, limit=400)
+        session = await small(world, limit=400, prune_cold_above=0.7)
         old, kept = note("old.md", words(100)), note("kept.md", words(100))
         await talk(session, "Q1", attach(note("low.md", words(80)), priority=8))
         await talk(session, "Q2", old)

@@ -22,7 +22,7 @@ from lamina.assembly.planner import plan_results, plan_turn
 from lamina.errors import BudgetError
 from lamina.journal import State, initial_state
 from lamina.layers import Assembler, Layout
-from lamina.ledger import SentPrompt
+from lamina.ledger.agreement import SentPrompt
 from lamina.values.entry import (
     ForgetEntry,
     LeaveEntry,

@@ -24,6 +24,7 @@ from lamina.values.entry import Entry, ReplyEntry, RequestEntry, SessionEntry
 from lamina.values.envelope import Options
 from lamina.values.message import Block, Text, Thinking, ToolCall, ToolDefinition, ToolText
 from lamina.values.patch import OptionsSet
+from lamina.values.prices import flat_prices
 from lamina.values.settings import CacheRules
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply
@@ -262,7 +263,7 @@ def test_old_requests_are_not_covered_and_new_ones_are() -> None:
     run(body())
 
 
-@pytest.mark.parametrize("renderer", [0, 2])
+@pytest.mark.parametrize("renderer", [0, 3])
 def test_texts_of_another_renderer_are_not_covered_unless_they_are_the_same(renderer: int) -> None:
     async def body() -> None:
         entries = [_header(renderer=renderer)(entry) for entry in await _sample()]
@@ -294,7 +295,7 @@ def test_a_target_of_which_the_book_says_something_else_now_is_not_covered() -> 
         assert (uncovered.part, uncovered.requests) == ("target", 3)
         assert MARKER.name in uncovered.why
         # What no encoder looks at does not count.
-        targets.put(replace(MARKER, input_price=9.0, window=7))
+        targets.put(replace(MARKER, prices=flat_prices(9.0, 9.0), window=7))
         assert verify(journal_from(entries), targets).sound
 
     run(body())

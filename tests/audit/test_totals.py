@@ -44,19 +44,25 @@ def describe(journal: Journal) -> tuple[object, ...]:
     usages = [entry.usage for entry in entries if isinstance(entry, ReplyEntry)]
     usages += [e.usage for e in entries if isinstance(e, MessageEntry) and e.usage is not None]
     sides = []
+    paid: list[tuple[Usage, str]] = []
     for entry in entries:
         is_side = isinstance(entry, CustomEntry) and entry.kind in (PLAN, SUMMARIZED)
         if isinstance(entry, CustomEntry) and is_side and isinstance(entry.data, dict):
             with suppress(msgspec.ValidationError):
                 side = msgspec.convert(entry.data.get("usage"), Usage)
-                sides.append((side, float(entry.data.get("cost") or 0.0)))
+                recorded = float(entry.data.get("cost") or 0.0)
+                target = entry.data.get("target")
+                paid += [(side, str(target))] if target else []
+                sides.append((side, 0.0 if target else recorded))
     usages += [usage for usage, _ in sides]
     targets = {entry.id: entry.target for entry in entries if isinstance(entry, RequestEntry)}
     cost = sum(own_cost for _, own_cost in sides)
     for entry in entries:
         if isinstance(entry, ReplyEntry) and entry.request in targets:
-            with suppress(UnknownTarget):
-                cost += cost_of(entry.usage, load_book().find(targets[entry.request]))
+            paid.append((entry.usage, targets[entry.request]))
+    for usage, target in paid:
+        with suppress(UnknownTarget):
+            cost += cost_of(usage, load_book().find(target)) or 0.0
     names = ("input", "cached", "written", "output")
     return (
         sum(isinstance(entry, MessageEntry) for entry in active),
@@ -73,7 +79,7 @@ def test_totals_are_what_a_whole_reading_gives(path: Path) -> None:
     journal = read_journal(path.read_bytes(), "s")
     totals = sum_totals(journal)
     assert describe(journal) == (
-        totals.messages, totals.entries, totals.usage, total_cost(totals, load_book()),
+        totals.messages, totals.entries, totals.usage, total_cost(totals, load_book()).dollars,
         totals.damage, totals.is_waiting,
     )  # fmt: skip
     assert totals.workspace == journal.header.workspace
@@ -136,7 +142,9 @@ def trees(draw: st.DrawFn) -> list[Entry]:
         elif kind == "info":
             entries.append(InfoEntry(**place, name=draw(st.sampled_from(["", "Notes"]))))  # type: ignore[arg-type]
         elif kind == "side":
-            data = draw(st.sampled_from([None, {"usage": {"input": 3}, "cost": 0.5}, {"cost": 1}]))
+            side = {"usage": {"input": 3}, "cost": 0.5}
+            named = {**side, "target": "openai:gpt-4o"}
+            data = draw(st.sampled_from([None, side, named, {"cost": 1}]))
             entries.append(CustomEntry(**place, kind=PLAN, data=data))  # type: ignore[arg-type]
         else:
             role = "user" if kind == "message" else "assistant"
@@ -173,8 +181,38 @@ def test_what_was_paid_together_costs_what_it_cost_one_by_one(replies: list[Usag
         )  # fmt: skip
     target = load_book().find("openai:gpt-4o")
     cost = total_cost(sum_totals(journal_of(entries)), load_book())
-    assert cost == pytest.approx(sum(cost_of(usage, target) for usage in replies))
-    assert total_cost(sum_totals(journal_of(entries)), FakeBook()) >= 0
+    assert cost.dollars == pytest.approx(sum(cost_of(usage, target) or 0.0 for usage in replies))
+    assert (cost.priced, cost.unpriced) == (len(replies), 0)
+    nowhere = total_cost(sum_totals(journal_of(entries)), FakeBook())
+    assert (nowhere.known, nowhere.unpriced) == (None if replies else 0.0, len(replies))
+
+
+def test_short_and_long_prompts_are_paid_for_at_their_own_prices() -> None:
+    usages = [Usage(input=length) for length in (272_000, 272_001, 1, 900_000)]
+    entries: list[Entry] = [HEADER]
+    for usage in usages:
+        number = len(entries)
+        entries.append(request(mint_id(number), mint_id(number - 1), "openai:gpt-5.6"))
+        place = {"id": mint_id(number + 1), "parent": mint_id(number), "at": 0.0}
+        entries.append(ReplyEntry(**place, request=mint_id(number), usage=usage, stop="stop"))  # type: ignore[arg-type]
+    totals = sum_totals(journal_of(entries))
+    target = load_book().find("openai:gpt-5.6")
+    expected = sum(cost_of(usage, target) or 0.0 for usage in usages)
+    assert total_cost(totals, load_book()).dollars == pytest.approx(expected)
+    assert [paid.above for paid in totals.paid] == [256_000, 272_000, 0, 512_000]
+    assert sum(paid.requests for paid in totals.paid) == 4
+
+
+def test_a_sum_of_dollars_says_how_many_requests_it_leaves_out() -> None:
+    entries: list[Entry] = [HEADER]
+    for name in ("openai:gpt-4o", "openai:gpt-99", "gone:away"):
+        number = len(entries)
+        entries.append(request(mint_id(number), mint_id(number - 1), name))
+        place = {"id": mint_id(number + 1), "parent": mint_id(number), "at": 0.0}
+        usage = Usage(input=1_000_000)
+        entries.append(ReplyEntry(**place, request=mint_id(number), usage=usage, stop="stop"))  # type: ignore[arg-type]
+    cost = total_cost(sum_totals(journal_of(entries)), load_book())
+    assert (cost.known, cost.priced, cost.unpriced) == (2.5, 1, 2)
 
 
 def test_going_on_elsewhere_in_the_tree_has_to_be_summed_anew() -> None:

@@ -16,6 +16,7 @@ from lamina.cli.chat.message_source import InputInterrupt
 from lamina.cli.screen import Screen
 from lamina.runners.runner import AgentRunner
 from lamina.session.session import Session
+from lamina.sources.hooks import Hooks
 from lamina.values.message import Text
 from lamina.values.piece import Piece, ProgressPiece, TextPiece
 from lamina.values.usage import Usage
@@ -106,6 +107,7 @@ async def opened(
     host: ToolHostFake | None = None,
     *,
     session: str | None = None,
+    hooks: Hooks | None = None,
 ) -> AsyncIterator[Talk]:
     """A chat that is about to begin, without a terminal."""
     out, err = io.StringIO(), io.StringIO()
@@ -119,7 +121,7 @@ async def opened(
     screen = Screen(plain(out), plain(err), live=False)
     approver = KeyboardApprover(screen)
     target = None if session else TARGET
-    opening = await open_session(session, target=target, workspace=folder)
+    opening = await open_session(session, target=target, workspace=folder, hooks=hooks)
     host = host or ToolHostFake()
     async with AgentRunner(opening, ProvidersFake(provider), host, approver=approver) as runner:
         workspace = FolderWorkspace(folder)
@@ -137,6 +139,7 @@ def talk(
     session: str | None = None,
     provider: ProviderFake | None = None,
     source: SourceFake | None = None,
+    hooks: Hooks | None = None,
 ) -> Talk:
     """A whole chat, from its first line to its last."""
     person = source or SourceFake(*acts)
@@ -144,7 +147,7 @@ def talk(
 
     async def body() -> Talk:
         answering = provider or ProviderFake(*replies)
-        async with opened(folder, person, answering, host, session=session) as talked:
+        async with opened(folder, person, answering, host, session=session, hooks=hooks) as talked:
             talked.code = await talked.chat.talk()
             return talked
 

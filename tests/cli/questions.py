@@ -10,12 +10,13 @@ from tests.fakes.providers import ProviderFake, ProvidersFake, Step
 from tests.fakes.sessions import World
 from tests.fakes.tools import ToolHostFake
 
-from lamina.cli.ask import put_question, report_answer
+from lamina.cli.ask import AT_THE_END, AskPlace, put_question, report_answer
 from lamina.cli.ask_output import AskOutput
 from lamina.faces.approvals import AllowAllApprover, DenyAllApprover
 from lamina.faces.options import PromptOptions
 from lamina.faces.session_opener import limit_answers
 from lamina.runners.runner import AgentRunner
+from lamina.sources.hooks import Hooks
 from lamina.values.event import BlockDelta
 from lamina.values.tool import OfferedTool
 
@@ -49,8 +50,10 @@ class Desk:
         *scripts: Iterable[Step],
         tools: Iterable[OfferedTool] = (),
         notes: dict[str, str] | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
         self.world = World(notes)
+        self.hooks = hooks
         self.provider = ProviderFake(*scripts)
         self.host = ToolHostFake(*tools)
         self.runner: AgentRunner | None = None
@@ -68,6 +71,7 @@ class Desk:
         allow_tools: bool = False,
         as_json: bool = False,
         max_tokens: int | None = None,
+        place: AskPlace = AT_THE_END,
         **prompt: Any,
     ) -> int:
         """One run of the command, up to where it has opened a session."""
@@ -76,7 +80,7 @@ class Desk:
         console = Console(file=err, force_terminal=terminal, no_color=True, width=100)
         voice = AskOutput(self.out, console, quiet=as_json)
         approver = AllowAllApprover() if allow_tools else DenyAllApprover(voice.warn)
-        session = await self.world.open("talk")
+        session = await self.world.open("talk", hooks=self.hooks)
         providers = ProvidersFake(self.provider)
         runner = AgentRunner(session, providers, self.host, approver=approver)
         self.runner = runner
@@ -92,8 +96,10 @@ class Desk:
             voice.hear = watch  # type: ignore[method-assign]
         try:
             async with runner:
-                await limit_answers(session, max_tokens, "lamina.cli")
-                answer = await put_question(runner, text, PromptOptions(**prompt), voice)
+                await limit_answers(session, max_tokens)
+                answer = await put_question(
+                    runner, text, PromptOptions(**prompt), voice, place=place
+                )
                 return report_answer(answer, runner, voice, as_json=as_json)
         finally:
             voice.end_line()

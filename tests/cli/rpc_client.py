@@ -21,6 +21,7 @@ from lamina.faces.approvals import PendingApprovals
 from lamina.faces.options import PromptOptions
 from lamina.ports import ToolHost
 from lamina.runners.runner import AgentRunner
+from lamina.sources.hooks import Hooks
 from lamina.values.tool import OfferedTool
 
 
@@ -105,6 +106,7 @@ async def serving(
     notes: dict[str, str] | None = None,
     world: World | None = None,
     host: ToolHost | None = None,
+    hooks: Hooks | None = None,
     **prompt: Any,
 ) -> AsyncIterator[Client]:
     """A server and its client; the input ends with the block."""
@@ -112,7 +114,7 @@ async def serving(
     source, sink = os.pipe()
     client.sink = sink
     desk = PendingApprovals()
-    session = await client.world.open("talk")
+    session = await client.world.open("talk", hooks=hooks)
     runner = AgentRunner(
         session, ProvidersFake(client.provider), host or client.host, approver=desk
     )

@@ -165,8 +165,10 @@ def test_json_says_what_was_sent_and_what_of_it_was_cached() -> None:
             "stop": "stop",
             "target": "fake:small",
             "usage": {"input": 60, "cached": 30, "output": 1},
-            "cost": 0.0,
+            "cost": None,
+            "unpriced": 1,
             "requests": 1,
+            "displays": [],
             "context": [
                 {
                     "id": "note:plan.md",
@@ -408,7 +410,7 @@ def test_an_answer_can_be_limited_and_the_session_keeps_to_it() -> None:
         assert [body["max_tokens"] for body in desk.provider.bodies] == [7, 7, 7]
         assert desk.runner is not None
         kinds = [type(entry).__name__ for entry in desk.runner.session.entries]
-        assert kinds.count("TransformEntry") == 1
+        assert kinds.count("SettingsEntry") == 1
 
     run(body())
 

@@ -12,8 +12,9 @@ import anyio
 import pytest
 from tests.cli.inside import error, lamina
 from tests.fakes.providers import ProviderFake, ProvidersFake, Step, calling, saying
+from tests.pages.local_server import answer, serving
 
-from lamina.cli.options import PreviewFlags
+from lamina.cli.options import SessionFlags
 from lamina.faces.options import SettingChanges
 from lamina.wiring import default_store
 
@@ -218,7 +219,8 @@ def test_a_plan_over_files_looks_freely_and_changes_nothing_unasked(shell: Shell
     shell.script(calling(read, write), saying("Noon."))
     assert shell.ask("--mode", "plan", "--files", "When?") == "Noon.\n"
     assert set(shell.tools(0)) == {
-        "localSearch", "ls", "read", "grep", "write", "edit", "touch", "mv", "rm", "undo",
+        "localSearch", "ls", "read", "grep", "getFileTree", "write", "edit", "touch", "mv", "rm",
+        "undo",
     }  # fmt: skip
     assert "The ferry Aurora sails at noon." in shell.asked
     assert "denied" in shell.err
@@ -255,6 +257,66 @@ def test_files_are_tools_and_changes_are_denied_unless_allowed(shell: Shell) -> 
     assert shell.ask("--files", "--allow-tools", "Write it.") == "Yes.\n"
     assert (shell.folder / "new.md").read_text("utf-8") == "It is new.\n"
     assert "localSearch" in shell.tools()
+
+
+def test_an_agent_that_searches_cites_as_an_answer_from_notes_does(shell: Shell) -> None:
+    searches = (
+        calling(("a", "localSearch", {"query": "When does the Aurora sail?"}), text="Let me see."),
+        calling(("b", "localSearch", {"query": "berths north quay"})),
+    )
+    shell.script(*searches, saying("Nine [^2], at noon [^1]."))
+    assert shell.ask("--files", "How many berths, and when?") == (
+        "Nine [^1], at noon [^2].\n\n[^1]: [[sea/harbour.md#Berths]]\n[^2]: [[sea/log.md]]\n"
+    )
+    assert "changed after it was written" not in shell.err
+    shell.script(*searches, saying("Nine [^2]."))
+    report = shell.ask_json("--files", "How many berths?")
+    assert report["answer"] == "Nine [^1]."
+    assert [(each["number"], each["link"]) for each in report["sources"]] == [
+        (1, "sea/harbour.md#Berths")
+    ]
+    assert {each["path"] for each in report["found"]} >= {"sea/harbour.md", "sea/log.md"}
+    told = lamina("why", report["session"], cwd=shell.folder)[1]
+    assert "Searched for When does the Aurora sail?" in told
+    assert "Searched for berths north quay" in told
+
+
+def test_a_plan_shows_the_numbers_that_it_gives_in_the_end(shell: Shell) -> None:
+    searches = calling(
+        ("a", "localSearch", {"query": "Aurora sails at noon"}),
+        ("b", "localSearch", {"query": "berths north quay"}),
+    )
+    shell.script(searches, saying("Nine [^2]."))
+    assert shell.ask("--mode", "plan", "How many berths?").startswith("Nine [^1].\n\n[^1]: ")
+    assert "changed after it was written" not in shell.err
+
+
+def test_the_web_is_searched_where_a_person_says_and_after_they_agreed(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = calling(("a", "webSearch", {"query": "quays"}))
+    page = {"title": "Quays", "url": "https://q.example/", "snippet": "Ten."}
+    body = json.dumps({"results": [page]}).encode()
+    monkeypatch.setenv("LAMINA_WEB_SEARCH_KEY", "secret")
+    with serving({"/s": lambda _: answer(200, body, Content_Type="application/json")}) as server:
+        where = f"http://127.0.0.1:{server.port}/s"
+        shell.script(search, saying("No."))
+        assert shell.ask("--web-search", where, "How many?") == "No.\n"
+        assert shell.tools() == ["webSearch"]
+        assert server.asked == []
+        shell.script(search, saying("Ten [^1]."))
+        assert shell.ask("--web-search", where, "--allow-tools", "How many?") == (
+            "Ten [^1].\n\n[^1]: [Quays](<https://q.example/>)\n"
+        )
+        (asked,) = server.asked
+        assert asked.headers["authorization"] == "bearer secret"
+        monkeypatch.setenv("LAMINA_WEB_SEARCH", where)
+        shell.ask("What?")
+        assert shell.tools() == ["webSearch"]
+        shell.ask("--mode", "qa", "When does the Aurora sail?")
+        assert shell.tools() == []
+    told = error("ask", "--web-search", "x", "--mode", "qa", "What?", cwd=shell.folder)
+    assert "calls no tools" in told
 
 
 def test_without_files_there_are_none(shell: Shell) -> None:
@@ -316,7 +378,7 @@ def test_what_was_allowed_stays_in_the_session(shell: Shell) -> None:
 
 def test_a_host_alone_means_listed_ones() -> None:
     def changes(**flags: Any) -> SettingChanges:
-        return PreviewFlags(**flags).options().changes
+        return SessionFlags(**flags).options().changes
 
     assert changes().as_settings() == {}
     assert changes(allow_host=["a", "b"]) == SettingChanges(web="listed", allow_hosts=("a", "b"))

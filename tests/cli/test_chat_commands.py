@@ -306,7 +306,7 @@ def test_what_is_attached_stays_until_it_is_detached(notes: Path) -> None:
         ("/settings promotion fast", "setting promotion='fast': must be one of lazy, eager"),
         ("/settings prune_to 3", "setting prune_to=3.0: is a share: above 0 and at most 1"),
         ("/settings temperature -1", "setting temperature=-1.0: must be a number from 0 on"),
-        ("/settings max_tokens none", "setting max_tokens='none': cannot be taken away again"),
+        ("/settings reasoning none", "setting reasoning='none': cannot be taken away again"),
         ("/settings guide_search loud", "setting guide_search='loud': must be one of conservative"),
         ("/settings guide_search.top_n -1", "setting top_n=-1: must be a whole number from 0 on"),
         ("/settings tool_search.floor 2", "setting floor=2.0: is a cosine similarity"),

@@ -22,6 +22,7 @@ from lamina.errors import LaminaError
 from lamina.faces.mentions import find_mentions, mention_guide, unfinished_mention
 from lamina.faces.paths import Paths
 from lamina.session.session import core_of
+from lamina.sources.selector import Selector
 from lamina.values.agent import Guides
 from lamina.values.item import ItemId
 from lamina.values.selection import SelectedItem
@@ -43,7 +44,7 @@ def tools() -> ToolHostFake:
     return ToolHostFake(tool("ask"), replace(tool("wipe", description="Wipes."), include="manual"))
 
 
-def talk(notes: Path, *acts: Act, selector: SelectorFake | None = None, replies: int = 3) -> Talk:
+def talk(notes: Path, *acts: Act, selector: Selector | None = None, replies: int = 3) -> Talk:
     """A chat with an agent's rules, references and tools."""
 
     async def body() -> Talk:
@@ -202,10 +203,10 @@ def test_hostile_names_steer_nothing(notes: Path) -> None:
 def test_why_shows_the_context_of_the_last_question_or_of_another(notes: Path) -> None:
     talked = talk(notes, "When is the tide?", "And else?", "/why 1", "/why")
     first, last = talked.out.split("question 2 of 2: And else?")
-    assert "007 tides [agent 0.50]" in first
+    assert "007 • tides [Agent - 0.50]" in first
     assert "tides [" not in last
-    assert "house-style [always]" in last
-    assert "fake · ask [always]" in last
+    assert "house-style [Always]" in last
+    assert "fake. • ask [Always]" in last
     assert "no question 3: the path has 2 questions" in talk(notes, "One?", "Two?", "/why 3").err
 
 

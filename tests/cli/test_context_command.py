@@ -34,20 +34,32 @@ def as_wire(*arguments: str, cwd: Path) -> list[Any]:
     return messages
 
 
+def test_a_limit_that_would_refuse_the_question_is_told(folder: Path) -> None:
+    words = ("Why?", "--target", "openai:gpt-4o", "--spend-turn")
+    (warning, _) = as_json(*words, "0.01", cwd=folder)["warnings"]
+    assert warning.startswith("`lamina ask` would not send this: this request could cost $0.0000")
+    assert "$0.0100 is the limit for one turn" in warning
+    shown = as_json(*words, "1", cwd=folder)
+    assert not [text for text in shown["warnings"] if "limit" in text]
+    assert 0 < shown["cost_range"]["low"] < 0.001 < shown["cost_range"]["high"] < 1
+
+
 def test_a_request_is_shown_as_markdown(folder: Path) -> None:
     shown = output(
-        "context", "What now?", "-a", "plan.txt", "-a", "gone.md", "--system", "S",
+        "context", "What now?", "-a", "plan.txt", "--system", "S",
         "--target", "openai:gpt-4o", cwd=folder,
     )  # fmt: skip
     assert shown == snapshot("""\
 # Request to openai:gpt-4o
 
-59 of 111,616 tokens (window 128,000, 16,384 kept for the answer)
+44 of 111,616 tokens (window 128,000, 16,384 kept for the answer)
+
+$0.000110 to $0.16, by its cache and the length of its answer
 
 | layer | tokens | segments | digest |
 |---|--:|--:|---|
 | L1 | 5 | 1 | `1f5b991f` |
-| L3 | 51 | 3 | `e7dacf5d` |
+| L3 | 36 | 2 | `163dc9de` |
 | L5 | 3 | 1 | `0f6ca819` |
 
 Boundary: the first request of this session.
@@ -58,11 +70,7 @@ Boundary: the first request of this session.
 |---|---|---|---|---|---|
 | plan.txt | message | 26 | 5 | manual | attached to this message |
 
-## Left out
-
-| what | reason | detail |
-|---|---|---|
-| note:gone.md | missing | gone.md does not exist in the workspace |
+> warning: `lamina ask` would not send this: there is no key for 'openai': set OPENAI_API_KEY, or keep it in the system's keyring (keyring set lamina openai)
 
 ## Envelope
 
@@ -74,18 +82,9 @@ Boundary: the first request of this session.
 S
 ```
 
-### L3 · user · names:000002
-
-18 tokens
-
-```
-Attached, but not included here:
-- gone.md (not found)
-```
-
 ### L3 · user · file:plan.txt@21066d10
 
-27 tokens
+30 tokens
 
 ```
 <file_context>
@@ -131,17 +130,16 @@ def test_long_texts_are_shortened_unless_asked_for_in_full(folder: Path) -> None
 
 
 def test_a_request_as_json_says_what_markdown_says(folder: Path) -> None:
-    asked = ("Q", "-a", "plan.txt", "-a", "../x.md", "--system", "S", "-t", "openai:gpt-5")
+    asked = ("Q", "-a", "plan.txt", "--system", "S", "-t", "openai:gpt-5")
     shown = as_json(*asked, cwd=folder)
     assert {size["layer"]: size["tokens"] for size in shown["layers"] if size["tokens"]} == {
         "L1": 5,
-        "L3": 52,
+        "L3": 36,
         "L5": 1,
     }
     assert [item["label"] for item in shown["context"]["items"]] == ["plan.txt"]
-    assert [each["reason"] for each in shown["context"]["left_out"]] == ["refused"]
     assert shown["segments"][0]["content"]["text"] == "S"
-    assert sum(segment["tokens"] for segment in shown["segments"]) == 58
+    assert sum(segment["tokens"] for segment in shown["segments"]) == 42
 
 
 def test_a_request_on_the_wire_is_what_the_vendor_gets(folder: Path) -> None:
@@ -205,7 +203,7 @@ def test_patches_are_shown_with_their_reasons(folder: Path) -> None:
 def test_limits_are_obeyed(folder: Path) -> None:
     shown = as_json("Q", "-a", "plan.txt", "--attachment-limit", "5", cwd=folder)
     assert shown["context"]["left_out"][0]["reason"] == "attachment_limit"
-    shown = as_json("Q", "-a", "plan.txt", "--window", "40", cwd=folder)
+    shown = as_json("Q", "-a", "plan.txt", "--system", "S", "--window", "50", cwd=folder)
     assert shown["context"]["left_out"][0]["reason"] == "window"
 
 
@@ -222,12 +220,10 @@ def test_nothing_is_written_into_the_workspace(folder: Path) -> None:
         (("Q", "--script", "plan.txt"), "'plan.txt' is not a conversation script"),
         (("Q", "--script", "empty.json"), "'empty.json' has no turns"),
         (("Q", "--script", "typo.json"), "unknown field `aks`"),
-        (("Q", "--workspace", "gone"), "workspace 'gone' is not a folder"),
         (("Q", "--target", "nobody:x"), "target 'nobody:x' is not 'provider:model'"),
         (("Q", "--window", "0"), "setting window=0"),
         (("Q", "--essential", "plan.txt", "--window", "30"), "does not fit the window"),
         (("Q", "--essential", "plan.txt", "--attachment-limit", "3"), "over the attachment limit"),
-        (("",), "nothing to send"),
     ],
 )
 def test_what_cannot_be_is_one_line_and_an_exit_code(
@@ -244,7 +240,10 @@ def test_what_cannot_be_is_one_line_and_an_exit_code(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ((), "give a question"),
+        ((), "there is no question"),
+        (("",), "give a question"),
+        (("Q", "--workspace", "gone"), "'gone' does not exist"),
+        (("Q", "--script", "talk.json", "--session", "x"), "a script plays a session of its own"),
         (("Q", "--system", "@gone.txt"), "cannot read 'gone.txt'"),
         (("Q", "--promotion", "hasty"), "'hasty' is not one of"),
         (("Q", "--colour"), "No such option"),

@@ -12,7 +12,7 @@ from tests.cli.test_ask_modes import NOTES, ClientsFake
 from tests.fakes.providers import ProviderFake, calling, saying
 
 QUESTION = "How many berths has the north quay?"
-FILES = ("ls", "read", "grep", "write", "edit", "touch", "mv", "rm", "undo")
+FILES = ("ls", "read", "grep", "getFileTree", "write", "edit", "touch", "mv", "rm", "undo")
 
 
 @pytest.fixture
@@ -82,10 +82,9 @@ def test_the_request_for_a_plan_is_shown_and_that_the_other_cannot_be(
     assert shown.startswith("# Request to openai:gpt-4o, for a plan\n\nThis is the request for")
     assert "cannot be shown before a model has made the plan." in shown
     assert all(f"\n| {name} | " in shown for name in ("localSearch", *FILES))
-    described = as_json(QUESTION, "--mode", "plan", "-a", "gone.md", cwd=folder)
+    described = as_json(QUESTION, "--mode", "plan", cwd=folder)
     assert described["request"] == "plan"
     assert "cannot be shown" in described["not_shown"]
-    assert [each["reason"] for each in described["left_out"]] == ["missing"]
     assert described["segments"][-1]["content"]["text"] == QUESTION
     assert provider.bodies == []
 
@@ -136,7 +135,7 @@ def test_a_script_is_played_before_a_question_in_a_mode(folder: Path) -> None:
     (folder / "talk.json").write_text(json.dumps({"turns": turns}), "utf-8")
     wire = ("--mode", "qa", "--wire")
     shown = json.loads(output("context", "--script", "talk.json", *wire, cwd=folder))
-    assert [each["role"] for each in shown["messages"]] == ["user", "assistant", "user"]
+    assert [each["role"] for each in shown["messages"]] == ["system", "user", "assistant", "user"]
     assert "nine berths" in shown["messages"][-1]["content"]
     turns[0]["edit"] = {"plan.md": "other"}  # type: ignore[assignment]
     (folder / "talk.json").write_text(json.dumps({"turns": turns}), "utf-8")
@@ -151,10 +150,20 @@ def test_what_would_have_no_effect_is_refused_as_by_ask(folder: Path) -> None:
     assert "--files goes with --mode agent or plan" in " ".join(said.replace("│", " ").split())
 
 
-def test_a_name_that_fits_several_is_told_as_that(folder: Path) -> None:
+def test_a_name_that_fits_several_is_refused_as_by_ask(folder: Path) -> None:
     (folder / "sea" / "Plan.md").write_text("A", "utf-8")
     (folder / "land" / "Plan.md").write_text("B", "utf-8")
     (folder / "plan.md").unlink()
-    shown = output("context", "Why?", "-a", "[[Plan]]", "-a", "gone", cwd=folder)
-    assert "- [[Plan]] (several have this name)\n- gone (not found)\n" in shown
-    assert "| note:[[Plan]] | ambiguous | 'Plan' may mean any of 'land/Plan.md', " in shown
+    said = error("context", "Why?", "-a", "[[Plan]]", "-a", "gone", cwd=folder)
+    assert said.startswith("error: cannot attach: 'Plan' may mean any of 'land/Plan.md', ")
+
+
+def test_what_an_answer_is_held_to_cite_is_shown_for_targets_that_can_be(folder: Path) -> None:
+    asked = (QUESTION, "--mode", "qa", "-m", "local:smollm2-135m")
+    numbers = as_json(*asked, cwd=folder)["citations"]
+    assert numbers == list(range(1, len(numbers) + 1))
+    marks = " ".join(f"[^{number}]" for number in numbers)
+    assert f"\nOptions: must cite {marks}.\n" in output("context", *asked, cwd=folder)
+    vendor = (QUESTION, "--mode", "qa", "-m", "openai:gpt-5.6")
+    assert "citations" not in as_json(*vendor, cwd=folder)
+    assert "must cite" not in output("context", *vendor, cwd=folder)

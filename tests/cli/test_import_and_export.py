@@ -135,6 +135,7 @@ claude_code-3d6b8e46: 20 entries from claude_code
 codex-d2dc3b17: 21 entries from codex
   missing_result: no result of c3; one says so now
 copilot_cli-c5c1e0a3: 7 entries from copilot_cli
+gemini_cli-8273c9ad: 11 entries from gemini_cli
 opencode-2de39814: 7 entries from opencode
 pi-3ae6e580: 23 entries from pi
 pi_v1-70b5d532: 7 entries from pi
@@ -146,6 +147,7 @@ request_log-68212376: 28 entries from request_log
     assert sorted(row["name"] for row in rows) == snapshot(
         [
             "<permissions>read only</permissions>",
+            "Depths",
             "Fixing the build",
             "Hi",
             "Notes",

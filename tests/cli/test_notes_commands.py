@@ -177,10 +177,19 @@ def test_a_query_is_answered_as_it_is_in_a_note(vault: Path) -> None:
     assert output("notes", "query", "LIST FROM #none", cwd=vault) == "No notes fit this query.\n"
 
 
+def test_a_query_may_ask_for_tasks_and_fields(vault: Path) -> None:
+    (vault / "todo.md").write_text("pace:: 3\n- [ ] sail [due:: 2026-01-31]\n", "utf-8")
+    assert output("notes", "query", "TASK WHERE due < date(now) + dur(9 years)", cwd=vault) == (
+        "- todo.md\n  - [ ] sail [due:: 2026-01-31]\n"
+    )
+    table = output("notes", "query", "TABLE WITHOUT ID pace * 2 AS double WHERE pace", cwd=vault)
+    assert table == "| double |\n|---|\n| 6 |\n"
+
+
 def test_a_query_that_is_wrong_says_where(vault: Path) -> None:
     assert error("notes", "query", "LIST FROM", cwd=vault).startswith("error: query, line 1, ")
     assert error("notes", "query", "", cwd=vault) == (
-        "error: query, line 1, column 1: expected LIST or TABLE, found the end of the query\n"
+        "error: query, line 1, column 1: expected LIST, TABLE, TASK or CALENDAR, found the end of the query\n"
     )
 
 
@@ -243,6 +252,27 @@ def test_a_check_lists_what_is_wrong_and_where(vault: Path) -> None:
     )
 
 
+def test_a_check_names_every_query_that_is_left_out_and_why(vault: Path) -> None:
+    (vault / "q.md").write_text(
+        "```dataview\nTABLE a FROM #b\n```\n```dataview\nLIST nope(1)\n```\n"
+        "```dataviewjs\ndv.pages()\n```\n```query\nsort:x\n```\n`= 1 +` `= 1 + 1` `$= dv.x`\n",
+        "utf-8",
+    )
+    code, out, _ = lamina("notes", "check", cwd=vault)
+    assert code == 1
+    assert out.splitlines() == [
+        "q.md: query: query, line 1, column 6: there is no function 'nope'",
+        "q.md: script: dataviewjs: scripts of notes are not run; it is left out",
+        "q.md: search: query, line 1, column 1: there is no place 'sort:'; there are file:, path:, "
+        "content:, tag:, line:, block:, section:, task:, task-todo:, task-done:, match-case:, "
+        "ignore-case:",
+        "q.md: query: `= 1 +`: query, line 1, column 6: expected a field, a value or a function, "
+        "found the end of the query",
+        "q.md: script: $= dv.x: scripts of notes are not run; it is left out",
+        "5 notes: query 2, script 2, search 1",
+    ]
+
+
 def test_a_check_for_machines_says_the_same(vault: Path) -> None:
     break_notes(vault)
     code, out, _ = lamina("notes", "check", "--json", cwd=vault)
@@ -267,3 +297,87 @@ def test_commands_leave_the_folder_as_it_was(vault: Path) -> None:
     output("notes", "tags", cwd=vault)
     output("notes", "check", cwd=vault)
     assert look() == before
+
+
+# -- names that several files have ---------------------------------------------------------------
+
+
+@pytest.fixture
+def translations(tmp_path: Path) -> Path:
+    """A vault with the same names in several top folders."""
+    vault = tmp_path / "help"
+    for top in ("de", "en", "fr"):
+        (vault / top / "plugins").mkdir(parents=True)
+        (vault / top / "plugins" / "Graph.md").write_text("# Graph\n", "utf-8")
+        (vault / top / "plugins" / "x.png").write_bytes(b"")
+        text = "[[Graph]] [[Graph|again]] ![[x.png]] [[Start]]\n"
+        (vault / top / "Start.md").write_text(text, "utf-8")
+    (vault / "Home.md").write_text("[[Graph]] [[en/Start]]\n", "utf-8")
+    return vault
+
+
+def test_a_check_counts_what_the_nearest_decided_and_names_what_is_open(translations: Path) -> None:
+    code, out, _ = lamina("notes", "check", cwd=translations)
+    assert code == 1
+    lines = out.splitlines()
+    assert lines[0] == (
+        "Home.md: ambiguous link: 'Graph' may mean any of 'de/plugins/Graph.md', "
+        "'en/plugins/Graph.md', 'fr/plugins/Graph.md': give its path"
+    )
+    assert lines[1] == (
+        "10 links and pictures have a name of several files: 9 mean the nearest "
+        "(below 6, same folder 3), 1 left open"
+    )
+    assert lines[2] == (
+        "  de/Start.md: 'Graph' is de/plugins/Graph.md (below its folder), "
+        "not 'en/plugins/Graph.md', 'fr/plugins/Graph.md'"
+    )
+    assert lines[-2:] == [
+        "  ... and 4 more: --all lists them",
+        "7 notes: ambiguous link 1",
+    ]
+    everything = lamina("notes", "check", "--all", cwd=translations)[1]
+    assert "--all" not in everything
+    assert everything.count("is de/plugins/x.png (below its folder)") == 1
+
+
+def test_a_check_for_machines_has_every_decision_with_its_candidates(translations: Path) -> None:
+    _, out, _ = lamina("notes", "check", "--json", cwd=translations)
+    rows = json.loads(out)
+    assert [row["what"] for row in rows].count("decided link") == 6
+    (opened,) = [row for row in rows if row["what"] == "ambiguous link"]
+    assert len(opened["candidates"]) == 3
+    picture = next(row for row in rows if row["what"] == "decided picture")
+    assert (picture["path"], picture["meaning"], picture["nearness"]) == (
+        "de/Start.md", "de/plugins/x.png", "below",
+    )  # fmt: skip
+    assert picture["candidates"] == [f"{top}/plugins/x.png" for top in ("de", "en", "fr")]
+
+
+def test_what_was_decided_is_not_wrong(translations: Path) -> None:
+    (translations / "Home.md").unlink()
+    code, out, _ = lamina("notes", "check", cwd=translations)
+    assert (code, out.splitlines()[-1]) == (0, "6 notes, nothing wrong")
+
+
+def test_pictures_that_are_nowhere_are_named(vault: Path) -> None:
+    text = "![[gone.png]] ![](land/none.png) ![x][p]\n\n[p]: also%20gone.png\n"
+    (vault / "p.md").write_text(text, "utf-8")
+    (vault / "none.png").write_bytes(b"")
+    lines = lamina("notes", "check", cwd=vault)[1].splitlines()
+    assert lines[:2] == [
+        "p.md: broken picture: 'gone.png' is not in the workspace",
+        "p.md: broken picture: 'land/none.png' is not in the workspace",
+    ]
+
+
+def test_much_of_one_kind_is_cut_short_and_counted(vault: Path) -> None:
+    text = "".join(f"[[gone {number}]]\n" for number in range(100))
+    (vault / "many.md").write_text(text, "utf-8")
+    lines = lamina("notes", "check", cwd=vault)[1].splitlines()
+    assert len(lines) == 42
+    assert lines[-2:] == [
+        "... and 60 more of the kind 'broken link': --all lists them",
+        "5 notes: broken link 100",
+    ]
+    assert len(lamina("notes", "check", "--all", cwd=vault)[1].splitlines()) == 101

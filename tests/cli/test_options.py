@@ -6,14 +6,15 @@ import typer
 
 from lamina.cli.app import app
 from lamina.cli.flags import expand_flags
-from lamina.cli.options import PreviewFlags, PromptFlags
+from lamina.cli.options import PromptFlags, SessionFlags
 
-PREVIEW = {
+SESSION = {
     "--agent -A = None",
     "--allow-host = None, often",
     "--attach -a = None, often",
     "--essential = None, often",
     "--files = False",
+    "--hooks = None, often",
     "--in = None, often",
     "--mode = agent",
     "--model --target -m -t = None",
@@ -23,36 +24,41 @@ PREVIEW = {
     "--trust = False",
     "--until = None",
     "--web = None",
-}
-SESSION = PREVIEW | {
+    "--web-search = None",
     "--max-tokens = None, from 1",
     "--mcp = None, exists",
     "--no-memory = False",
     "--session -s = None",
+    "--spend-day = None, from 0",
+    "--spend-session = None, from 0",
+    "--spend-turn = None, from 0",
     "--workspace -w = ., exists",
 }
 OPTIONS = {
-    "chat": SESSION | {"--active = None", "--continue -c = False", "--window = None, from 1"},
+    "chat": SESSION
+    | {"--active = None", "--continue -c = False", "--window = None, from 1", "--yes -y = False"},
     "ask": SESSION
     | {
         "--active = None",
         "--allow-tools = False",
+        "--yes -y = False",
+        "--edit = None",
         "--json = False",
+        "--regenerate = None",
         "--resume = False",
         "question = None",
     },
     "rpc": SESSION | {"--allow-tools = False"},
-    "context": PREVIEW
+    "context": SESSION
     | {
         "--active = None",
         "--attachment-limit = None",
         "--full --no-full = False",
         "--json = False",
         "--no-wire --wire = False",
-        "--promotion = lazy",
+        "--promotion = None",
         "--script = None",
         "--window = None",
-        "--workspace -w = .",
         "question = None",
     },
 }
@@ -85,7 +91,7 @@ def test_a_command_is_called_with_its_groups() -> None:
 
 
 def test_a_flag_stands_in_one_group_of_a_command() -> None:
-    def command(*, opening: PreviewFlags, agent: str) -> None: ...
+    def command(*, opening: SessionFlags, agent: str) -> None: ...
 
     with pytest.raises(TypeError, match="command has the flag 'agent' twice"):
         expand_flags(command)

@@ -324,6 +324,8 @@ note     not on the active path
 
 Boundary: 3620 s since the last request; the cache lives 300 s.
 
+History is read afresh: 96 tokens for $0.0002.
+
 ## Items
 
 | item    | stands in      | tokens | priority | included | why                      |
@@ -380,7 +382,7 @@ entry    00001f of session pier, 2026-11-06 22:21:50
 target   openai:gpt-4o, lazy
 size     128 tokens of 111,616 (window 128,000, 16,384 kept for the answer)
 usage    128 in, 0 cached, 5 out
-cache    the cache had forgotten it (3690 s since the last request; entries live 300 s); expected 0, reported 0
+cache    the cache had forgotten it (3642 s since the last request; entries live 300 s); expected 0, reported 0
 answer   Noted. [stop, after 2.5 s]
 
 | layer      | segments | tokens | stay | new |
@@ -392,7 +394,9 @@ answer   Noted. [stop, after 2.5 s]
 | L5 message |        1 |      8 |    0 |   8 |
 | all        |        7 |    128 |   34 |  94 |
 
-Boundary: 3690 s since the last request; the cache lives 300 s.
+Boundary: 3642 s since the last request; the cache lives 300 s.
+
+History is read afresh: 17 tokens for under $0.0001.
 
 ## Tools
 
@@ -403,7 +407,7 @@ Boundary: 3690 s since the last request; the cache lives 300 s.
 ## Against request 1 (000003), the last one before it that was answered on its path
 
 = 2 segments, 34 tokens stay: tools … L1 system
-! the prefix moves here (L2 library, system:library): 3690 s since the last request; the cache lives 300 s
+! the prefix moves here (L2 library, system:library): 3642 s since the last request; the cache lives 300 s
 - L3 turn     user       note:plan.md@88e95158      60  <note_context> …(+12 lines)
 - L3 turn     user       frame:000002                6  --- …(+2 lines)
 - L5 message  user       message:000002              6  When does the pier open?
@@ -904,9 +908,9 @@ note     not on the active path
 
 ## Damage (3)
 
-- checksum: line 5, byte 2,225: the checksum does not fit; the line begins '{"at":1794000022.5,"id":"000004","message":{"blocks":[{"text'
-- missing_entries: line 6, byte 2,409: in front of it is missing: 000004
-- missing_parent: line 6, byte 2,409: the parent '000004' of entry '000005' is missing; put behind '000003'
+- checksum: line 5, byte 2,238: the checksum does not fit; the line begins '{"at":1794000022.5,"id":"000004","message":{"blocks":[{"text'
+- missing_entries: line 6, byte 2,422: in front of it is missing: 000004
+- missing_parent: line 6, byte 2,422: the parent '000004' of entry '000005' is missing; put behind '000003'
 """)
     code, _, err = lamina("log", "pier", "-r", "2", "--wire", cwd=notes)
     assert (code, err) == snapshot(
@@ -935,9 +939,9 @@ request 000007 is lost; a reply to it is there
 
 ## Damage (3)
 
-- incomplete_write: line 7, byte 2,674: a write ended early: 1 more entries were to follow
-- missing_entries: line 8, byte 3,006: in front of it is missing: 000007
-- missing_parent: line 8, byte 3,006: the parent '000007' of entry '000008' is missing; put behind '000006'
+- incomplete_write: line 7, byte 2,687: a write ended early: 1 more entries were to follow
+- missing_entries: line 8, byte 3,019: in front of it is missing: 000007
+- missing_parent: line 8, byte 3,019: the parent '000007' of entry '000008' is missing; put behind '000006'
 """)
     assert shown(notes, "--request", "00000c") == snapshot("""\
 # Request 2 of 8
@@ -995,9 +999,9 @@ note     not on the active path
 
 ## Damage (4)
 
-- incomplete_write: line 7, byte 2,674: a write ended early: 1 more entries were to follow
-- missing_entries: line 8, byte 3,006: in front of it is missing: 000007
-- missing_parent: line 8, byte 3,006: the parent '000007' of entry '000008' is missing; put behind '000006'
+- incomplete_write: line 7, byte 2,687: a write ended early: 1 more entries were to follow
+- missing_entries: line 8, byte 3,019: in front of it is missing: 000007
+- missing_parent: line 8, byte 3,019: the parent '000007' of entry '000008' is missing; put behind '000006'
 - not_applicable: entry '000009' no longer applies: reply '000009' answers request '000007', which is not open
 """)
 

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from rich.console import Console
-from tests.fakes.providers import ProviderFake, ProvidersFake, Step, saying
+from tests.fakes.providers import ProviderFake, ProvidersFake, Step, calling, saying
 
 import lamina
 from lamina.cli.notices import ConsoleNotices
@@ -84,16 +84,65 @@ def test_an_answer_from_notes_comes_with_its_sources(vault: Path) -> None:
     anyio.run(body)
 
 
-def test_whoever_answers_from_notes_runs_no_tools(vault: Path) -> None:
+def test_an_agent_that_searches_gives_its_sources(vault: Path) -> None:
     async def body() -> None:
-        _, given = opened(vault)
-        said, decided = await serve(
-            await lamina.open_qa(**given),
-            ("send_message", {"text": "Hello?"}),
-            ("decide", {"call_id": "a", "decision": "deny"}),
+        calls = calling(
+            ("a", "localSearch", {"query": "pier"}), ("b", "localSearch", {"query": "ferry"})
         )
-        assert said["message"] == "this session answers from notes: it runs no tools"
-        assert decided["message"] == said["message"]
+        _, given = opened(vault, calls, saying("At noon [^2]."))
+        (outcome,) = await serve(
+            await lamina.open_agent(**given, files=True), ("prompt", {"text": "When?"})
+        )
+        assert outcome["answer"] == "At noon [^1]."
+        assert [(each["number"], each["path"]) for each in outcome["sources"]] == [
+            (1, "sea/log.md")
+        ]
+        assert len(outcome["found"]) == 2
+
+    anyio.run(body)
+
+
+def test_whoever_answers_from_notes_runs_no_tools_and_takes_messages(vault: Path) -> None:
+    async def body() -> None:
+        _, given = opened(vault, saying("At noon."), saying("From the pier."))
+        kept, decided, outcome = await serve(
+            await lamina.open_qa(**given),
+            ("send_message", {"text": "And from where?"}),
+            ("decide", {"call_id": "c1", "decision": "deny"}),
+            ("prompt", {"text": "When does the ferry sail?"}),
+        )
+        assert kept == {"running": False}
+        assert decided["message"] == "this session answers from notes: it runs no tools"
+        assert outcome["answer"].startswith("From the pier.")
+
+    anyio.run(body)
+
+
+def test_a_program_adds_messages_and_applies_patches(vault: Path) -> None:
+    async def body() -> None:
+        provider, given = opened(vault, saying("Yes."))
+        calm = {"op": "options_set", "scope": "cached", "options": {"maxTokens": 9},
+                "invalidateCacheReason": "short answers"}  # fmt: skip
+        tone = {"op": "system_part_set", "partName": "tone", "content": "Be brief.",
+                "invalidateCacheReason": "asked for"}  # fmt: skip
+        added, blank, one, several, wrong, _ = await serve(
+            await lamina.open_chat(**given),
+            ("add_message", {"text": "The build is red.", "custom_type": "ci", "shown": False}),
+            ("add_message", {"text": " "}),
+            ("apply", calm),
+            ("apply", {"transformerName": "mood", "patch": [tone]}),
+            ("apply", {**tone, "invalidateCacheReason": " "}),
+            ("prompt", {"text": "Is it?"}),
+        )
+        assert added == {"messages": 1}
+        assert "blank" in blank["message"]
+        assert one == {"transformer": "rpc", "ops": 1}
+        assert several == {"transformer": "mood", "ops": 1}
+        assert "system_part_set" in wrong["message"]
+        (body,) = provider.bodies
+        assert body["max_completion_tokens"] == 9
+        assert [m["content"] for m in body["messages"][-2:]] == ["The build is red.", "Is it?"]
+        assert "Be brief." in body["messages"][0]["content"]
 
     anyio.run(body)
 

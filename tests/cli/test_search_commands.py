@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lamina.agents.skeleton import write_skeleton
+from lamina.cli.app import app as whole_app
 from lamina.cli.commands.search import app
 from lamina.errors import LaminaError
 
@@ -174,8 +176,18 @@ def test_a_question_that_fits_nothing_is_no_error(tools: str) -> None:
 
 def test_the_rules_and_references_of_an_agent_are_chosen_from(agent: str) -> None:
     ran = Ran("select", "how are boats tied up?", "--agent", agent, "--lexical", "--json")
-    first, *_ = ran.json
+    always, first, *_ = ran.json
+    assert (always["name"], always["include"], always["score"]) == ("tone", "always", None)
+    assert always["why"] == "always included"
     assert (first["kind"], first["name"], first["include"]) == ("rule", "mooring", "agent")
+    # What is manual is not searched for: it comes along or not at all.
+    Path(agent, "rules/hand.md").write_text("How are boats tied up? By hand.\n", "utf-8")
+    asked = ("select", "how are boats tied up?", "--agent", agent, "--lexical", "--json")
+    assert "hand" not in names(Ran(*asked).json)
+    Path(agent, "agent.yaml").write_text(
+        "name: harbour\nrelations: {'rule:mooring': ['rule:hand']}\n", "utf-8"
+    )
+    assert Ran(*asked).json[-1]["why"].startswith("comes along with rule:mooring")
     shown = Ran("select", "talk to guests", "--agent", agent, "--lexical", "--top", "1").out
     assert shown.splitlines()[0] == "   -  tone (rule, always)"
 
@@ -185,14 +197,16 @@ def test_what_comes_along_says_what_it_came_from(agent: str, embedding_cache: Pa
         "name: harbour\n"
         "search: {top_n: 1, include_score: 1, expansion_depth: 1, expansion_threshold: 0.1,"
         " expansion_top_n: 1}\n"
-        "relations: {'rule:mooring': ['rule:tone']}\n",
+        "relations: {'rule:mooring': ['rule:hand']}\n",
         "utf-8",
     )
+    Path(agent, "rules/hand.md").write_text("By hand.\n", "utf-8")
     ran = Ran("select", "how are boats tied up?", "--agent", agent, "--json")
     assert [(row["name"], row["origin"], row["source"]) for row in ran.json] == [
+        ("tone", "", ""),
         ("mooring", "search", ""),
         ("tides", "expansion", "rule:mooring"),
-        ("tone", "relation", "rule:mooring"),
+        ("hand", "relation", "rule:mooring"),
     ]
     shown = Ran("select", "how are boats tied up?", "--agent", agent).out
     assert "is like a text of rule:mooring: " in shown
@@ -476,14 +490,15 @@ def test_what_is_alike_comes_along_by_search_and_by_graph(
         "utf-8",
     )
     asked = ("select", "how are boats tied up?", "--agent", agent, "--json")
-    assert names(Ran(*asked).json) == ["mooring"]
+    assert names(Ran(*asked).json) == ["tone", "mooring"]
     rows = Ran(*asked, "--expand", "1", *graph).json
     assert [(row["name"], row["origin"], row["source"]) for row in rows] == [
+        ("tone", "", ""),
         ("mooring", "search", ""),
         ("tides", "expansion", "rule:mooring"),
     ]
     deeper = Ran(*asked, "--expand", "2", *graph).json
-    assert names(deeper) == ["mooring", "tides", "tone"]
+    assert names(deeper) == ["tone", "mooring", "tides"]
 
 
 @pytest.mark.parametrize(
@@ -502,3 +517,94 @@ def test_options_that_would_do_nothing_are_refused(
     ran = Ran(*arguments)
     assert ran.code == 2
     assert problem in " ".join(ran.error.replace("│", " ").split())
+
+
+# -- the tools of an agent -------------------------------------------------------------------------
+
+WHAT_TIME = "Convert the current time to another timezone"
+
+
+@pytest.fixture
+def clockwork(agent: str) -> str:
+    """The agent with two real servers, of which one is always included."""
+    programs = Path(sys.executable).parent
+    servers = {
+        "time": {"command": str(programs / "mcp-server-time"), "include": "agent"},
+        "git": {"command": str(programs / "mcp-server-git")},
+    }
+    written(Path(agent), {"mcpServers": servers}, "mcp.json")
+    return agent
+
+
+def test_the_tools_of_a_trusted_agent_are_chosen_as_a_session_would(
+    clockwork: str, embedding_cache: Path
+) -> None:
+    ran = Ran("select", WHAT_TIME, "--agent", clockwork, "--trust", "--json")
+    rows = {row["id"]: row for row in ran.json}
+    assert rows["tool:git/git_status"]["why"] == "always included"
+    assert rows["rule:tone"]["why"] == "always included"
+    chosen = rows["tool:time/convert_time"]
+    assert (chosen["kind"], chosen["server"], chosen["include"]) == ("tool", "time", "agent")
+    assert chosen["score"] > 0.4
+    assert "rule:mooring" not in rows
+    assert ran.error == ""
+
+
+def test_what_is_selected_is_what_a_session_takes(clockwork: str, embedding_cache: Path) -> None:
+    selected = {
+        row["id"] for row in Ran("select", WHAT_TIME, "-A", clockwork, "--trust", "--json").json
+    }
+    arguments = ["context", WHAT_TIME, "-A", clockwork, "--trust", "-t", "openai:gpt-5", "--json"]
+    shown = CliRunner().invoke(whole_app, arguments)
+    assert shown.exit_code == 0, shown.stderr
+    context = json.loads(shown.stdout)["context"]
+    taken = {row["item"] for row in (*context["items"], *context["tools"])}
+    assert taken - selected == {"tool:/use_tool"}
+    assert selected <= taken
+
+
+def test_the_servers_of_an_agent_that_is_not_trusted_are_left_out_by_name(clockwork: str) -> None:
+    for command in ("select", "search"):
+        ran = Ran(command, WHAT_TIME, "--agent", clockwork, "--lexical", "--json")
+        assert "tool" not in {row["kind"] for row in ran.json}
+        assert ran.error.count("its servers (time, git) are not started") == 1
+        assert "lamina trust" in ran.error
+
+
+def test_a_server_that_does_not_start_costs_its_own_tools(agent: str) -> None:
+    programs = Path(sys.executable).parent
+    servers = {
+        "gone": {"command": str(programs / "no-such-server")},
+        "time": {"command": str(programs / "mcp-server-time")},
+    }
+    written(Path(agent), {"mcpServers": servers}, "mcp.json")
+    ran = Ran("search", "time", "--agent", agent, "--trust", "--lexical", "--json")
+    assert {row["server"] for row in ran.json} == {"time"}
+    assert "not offered: gone: " in ran.error
+    assert "tried again" not in ran.error
+
+
+def test_tools_are_searched_as_the_agent_wants_tools_to_be_searched(
+    clockwork: str, embedding_cache: Path
+) -> None:
+    sheet = Path(clockwork) / "agent.yaml"
+    sheet.write_text("name: harbour\ntool_search:\n  search: false\n", "utf-8")
+    rows = Ran("select", WHAT_TIME, "--agent", clockwork, "--trust", "--json").json
+    assert "time" not in {row["server"] for row in rows}
+    sheet.write_text("name: harbour\ntool_policy: all\n", "utf-8")
+    rows = Ran("select", WHAT_TIME, "--agent", clockwork, "--trust", "--json").json
+    assert {row["why"] for row in rows if row["server"]} == {"always included"}
+    assert "tool:time/convert_time" in {row["id"] for row in rows}
+
+
+def test_a_rule_that_the_question_names_is_in_and_one_that_is_not_there_is_said(agent: str) -> None:
+    ran = Ran("select", "How? @rule:mooring @ref:tide", "--agent", agent, "--lexical", "--json")
+    named = {row["id"]: row for row in ran.json}["rule:mooring"]
+    assert named["why"] == "named in the question"
+    assert "there is no reference 'tide'; did you mean reference:tides?" in ran.error
+
+
+def test_trust_goes_with_an_agent(tools: str) -> None:
+    ran = Ran("select", "Hello?", "--tools", tools, "--trust")
+    assert ran.code == 2
+    assert "--trust goes with an agent" in ran.error

@@ -20,6 +20,8 @@ from tests.fakes.replies import openai_reply
 from tests.golden.journals import FOLDER
 
 from lamina import Session, Settings, ToolDefinition, open_session
+from lamina.cli.sessions import show_sessions
+from lamina.faces.session_list import SessionRow
 from lamina.journal.lines import write_line
 from lamina.values.envelope import Options
 
@@ -105,19 +107,19 @@ def test_a_long_id_leaves_room_for_what_it_is_about_and_every_figure(
     at(keep(notes, LONG, ask_twice), 1_794_000_000.0)
     at(keep(notes, "pier", ask_twice), 1_794_000_000.0)
     shown = output("sessions", *(["--all"] if everywhere else []), cwd=notes)
-    heading, *rows = shown.splitlines()
-    assert len(rows) == 2
-    assert all(len(line) == width for line in (heading, *rows))
+    lines = shown.splitlines()
+    if everywhere:
+        assert lines.pop(0) == "notes"
+    heading, *rows = lines
+    assert all(len(line) == width for line in lines)
     assert "what it is about" in heading
-    for row in rows:
-        assert "When does the" in row
+    figures = [row for row in rows if "When does the" in row]
+    assert len(figures) == 2
+    for row in figures:
         assert " 0.0002  " in row
         assert row.endswith("11-06 21:20 ")
-        assert ("  notes  " in row) is everywhere
-    (long,) = [row.split()[0] for row in rows if "2026-11-06_" in row]
-    assert long.endswith("…")
-    # What is left of it names it.
-    assert "In May." in output("log", long.removesuffix("…"), cwd=notes)
+    # An id is what other commands take: it is folded in its column, and not cut.
+    assert "".join(row.split("  ")[0].strip() for row in rows) == f"pier{LONG}"
 
 
 def test_the_bare_list_has_a_name_too(notes: Path) -> None:
@@ -178,6 +180,7 @@ def test_sessions_for_machines_say_what_they_cost(notes: Path) -> None:
             "entries": 9,
             "usage": {"input": 35, "output": 10},
             "cost": 0.0001875,
+            "unpriced": 0,
             "written": 1794000000.0,
             "damage": 0,
             "open": False,
@@ -345,18 +348,18 @@ session pier
 * 000007 request openai:gpt-4o · 181 tokens, 31 of them new
 * 000008 assistant In May.  «the answer»
 * 000009 reply stop · in 120, cached 0, out 5 · below_minimum
-* 00000a label 000008: the answer
-    00000b user And [bold]the museum[/bold]?
-    00000c request openai:gpt-4o · 201 tokens, 20 of them new
-    00000d assistant Noted.
-    00000e reply stop · in 201, cached 0, out 5 · below_minimum
+* 00000a label 000008: the answer  (goes on at 00000b, 00000f)
+  ├─00000b user And [bold]the museum[/bold]?
+  │ 00000c request openai:gpt-4o · 201 tokens, 20 of them new
+  │ 00000d assistant Noted.
+  │ 00000e reply stop · in 201, cached 0, out 5 · below_minimum
 * 00000f branch left 00000e: The museum is shut.
 * 000010 user And the tower?
 * 000011 request openai:gpt-4o · 219 tokens, 38 of them new
 * 000012 assistant Noted.
 * 000013 reply stop · in 219, cached 0, out 5 · below_minimum
 * 000014 user Are you there?
-* 000015 request openai:gpt-4o · 234 tokens, 15 of them new
+* 000015 request openai:gpt-4o · 234 tokens, 15 of them new  <- current leaf
 """)
 
 
@@ -539,9 +542,9 @@ def lose_a_question(data: bytes) -> bytes:
             snapshot("""\
 1 of 2 requests rebuilt byte for byte.
 - request 000006 (openai:gpt-4o): differs from what was sent at segment 1 (message:000005, L5)
-- checksum: line 4, byte 1,135: the checksum does not fit; the line begins '{"at":1794000000.0,"id":"000003","message":{"blocks":[{"text'
-- missing_entries: line 5, byte 1,319: in front of it is missing: 000003
-- missing_parent: line 5, byte 1,319: the parent '000003' of entry '000004' is missing; put behind '000002'
+- checksum: line 4, byte 1,148: the checksum does not fit; the line begins '{"at":1794000000.0,"id":"000003","message":{"blocks":[{"text'
+- missing_entries: line 5, byte 1,332: in front of it is missing: 000003
+- missing_parent: line 5, byte 1,332: the parent '000003' of entry '000004' is missing; put behind '000002'
 `lamina repair` writes a copy of all that can be read.
 """),
             False,
@@ -550,8 +553,8 @@ def lose_a_question(data: bytes) -> bytes:
             tear,
             snapshot("""\
 2 of 2 requests rebuilt byte for byte.
-- torn: line 9, byte 2,722: the last write was cut off; it begins '{"at":1794000000.0,"id":"000008","parent":"000007","request"'
-- incomplete_write: line 8, byte 2,537: the last write is not whole: 1 more entries were to follow
+- torn: line 9, byte 2,735: the last write was cut off; it begins '{"at":1794000000.0,"id":"000008","parent":"000007","request"'
+- incomplete_write: line 8, byte 2,550: the last write is not whole: 1 more entries were to follow
 `lamina repair` writes a copy of all that can be read.
 """),
             True,
@@ -665,3 +668,19 @@ def test_what_was_said_moves_nothing_on_a_terminal_and_stays_whole_for_machines(
     entries = json.loads(output("log", "odd", "--json", cwd=tmp_path))["entries"]
     texts = [e["message"]["blocks"][-1]["text"] for e in entries if e["type"] == "message"]
     assert texts[0] == "a\x1b[2Jb\x85c\u202ed"
+
+
+def test_a_list_of_sessions_says_what_its_sums_leave_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    known = SessionRow(session="a", workspace="w", cost=0.25)
+    some = SessionRow(session="b", workspace="w", cost=0.25, unpriced=2)
+    none = SessionRow(session="c", workspace="w", cost=None, unpriced=1)
+    show_sessions([known, some, none], as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[-1] for line in lines[1:4]] == ["0.2500", "0.2500+?", "?"]
+    assert lines[4] == "?: nobody knows the price of requests that are left out of the sum"
+    show_sessions([known], as_json=False)
+    assert "?" not in capsys.readouterr().out

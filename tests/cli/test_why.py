@@ -100,15 +100,16 @@ question 1 of 2: Which berth is free?
 request 00000b to openai:gpt-4o
 
 Rules (3)                               References (1)                          Tools (3)
-005 tone [manual]                       500 glossary [always]                   use_tool [always]
-    Be kind.                                Pier: a place to land.                  Calls a tool that is described in
-010 berths [agent 0.73]                                                             the conversation (in <tool_context>)
-    Name the berth.                                                                 and is not in this list.
-    search                                                                      fake · ask [always]
-010 house-style [always]                                                            Asks somebody.
-    Answer in short sentences.                                                  fake · read [agent 0.80]
-                                                                                    Does read.
-                                                                                    search
+005 • tone [Manual]                     500 • glossary [Always]                 • use_tool [Always]
+      Be kind.                                Pier: a place to land.                  Calls a tool that is described in
+010 • berths [Agent - 0.73]                                                           the conversation (in
+      Name the berth.                                                                 <tool_context>) and is not in this
+      search                                                                          list.
+010 • house-style [Always]                                                      fake. • ask [Always]
+      Answer in short sentences.                                                      Asks somebody.
+                                                                                fake. • read [Agent - 0.80]
+                                                                                      Does read.
+                                                                                      search
 
 item     stands in              tokens  priority  included  why
 plan.md  this message, in full      79  5         manual    attached to this message
@@ -130,30 +131,30 @@ question 2 of 2: And when is the tide high?
 request 000012 to openai:gpt-4o
 
 Rules (2)
-005 tone [manual]
-    Be kind.
-010 house-style [always]
-    Answer in short sentences.
+005 • tone [Manual]
+      Be kind.
+010 • house-style [Always]
+      Answer in short sentences.
 
 References (2)
-500 glossary [always]
-    Pier: a place to land.
-700 tides [agent 0.66]
-    Tides
-    expansion from reference:glossary
+500 • glossary [Always]
+      Pier: a place to land.
+700 • tides [Agent - 0.66]
+      Tides
+      expansion from reference:glossary
 
 Tools (4)
-use_tool [always]
-    Calls a tool that is described in the conversation (in <tool_context>) and
-    is not in this list.
-fake · ask [always]
-    Asks somebody.
-fake · read [agent]
-    Does read.
-    kept from an earlier question
-fake · write [agent 0.50]
-    Does write.
-    search
+• use_tool [Always]
+      Calls a tool that is described in the conversation (in <tool_context>) and
+      is not in this list.
+fake. • ask [Always]
+      Asks somebody.
+fake. • read [Agent]
+      Does read.
+      kept from an earlier question
+fake. • write [Agent - 0.50]
+      Does write.
+      search
 
 left out     reason        detail
 rule:berths  ranked lower  rule:berths: others fit better
@@ -319,8 +320,8 @@ def test_names_of_others_steer_nothing(notes: Path, monkeypatch: pytest.MonkeyPa
     play(notes, body, selector=selector)
     shown = why(notes)
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", shown)
-    assert r"evil\x1b[2J\u202e[red]x [always]" in shown
-    assert "[bold]x[/bold] [always]" in shown
+    assert r"evil\x1b[2J\u202e[red]x [Always]" in shown
+    assert "[bold]x[/bold] [Always]" in shown
 
 
 def test_a_session_without_an_agent_shows_what_it_has(notes: Path) -> None:
@@ -337,8 +338,8 @@ question 1 of 1: When?
 request 000003 to openai:gpt-4o
 
 Rules                             References                       Tools (1)
-none                              none                             search [always]
-                                                                       Searches.
+none                              none                             • search [Always]
+                                                                         Searches.
 
 item     stands in              tokens  priority  included  why
 plan.md  this message, in full      79  5         manual    attached to this message

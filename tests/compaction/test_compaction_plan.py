@@ -19,6 +19,7 @@ from tests.compaction.talk import (
 )
 from tests.strategies import assembler, envelope_of, thorough
 
+from lamina.codec import decode
 from lamina.compaction.cuts import find_cuts
 from lamina.compaction.extractive_summary import extract_plan_summary
 from lamina.compaction.files import TouchedFiles
@@ -26,6 +27,7 @@ from lamina.compaction.plan import (
     CompactionPlan,
     NoCompaction,
     is_compaction_due,
+    is_compaction_near,
     keep_limit,
     plan_compaction,
     reserve_limit,
@@ -72,12 +74,40 @@ def test_compaction_is_due_above_the_window_less_the_reserve() -> None:
 
 
 @pytest.mark.parametrize(
+    ("history", "sizes", "settings", "near_above"),
+    [
+        # Turns of 50 tokens: four of them.
+        ([user(), answer()] * 3, [20, 30] * 3, Settings(), 800),
+        ([user(), answer()] * 3, [20, 30] * 3, Settings(compaction_ahead=1), 950),
+        ([user(), answer()] * 3, [20, 30] * 3, Settings(compaction_ahead=0), 1_000),
+        # Large turns are reckoned with a quarter of the room at most.
+        ([user(), answer()] * 3, [200, 300] * 3, Settings(), 750),
+        # What a summary took, and what it stands for, is no turn.
+        ([summary("S"), user(), answer()], [900, 10, 15], Settings(), 900),
+        ([], [], Settings(), 1_000),
+    ],
+)
+def test_compaction_is_near_where_a_few_more_turns_like_these_would_not_fit(
+    history: list[Message], sizes: list[int], settings: Settings, near_above: int
+) -> None:
+    assert not is_compaction_near(near_above, 1_000, settings, history, sizes)
+    assert is_compaction_near(near_above + 1, 1_000, settings, history, sizes)
+
+
+def test_a_share_that_an_earlier_version_recorded_is_still_read() -> None:
+    assert decode(b'{"prune_cold_above":0.7}', Settings).prune_cold_above == 0.7
+    assert decode(b"{}", Settings).prune_cold_above is None
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [
         ("compaction", "on"),
         ("compaction_reserve", -1),
         ("compaction_keep", -1),
         ("compaction_summary", -1),
+        ("compaction_ahead", -1),
+        ("prune_cold_above", 0),
     ],
 )
 def test_a_compaction_setting_out_of_range_is_refused_by_name(name: str, value: object) -> None:

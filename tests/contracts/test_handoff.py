@@ -30,7 +30,7 @@ import lamina
 from lamina.errors import ProviderError
 from lamina.providers.emulators.answers import EmulatedAnswer
 from lamina.providers.wires.gemini import SKIPPED_SIGNATURE
-from lamina.providers.wires.llamacpp import UNSEEN_IMAGE
+from lamina.providers.wires.llamacpp_body import UNSEEN_IMAGE
 from lamina.runners.runner import SUPERSEDED, AgentRunner, Answer
 from lamina.session.session import Session
 from lamina.values.entry import MessageEntry

@@ -2,19 +2,30 @@
 
 import os
 import resource
+import signal
 from pathlib import Path
 from random import Random
+from typing import Any
 from zlib import crc32
 
 import anyio
+from msgspec.structs import replace
 from tests.crash.sample import entry_of, open_sample, store_in
+from tests.fakes.book import SMALL
 from tests.fakes.replies import openai_reply
+from tests.fakes.sessions import World
 
 from lamina.codec import canonical_bytes, mint_id
-from lamina.errors import SessionBusy, WriteFailed
+from lamina.errors import SessionBusy, SpendLimit, WriteFailed
 from lamina.ports import OpenJournal
+from lamina.stores import disk, session_file, spend_file
 from lamina.stores.jsonl import JsonlStore
+from lamina.stores.spend_file import SpendFile
 from lamina.values.entry import Entry
+from lamina.values.message import Text
+from lamina.values.prices import flat_prices
+from lamina.values.usage import Usage
+from lamina.values.wire import Reply
 
 WORDS = "harbour berth ledger crane tide "
 
@@ -124,6 +135,81 @@ def fill_the_disk(folder: str, session: str, acks: str, kind: str) -> None:
         await opened.close()
 
     anyio.run(body)
+
+
+def spend_until_killed(folder: str, charged: str, seed: int, step: int = 0) -> None:
+    """Asks a vendor that charges for every request, under a limit that is never reached, until it
+    is killed: at its nth call of the system if `step` is given, else by somebody else."""
+    if step:
+        spend_file.TOTALS_BYTES = 500
+        die_at(step)
+    _spend(folder, charged, Random(seed), requests=2 if step else None, limit=1_000.0)
+
+
+def spend_until_refused(folder: str, charged: str, seed: int, limit: float) -> None:
+    """Asks until the limit of the day lets nothing more through."""
+    _spend(folder, charged, Random(seed), requests=None, limit=limit)
+
+
+def _spend(
+    folder: str, charged: str, luck: Random, *, requests: int | None, limit: float
+) -> None:  # fmt: skip
+    bill = os.open(charged, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    prices = flat_prices(10.0, 20.0, read=0.1)
+    target = replace(SMALL, model="priced", prices=prices)
+
+    async def body() -> None:
+        world = World()
+        world.book.put(target)
+        session = await world.open(
+            target=target.name, spend_day=limit, spend_ledger=SpendFile(Path(folder, "spend.jsonl"))
+        )
+        asked = 0
+        while requests is None or asked < requests:
+            asked += 1
+            try:
+                turn = await session.prepare(WORDS * luck.randint(1, 9))
+            except SpendLimit:
+                return
+            assert turn.cost_range is not None
+            # Now it is sent: the vendor charges, whatever becomes of the answer.
+            tokens = turn.context.fit.tokens
+            output = luck.choice((10, 500, 1_000))
+            cost = (tokens * 10.0 + output * 20.0) / 1_000_000
+            os.write(bill, f"{cost:.9f}\n".encode())
+            usage = Usage(input=tokens, output=output)
+            if luck.random() < 0.2 and limit > 100:
+                continue  # the answer is lost on its way
+            await turn.commit(Reply(blocks=(Text("ok"),), usage=usage, stop="stop"))
+
+    anyio.run(body)
+
+
+def die_at(step: int) -> None:
+    """Kills this process at the nth call of the system that the account makes: before it, or, where
+    the number is odd, right after it."""
+    counted = 0
+
+    class MortalOs:
+        def __getattr__(self, name: str) -> Any:
+            real = getattr(os, name)
+            if name not in ("open", "write", "fdatasync", "fstat", "close", "replace", "stat"):
+                return real
+
+            def call(*given: Any, **named: Any) -> Any:
+                nonlocal counted
+                counted += 2
+                if counted == step:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                result = real(*given, **named)
+                if counted + 1 == step:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return result
+
+            return call
+
+    for module in (spend_file, disk, session_file):
+        module.os = MortalOs()  # type: ignore[attr-defined]
 
 
 def _size(path: Path) -> int:

@@ -27,6 +27,7 @@ from tests.journal.test_replay_laws import state_bytes
 from lamina import JsonlStore, MemoryStore, SqliteStore
 from lamina.audit.verification import Verification, verify
 from lamina.codec import canonical_bytes
+from lamina.downloads.folders import cache_folder
 from lamina.errors import LaminaError
 from lamina.journal import (
     Journal,
@@ -40,6 +41,7 @@ from lamina.ports import JournalStore
 from lamina.record.record import Record
 from lamina.record.snapshot import freeze
 from lamina.values.entry import Entry, SessionEntry
+from lamina.wiring.prefixes import PREFIX_FILE
 
 Keep = Callable[[Path], JournalStore]
 STORES: dict[str, Keep] = {
@@ -62,8 +64,15 @@ def snapshots_from(least: int) -> Iterator[None]:
         yield
 
 
+def forget_prefixes() -> None:
+    """What was sent in one store is in no cache of another's."""
+    for path in cache_folder().glob(f"{PREFIX_FILE}*"):
+        path.unlink()
+
+
 async def play_in(seed: int, folder: Path, keep: Keep) -> Talk:
     """The drawn session of a seed, played to its end in a store."""
+    forget_prefixes()
     await anyio.Path(folder).mkdir(parents=True)
     talk = draw_talk(seed, folder, keep(folder))
     await lead(talk)
@@ -270,6 +279,7 @@ def test_the_same_damage_leaves_the_same_of_a_session_in_both_stores(
     async def body() -> None:
         files, rows = JsonlStore(tmp_path / "jsonl"), SqliteStore(tmp_path / "sessions.sqlite")
         for name, store in (("one", files), ("two", rows)):
+            forget_prefixes()
             await anyio.Path(tmp_path / name).mkdir()
             talk = draw_talk(seed, tmp_path / name, store)
             await lead(talk)
@@ -279,6 +289,7 @@ def test_the_same_damage_leaves_the_same_of_a_session_in_both_stores(
         damage_rows(rows, session, damaged)
         found: list[Any] = []
         for store in (files, rows):
+            forget_prefixes()
             journal = await store.read(session)
             # The places are the same; a person is told rows of the one and lines of the other.
             assert all(

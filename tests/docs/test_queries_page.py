@@ -2,16 +2,18 @@
 
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import yaml
 
 from lamina.errors import QueryError
 from lamina.notes.query.cache import render_query
+from lamina.notes.query.functions.table import FUNCTIONS
+from lamina.notes.query.pages import FILE_FIELDS, ITEM_FIELDS
 from lamina.notes.query.scanner import RESERVED_WORDS
-from lamina.notes.query.syntax import ARGUMENT_COUNTS, FileField
-from lamina.values.note import Note
+from lamina.notes.search_block.parser import PLACES
+from lamina.values.note import ListItem, Note
 
 PAGE = (Path(__file__).parents[2] / "docs" / "queries.md").read_text("utf-8")
 BLOCKS = re.findall(
@@ -21,6 +23,12 @@ BLOCKS = re.findall(
 
 def code(cell: str) -> list[str]:
     return re.findall(r"`(.*?)`", cell)
+
+
+def read_tasks() -> list[ListItem]:
+    """The tasks of the sentence below the table."""
+    sentence = PAGE.split("`Harbour` has two tasks besides:", 1)[1].split("\n\n", 1)[0]
+    return [ListItem(at, 1, -1, "-", task[3], task[6:]) for at, task in enumerate(code(sentence))]
 
 
 def read_notes() -> tuple[Note, ...]:
@@ -41,6 +49,7 @@ def read_notes() -> tuple[Note, ...]:
             tags=tuple(code(tags)),
             links=tuple(code(links)),
             properties=values,
+            items=tuple(read_tasks()) if name == "work/Harbour.md" else (),
         )
         notes.append(note)
     return tuple(notes)
@@ -66,9 +75,13 @@ def test_every_query_of_the_page_has_its_result() -> None:
     assert len(BLOCKS) == len(re.findall(r"^```(?:lamina-query|wrong)$", PAGE, re.MULTILINE)) > 10
 
 
-def test_all_fields_functions_and_reserved_words_are_told() -> None:
-    assert set(re.findall(r"`file\.(\w+)`", PAGE)) == set(get_args(FileField))
-    told = PAGE.split("| written | is |", 1)[1].split("\n\n", 1)[0]
-    assert set(re.findall(r"`(\w+)\(", told)) == set(ARGUMENT_COUNTS)
+def test_all_fields_functions_places_and_reserved_words_are_told() -> None:
+    assert set(re.findall(r"`file\.(\w+)`", PAGE)) == set(FILE_FIELDS)
+    told = PAGE.split("## Functions", 1)[1].split("```", 1)[0]
+    assert set(re.findall(r"\b(\w+)\(", told)) == set(FUNCTIONS)
     reserved = PAGE.split("names that mean something else, which", 1)[1].split(": write", 1)[0]
     assert set(code(reserved)) == RESERVED_WORDS
+    items = PAGE.split("Items and tasks have", 1)[1].split(", as in", 1)[0]
+    assert set(code(items)) - {"annotated"} <= set(ITEM_FIELDS)
+    search = PAGE.split("## Search blocks", 1)[1].split("## ", 1)[0]
+    assert {place for place in PLACES if f"{place}:" not in search} == {"ignore-case"}

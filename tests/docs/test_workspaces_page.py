@@ -170,7 +170,7 @@ def test_the_tools_are_those_that_are_told_and_looking_is_free(folder: Path) -> 
     assert [tool.name for tool in tools] == names
     offered = anyio.run(FunctionTools(*tools).toolset).tools
     free = [tool.definition.name for tool in offered if tool.permission == "free"]
-    assert free == ["ls", "read", "grep"]
+    assert free == ["ls", "read", "grep", "getFileTree"]
 
 
 def test_the_names_of_the_api_that_are_named_are_there() -> None:

@@ -43,7 +43,7 @@ LOOKS = (
 )  # fmt: skip
 # What is asked of a workspace with notes, agents and tools in it.
 COMMANDS = (
-    "sessions --json", "sessions", "sessions --all --json", "targets", "models list",
+    "sessions --json", "sessions", "sessions --all --json", "targets claude-sonnet", "models list",
     "models list --json", "agent list", "agent list --json", "agent show harbour",
     "agent show harbour --json", "agent check", "agent check --json",
     "agent usage --json", "agent usage nobody", "notes tags", "notes tags --json", "notes check",

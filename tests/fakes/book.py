@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lamina.errors import UnknownTarget
 from lamina.ports import TokenCounter, Wire
-from lamina.providers.wires import anthropic, gemini, llamacpp, openai
+from lamina.providers.wires import anthropic, gemini, llamacpp, llamacpp_tools, openai
 from lamina.values.settings import CacheRules, Target
 
 SMALL = Target(
@@ -25,6 +25,7 @@ THINKER = replace(SMALL, model="thinker", wire="anthropic")
 
 _WIRES: Mapping[str, ModuleType] = {
     "openai": openai, "anthropic": anthropic, "gemini": gemini, "llamacpp": llamacpp,
+    "llamacpp_tools": llamacpp_tools,
 }  # fmt: skip
 
 

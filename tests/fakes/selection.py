@@ -9,20 +9,20 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.store import FakeStore
 from tests.fakes.workspace import FakeWorkspace
 
-from lamina.assembly.inclusion import Inclusion
 from lamina.journal import State
 from lamina.ports import Clock, JournalStore, TargetBook, WorkspaceSource
 from lamina.session.core import SessionCore
 from lamina.session.session import Session
 from lamina.sources.attachments import Attachments
-from lamina.sources.selector import SearchChoice, Selector
+from lamina.sources.related_items import Pool
+from lamina.sources.search_choice import SearchChoice
+from lamina.sources.selector import Selector
 from lamina.values.agent import Guide, GuideKind, Guides
 from lamina.values.entry import start_entry
-from lamina.values.item import Attachment, Include, Item
+from lamina.values.item import Attachment, Include, Item, ItemId
 from lamina.values.request import LeftOut
 from lamina.values.selection import SelectedItem
 from lamina.values.settings import Settings
-from lamina.values.tool import OfferedTool
 
 
 def guide(kind: GuideKind, name: str, include: Include = "always", **given: Any) -> Guide:
@@ -54,44 +54,34 @@ class SelectorFake(Selector):
     def found(self, question: str) -> list[SelectedItem]:
         return [hit for word, hits in self.finds.items() if word in question for hit in hits]
 
-    async def guide(
+    def guide(
         self,
         state: State,
-        question: str,
         attached: Sequence[Attachment],
         guides: Guides,
+        choice: SearchChoice,
         room: Callable[[Item], int],
         room_left: int,
     ) -> Attachments:
-        searched = {
-            each.id: each
-            for each in guides.guides
-            if each.include == "agent" and not each.globs and each.id not in state.library.members
-        }
-        rest = Guides(guides=tuple(each for each in guides.guides if each.id not in searched))
-        given = await super().guide(state, question, attached, rest, room, room_left)
-        hits = [hit for hit in self.found(question) if hit.item in searched]
-        chosen = tuple(
-            Attachment(
-                item=searched[hit.item].item(),
-                provenance=replace(hit.provenance, level=searched[hit.item].level),
-            )
-            for hit in hits
-        )
-        # It is there, and was only not chosen this time.
-        left = tuple(omission for omission in given.left_out if omission.what not in searched)
+        given = super().guide(state, attached, guides, choice, room, room_left)
+        chosen = {hit.item for hit in choice.items}
         lower = tuple(
             LeftOut(what=item, reason="ranked_lower", detail=f"{item}: others fit better")
-            for item in searched
-            if item not in {hit.item for hit in hits}
+            for item in _searched(self.guide_pool(state, attached, guides))
+            if item not in chosen
         )
-        return replace(given, attachments=given.attachments + chosen, left_out=(*left, *lower))
+        return replace(given, left_out=given.left_out + lower)
 
-    async def choose_tools(
-        self, state: State, question: str, roll: Inclusion[OfferedTool]
-    ) -> SearchChoice:
-        there = {tool.id for tool in roll.agent}
-        return SearchChoice(items=tuple(hit for hit in self.found(question) if hit.item in there))
+    async def choose(self, state: State, question: str, *pools: Pool) -> tuple[SearchChoice, ...]:
+        hits = self.found(question)
+        return tuple(
+            SearchChoice(items=tuple(hit for hit in hits if hit.item in _searched(pool)))
+            for pool in pools
+        )
+
+
+def _searched(pool: Pool) -> list[ItemId]:
+    return [document.id for document in pool.documents]
 
 
 async def open_guided(

@@ -3,8 +3,9 @@
 from typing import TypeVar
 
 from lamina.codec import canonical_bytes, decode_entry, digest_bytes
-from lamina.formats import ImportedSession, import_session
 from lamina.formats.call_pairs import results_of, waiting_calls
+from lamina.formats.detection import import_session
+from lamina.formats.imported_session import ImportedSession
 from lamina.journal import State, path_to, replay
 from lamina.values.entry import Entry, MessageEntry
 from lamina.values.message import Image, Message

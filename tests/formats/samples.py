@@ -332,7 +332,29 @@ COPILOT_OBJECTS = (
 )  # fmt: skip
 COPILOT = lines(*COPILOT_OBJECTS)
 
+GEMINI_OBJECTS: tuple[Any, ...] = (
+    {"sessionId": "g1", "projectHash": "5e", "startTime": "2026-01-05T09:00:00Z", "kind": "main"},
+    {"id": "1", "timestamp": "2026-01-05T09:00:00Z", "type": "user",
+     "content": [{"text": "How deep?"},
+                 {"inlineData": {"mimeType": "image/png", "data": PNG_TEXT}}]},
+    {"id": "2", "timestamp": "2026-01-05T09:00:04Z", "type": "gemini", "content": "Let me look.",
+     "model": "gemini-3-pro", "thoughts": [{"subject": "Depth", "description": "Look it up."}],
+     "tokens": {"input": 90, "output": 5, "cached": 10, "thoughts": 2, "tool": 0, "total": 97},
+     "toolCalls": [
+         {"id": "c1", "name": "read", "args": {"path": "a.md"}, "status": "success",
+          "result": [{"functionResponse": {"id": "c1", "name": "read",
+                                           "response": {"output": "8 m"}}}],
+          "timestamp": "2026-01-05T09:00:05Z", "resultDisplay": "8 m", "displayName": "Read"}]},
+    {"id": "3", "timestamp": "2026-01-05T09:00:09Z", "type": "gemini", "content": "Eight metres.",
+     "model": "gemini-3-pro"},
+    {"id": "4", "timestamp": "2026-01-05T09:00:10Z", "type": "info", "content": "Saved."},
+    {"id": "5", "timestamp": "2026-01-05T09:00:11Z", "type": "user", "content": "Oops"},
+    {"$rewindTo": "5"},
+    {"$set": {"summary": "Depths", "lastUpdated": "2026-01-05T09:00:12Z"}},
+)  # fmt: skip
+GEMINI = lines(*GEMINI_OBJECTS)
+
 SAMPLES = {
     "pi": PI, "pi_v1": PI_V1, "claude_code": CLAUDE, "codex": CODEX, "request_log": LOG,
-    "opencode": OPENCODE, "copilot_cli": COPILOT,
+    "opencode": OPENCODE, "copilot_cli": COPILOT, "gemini_cli": GEMINI,
 }  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any
 from tests.formats.reader import check_laws, conversation, find, take, whats
 from tests.formats.samples import CODEX, CODEX_OBJECTS, cx_item, cx_said, cx_tokens, lines
 
-from lamina.formats import ImportedSession
+from lamina.formats.imported_session import ImportedSession
 from lamina.journal import path_to, replay
 from lamina.values.entry import (
     CustomEntry,

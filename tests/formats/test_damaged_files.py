@@ -12,7 +12,7 @@ from tests.strategies import json_values, modest, thorough
 
 from lamina.codec import canonical_bytes
 from lamina.errors import UsageError
-from lamina.formats import ImportedSession
+from lamina.formats.imported_session import ImportedSession
 from lamina.values.entry import CustomEntry
 
 LINED = {name: data for name, data in SAMPLES.items() if name != "opencode"}

@@ -18,7 +18,7 @@ from tests.formats.samples import (
 )
 from tests.strategies import thorough
 
-from lamina.formats import ImportProblem
+from lamina.formats.imported_session import ImportProblem
 from lamina.formats.json_lines import read_lines
 from lamina.formats.line_pieces import LinePiece, split_line
 from lamina.values.entry import CustomEntry, TransformEntry

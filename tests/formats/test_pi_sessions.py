@@ -18,7 +18,7 @@ from tests.formats.samples import (
     text,
 )
 
-from lamina.formats import ImportedSession
+from lamina.formats.imported_session import ImportedSession
 from lamina.journal import path_to, replay
 from lamina.values.entry import (
     BranchSummaryEntry,
@@ -121,11 +121,23 @@ def test_a_compaction_leaves_the_summary_and_what_was_kept() -> None:
 def test_messages_of_extensions_and_of_bash_are_seen_by_the_model() -> None:
     session = take(PI)
     hint, bash = ours(session, "x2"), ours(session, "x3")
-    assert hint.message.text == "Mind the gap."
+    (added,) = hint.patch.ops
+    (message,) = added.messages
+    assert (message.text, message.custom_type, message.shown) == ("Mind the gap.", "hint", True)
     assert hint.extra["pi"]["rendererProps"] == {"tone": "soft"}
     assert hint.extra["pi"]["display"] is True
     assert bash.message.text == "Ran `ls`\n```\na.md\n```\n\nCommand exited with code 1"
     assert bash.extra["pi"]["message"]["output"] == "a.md"
+
+
+def test_a_message_of_an_extension_asks_nothing_and_can_be_the_first_that_is_kept() -> None:
+    hint = entry("custom_message", "x1", "u1", customType="hint", content="Mind.", display=False)
+    session = file_of(pi_said("u1", None, "hi"), hint)
+    assert conversation(session) == [("user", "hi"), ("user", "Mind.")]
+    assert state_of(session).envelope.cached[-1].shown is False
+    cut = entry("compaction", "k1", "x1", summary="so far", firstKeptEntryId="x1")
+    session = file_of(pi_said("u1", None, "hi"), hint, cut)
+    assert conversation(session) == [("user", "so far"), ("user", "Mind.")]
 
 
 def test_data_labels_and_names_are_no_part_of_the_context() -> None:
@@ -149,6 +161,28 @@ def test_a_transform_is_a_patch_and_its_renderer_survives() -> None:
     assert rest["display"] == {"rendererId": "mem", "rendererProps": {"n": 1}}
     assert rest["patch"] == {"0": {"scope": "cached"}}
     assert state_of(session).envelope.system[0].text == "Ada likes tea."
+
+
+def test_ops_of_a_transform_may_name_the_entry_they_keep_and_both_names_of_a_field() -> None:
+    cut = {"op": "compaction_apply", "summary": "so far", "firstKeptEntryId": "u2",
+           "invalidateCacheReason": "long"}  # fmt: skip
+    calm = {"op": "options_set", "scope": "cached", "options": {"maxTokens": 9},
+            "invalidateCacheReason": "calmer"}  # fmt: skip
+    session = file_of(
+        pi_said("u1", None, "one"), pi_said("u2", "u1", "two"),
+        entry("context_transform", "t1", "u2", transformerName="cutter", patch=[cut, calm]),
+    )  # fmt: skip
+    assert session.problems == ()
+    assert conversation(session) == [("user", "so far"), ("user", "two")]
+    assert state_of(session).envelope.options.max_tokens == 9
+    torn = {**cut, "reason": "another"}
+    session = file_of(
+        pi_said("u1", None, "one"), pi_said("u2", "u1", "two"),
+        entry("context_transform", "t1", "u2", transformerName="cutter", patch=[torn]),
+    )  # fmt: skip
+    (problem,) = session.problems
+    assert "'reason'" in problem.detail
+    assert "'invalidateCacheReason'" in problem.detail
 
 
 def test_what_was_for_one_request_only_is_kept_and_not_sent_again() -> None:

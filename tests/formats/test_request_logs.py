@@ -20,7 +20,7 @@ from tests.formats.samples import (
     text,
 )
 
-from lamina.formats import ImportedSession
+from lamina.formats.imported_session import ImportedSession
 from lamina.journal import path_to, replay
 from lamina.values.entry import (
     CustomEntry,

@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 from tests.formats.reader import is_paired, whats
 from tests.strategies import thorough
 
-from lamina.formats.call_pairs import pair_calls
+from lamina.formats.call_pairs import pair_calls, results_of
 from lamina.formats.parent_order import order_by_parent
 from lamina.formats.session_builder import SessionBuilder
 from lamina.journal import path_to, replay
 from lamina.values.entry import (
     CustomEntry,
+    Entry,
     EntryBase,
     LeafEntry,
     LeaveEntry,
@@ -153,6 +154,76 @@ def test_any_messages_can_be_paired(draws: list[Message]) -> None:
     if is_paired([*draws, message("end")]):
         assert not repairs
         assert len(pairs) == len(draws) + 1
+
+
+NAMES = ("c1", "c2", "c3", "c4")
+
+
+def result(call: str) -> Message:
+    return Message(role="tool", blocks=(ToolResult(call_id=call, name="f", text=call.upper()),))
+
+
+def calling(*calls: str) -> Message:
+    return Message(role="assistant", blocks=tuple(ToolCall(id=call, name="f") for call in calls))
+
+
+def results_in(entries: tuple[Entry, ...]) -> list[str]:
+    history = replay(entries).envelope.cached
+    return [r.call_id for m in history for r in results_of(m)]
+
+
+@given(st.permutations(NAMES), st.lists(st.booleans(), min_size=4, max_size=4))
+def test_results_of_parallel_calls_stand_in_the_order_of_the_calls(
+    done: list[str], with_data: list[bool]
+) -> None:
+    build = builder()
+    add(build, "q", None, MessageEntry, at=1.0, message=message("go"))
+    add(build, "calls", "q", MessageEntry, at=2.0, message=calling(*NAMES))
+    before = "calls"
+    for number, (call, beside) in enumerate(zip(done, with_data, strict=True)):
+        if beside:
+            build.keep_data("k", call, parent=build.find(before), foreign_id=f"d-{call}")
+            before = f"d-{call}"
+        add(build, call, before, MessageEntry, at=3.0 + number, line=number, message=result(call),
+            rest={"id": call})  # fmt: skip
+        before = call
+    add(build, "end", before, MessageEntry, at=9.0, message=message("and now"))
+    session = build.finish()
+    assert results_in(session.entries) == list(NAMES)
+    # What belongs to a result went along with it, and lines lead to where it is.
+    entries = {entry.id: entry for entry in session.entries}
+    for number, place in session.lines:
+        entry = entries[place]
+        assert isinstance(entry, MessageEntry)
+        assert entry.message.id == entry.id
+        assert entry.extra["test"] == {"id": done[number]}
+        assert entry.at == 3.0 + number
+        assert results_of(entry.message)[0].call_id == done[number]
+
+
+def test_results_of_one_message_stand_in_the_order_of_the_calls() -> None:
+    both = Message(role="tool", blocks=(*result("c2").blocks, *result("c1").blocks))
+    build = builder()
+    for given_message in (message("go"), calling("c1", "c2"), both, message("now")):
+        build.put(build.last, MessageEntry, at=None, message=given_message)
+    assert results_in(build.finish().entries) == ["c1", "c2"]
+    pairs, _ = pair_calls([message("go"), calling("c1", "c2"), both, message("now")])
+    assert [r.call_id for m in pairs for r in results_of(m)] == ["c1", "c2"]
+
+
+def test_results_stay_where_a_branch_goes_on_from_between_them() -> None:
+    build = builder()
+    add(build, "q", None, MessageEntry, at=1.0, message=message("go"))
+    add(build, "calls", "q", MessageEntry, at=2.0, message=calling("c1", "c2"))
+    add(build, "second", "calls", MessageEntry, at=3.0, message=result("c2"))
+    add(build, "first", "second", MessageEntry, at=4.0, message=result("c1"))
+    add(build, "again", "second", MessageEntry, at=5.0, message=result("c1"))
+    session = build.finish(build.find("first"))
+    entries = {entry.id: entry for entry in session.entries}
+    for leaf in ("first", "again"):
+        place = build.find(leaf)
+        assert place is not None
+        assert is_paired(list(replay(path_to(place, entries)).envelope.cached))
 
 
 @thorough

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 import anyio
 import msgspec
+import pytest
 from msgspec import Struct
 from tests.golden.draw import Draw
 from tests.golden.folder import FolderTalk
@@ -64,7 +65,10 @@ class StillLoop(asyncio.SelectorEventLoop):
 
 
 def run(body: Callable[..., Coroutine[Any, Any, T]], *given: Any) -> T:
-    return anyio.run(body, *given, backend_options={"loop_factory": StillLoop})
+    """Runs it with a cache of its own: what other sessions sent makes no difference to it."""
+    with TemporaryDirectory() as cache, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAMINA_CACHE", cache)
+        return anyio.run(body, *given, backend_options={"loop_factory": StillLoop})
 
 
 async def play(seed: int) -> Played:

@@ -32,6 +32,7 @@ from tests.golden.draw import Draw
 from tests.golden.runs import Run
 from tests.golden.sample_runs import agent, imported, long, plan, questions, unknown
 from tests.golden.samples import (
+    appended,
     attachments,
     branches,
     compactions,
@@ -39,6 +40,7 @@ from tests.golden.samples import (
     hooks,
     inbox,
     interrupted,
+    once,
     opened_again,
     prunes,
     tool_loop,
@@ -71,6 +73,8 @@ SAMPLES: Mapping[str, Play] = {
     "eager": eager,
     "tool-loop": tool_loop,
     "hooks": hooks,
+    "appended": appended,
+    "once": once,
     "compactions": compactions,
     "prunes": prunes,
     "branches": branches,

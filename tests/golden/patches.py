@@ -143,7 +143,7 @@ def _add_ephemeral(hooks: Hooks, draw: Draw) -> None:
             display = Display(title="Reminded")
             return Patch(ops=(MessagesUncachedAppend(messages=messages),), display=display)
         if choice == 7:
-            return SystemPartSet(name="mood", text="not here", reason="why not")
+            return SystemPartSet(name="mood", text="not here")
         if choice == 8:
             raise ValueError("the hook is broken")
         return None

@@ -18,7 +18,7 @@ from lamina.errors import ProviderBusy, ProviderError, RequestTooLong
 from lamina.ports import JournalStore
 from lamina.session.summarizer import ModelSummarizer
 from lamina.sources.note_search import WorkspaceSearch
-from lamina.values.event import Event
+from lamina.values.event import AnswerChanged, AnswerHeld, Event, HookShown
 from lamina.values.piece import ProgressPiece, ThinkingPiece
 from lamina.values.settings import Target
 from lamina.values.tool import Decision, ToolOutput, WithheldTool
@@ -162,7 +162,8 @@ class Run(Talk):
 
         def watch(event: Event) -> None:
             nonlocal seen
-            seen += 1
+            # Where a run is stopped was drawn before there were these.
+            seen += not isinstance(event, AnswerChanged | AnswerHeld | HookShown)
             if seen == stops:
                 runner.abort()
 

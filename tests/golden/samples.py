@@ -29,6 +29,7 @@ from lamina.values.patch import (
     ItemLay,
     ItemSupersede,
     LibraryConsolidate,
+    MessagesCachedAppend,
     MessagesCachedReplace,
     MessagesUncachedAppend,
     OptionsSet,
@@ -217,6 +218,62 @@ async def hooks(folder: Path, name: str) -> None:
     await session.apply("golden.old", ItemSupersede(item=item.id, version=item.version))
     await sample.ask("And now?", item)
     await session.apply("golden.once", MessagesUncachedAppend(messages=(said("Once."),)))
+    await session.close()
+
+
+async def appended(folder: Path, name: str) -> None:
+    """Hooks that add a message to every request: by saying so, and by giving back all of history;
+    also while calls wait for their results."""
+    made = Hooks()
+
+    @made.context(reason="before_request", name="golden.append")
+    async def append(event: ContextEvent) -> Any:
+        return MessagesCachedAppend(messages=(said("Mind the tide."),), reason="safety")
+
+    @made.context(reason="before_request", name="golden.marker")
+    async def mark(event: ContextEvent) -> Any:
+        if event.message is None or event.message.role != "user":
+            return None
+        messages = (*event.envelope.cached, said("[marker]"))
+        return MessagesCachedReplace(messages=messages, reason="add marker")
+
+    sample = Sample(folder, name, ANTHROPIC, tools=[FIND], hooks=made)
+    session = await sample.open()
+    await sample.ask("First?", "a.md")
+    turn = await sample.call(await session.prepare("Look."), "find")
+    turn = await turn.resume({"c1": "a.md"})
+    await turn.commit(Reply(blocks=(Text("There."),), usage=USAGE, stop="end_turn"))
+    messages = [*session.envelope.cached.until(3), said("It was cut here.")]
+    await session.apply("golden.cut", MessagesCachedReplace(messages=tuple(messages), reason="cut"))
+    await sample.ask("Third?", "a.md")
+    await session.close()
+
+
+async def once(folder: Path, name: str) -> None:
+    """Hooks that change one request only: every op that moves something, and options."""
+    why = "only this once"
+    ops: dict[str, Any] = {
+        "q2": SystemPartSet(name="mood", text="Be kind.", reason=why),
+        "q3": ToolsReplace(tools=(FIND, LOOK), reason=why),
+        "q4": [OptionsSet(temperature=0.25), MessagesUncachedAppend(messages=(said("Late."),))],
+        "q5": MessagesCachedReplace(messages=(said("Begin again."),), reason=why),
+        "q6": MessagesCachedAppend(messages=(said("Mind the tide."),)),
+        "q7": CompactionApply(first_kept=2, summary="They began.", reason=why),
+    }
+    made = Hooks()
+
+    @made.context(reason="ephemeral", name="golden.once")
+    async def change(event: ContextEvent) -> Any:
+        return ops.get(event.message.text) if event.message else None
+
+    sample = Sample(folder, name, ANTHROPIC, tools=[FIND], hooks=made)
+    session = await sample.open()
+    for number in range(1, 9):
+        await sample.ask(f"q{number}", "a.md")
+    calm = OptionsSet(reasoning="low", scope="cached", reason="it is easy")
+    await session.apply("golden.calm", calm)
+    await sample.ask("And now?")
+    await session.apply("golden.next", OptionsSet(temperature=0.5, scope="uncached"))
     await session.close()
 
 

@@ -17,7 +17,7 @@ CHANGES: tuple[dict[str, Any], ...] = (
     {"attachment_limit": 100}, {"history_tokens": 150}, {"history_messages": 3},
     {"history": "strip", "strip_after_turns": 2}, {"prefix_check": "warn"}, {"cache_ttl": "1h"},
     {"compaction_keep": 60}, {"secrets": "off"}, {"relevance_priority": True}, {"embed_depth": 0},
-    {"temperature": 1}, {"prune_to": 7}, {"target": "nobody:x"},
+    {"heat": 1}, {"prune_to": 7}, {"target": "nobody:x"},
 )  # fmt: skip
 MEMBERS = (*(guide.id for guide in GUIDES), "ref:nothing", "tool:fake/find")
 
@@ -107,7 +107,7 @@ class Steps:
             for _ in range(self.draw.pick((1, 1, 2)))
         ]
         display = Display(title="By hand") if self.draw.chance(0.3) else None
-        await session.apply("golden.apply", *ops, display=display)  # type: ignore[arg-type]
+        await session.apply("golden.apply", *ops, display=display)
 
     async def change(self) -> object:
         return await self.talk.session.update_settings(**self.draw.pick(CHANGES))

@@ -16,6 +16,7 @@ from lamina.ports import TokenCounter, Wire
 from lamina.providers.model_book import load_book
 from lamina.session.turn import Turn
 from lamina.values.message import Text, Thinking, ToolCall
+from lamina.values.prices import FREE, flat_prices
 from lamina.values.settings import CacheRules, Target
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply
@@ -27,15 +28,15 @@ CHAT = Target(
     window=12_000,
     max_output=1_000,
     max_tools=6,
-    cache=CacheRules(minimum=64, step=16, lifetime_s=300.0, read_price=0.5),
-    input_price=2.5,
-    output_price=10.0,
+    cache=CacheRules(minimum=64, step=16, lifetime_s=300.0),
+    prices=flat_prices(2.5, 10.0, read=0.5),
 )
 BREAKPOINTS = replace(
     CHAT,
     model="gpt-5.6",
     restricts_tools=True,
-    cache=CacheRules(minimum=32, lifetime_s=1_800.0, explicit=True, write_price=1.25),
+    cache=CacheRules(minimum=32, lifetime_s=1_800.0, explicit=True),
+    prices=flat_prices(2.5, 10.0, read=0.1, write=1.25),
 )
 ANTHROPIC = Target(
     provider="anthropic",
@@ -43,14 +44,10 @@ ANTHROPIC = Target(
     wire="anthropic",
     window=12_000,
     max_output=1_000,
-    cache=CacheRules(
-        minimum=32, lifetime_s=300.0, explicit=True, write_price=1.25,
-        long_lifetime_s=3_600.0, long_write_price=2.0,
-    ),
+    cache=CacheRules(minimum=32, lifetime_s=300.0, explicit=True, long_lifetime_s=3_600.0),
     token_factor=1.25,
-    input_price=3.0,
-    output_price=15.0,
-)  # fmt: skip
+    prices=flat_prices(3.0, 15.0, read=0.1, write=1.25, write_long=2.0),
+)
 GEMINI = Target(
     provider="gemini",
     model="gemini-3-flash",
@@ -58,15 +55,15 @@ GEMINI = Target(
     window=12_000,
     max_output=1_000,
     restricts_tools=True,
-    cache=CacheRules(minimum=16, lifetime_s=600.0, storage_price=0.3),
-    input_price=0.5,
-    output_price=3.0,
+    cache=CacheRules(minimum=16, lifetime_s=600.0),
+    prices=flat_prices(0.5, 3.0, read=0.1, storage=0.3),
 )
 COMPATIBLE = replace(
     CHAT,
     provider="compatible",
     model="qwen3",
     cache=CacheRules(lifetime_s=None),
+    prices=flat_prices(2.5, 10.0, read=0.1),
     max_tools=0,
     base_url="http://127.0.0.1:8000/v1",
 )
@@ -76,8 +73,9 @@ EMBEDDED = Target(
     wire="llamacpp",
     window=8_000,
     max_output=500,
-    cache=CacheRules(lifetime_s=None, keeps_answers=True, read_price=0.0),
+    cache=CacheRules(lifetime_s=None, keeps_answers=True),
     exact_tokens=True,
+    prices=FREE,
 )
 TARGETS = (CHAT, BREAKPOINTS, ANTHROPIC, GEMINI, COMPATIBLE, EMBEDDED)
 

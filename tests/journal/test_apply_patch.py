@@ -14,7 +14,7 @@ from lamina.compaction.cuts import find_cuts
 from lamina.errors import InvalidPatch
 from lamina.journal import SUMMARY_ID, apply_patch
 from lamina.values.collections import Chain
-from lamina.values.envelope import Envelope, LaidItem, Options, SystemPart
+from lamina.values.envelope import Envelope, LaidItem, Options, SystemPart, SystemParts
 from lamina.values.item import ItemId, note_id
 from lamina.values.message import (
     Context,
@@ -66,7 +66,7 @@ MESSAGES = (said("user", "q1", ATTACHED), said("assistant", "r1"), said("user", 
 TAIL = (said("user", "tail"),)
 TOOLS = (ToolDefinition(name="find"), ToolDefinition(name="read"))
 ENVELOPE = Envelope(
-    system=(part("a"), part("b", "first"), part("b", "second")),
+    system=SystemParts((part("a"), part("b", "first"), part("b", "second"))),
     library=(laid(A),),
     tools=TOOLS,
     cached=Chain(MESSAGES),
@@ -427,7 +427,10 @@ def test_consolidating_rebuilds_the_library_and_leaves_only_what_was_typed_and_a
 
 def test_the_ops_that_need_no_reason_are_these() -> None:
     free = {op_name(op) for op in get_args(PatchOp) if not op.needs_reason}
-    assert free == {"messages_uncached_append", "options_set", "item_lay", "item_supersede"}
+    assert free == {
+        "messages_cached_append", "messages_uncached_append", "options_set", "item_lay",
+        "item_supersede",
+    }  # fmt: skip
 
 
 @thorough

@@ -11,13 +11,13 @@ from tests.compaction.talk import anything, calls, results, user
 from tests.fakes.sessions import World, run
 from tests.strategies import patches, sessions, states_along, thorough
 
-from lamina.codec import parse_op
 from lamina.errors import InvalidPatch
 from lamina.journal import SUMMARY_ID, apply_patch
+from lamina.journal.plain_patch import parse_op
 from lamina.sources.hooks import Hooks
 from lamina.values.collections import Chain
 from lamina.values.entry import Entry
-from lamina.values.envelope import Envelope, Options, SystemPart
+from lamina.values.envelope import Envelope, Options, SystemPart, SystemParts
 from lamina.values.message import Message, Text
 from lamina.values.patch import (
     CompactionApply,
@@ -53,7 +53,7 @@ PARTS = tuple(SystemPart(name=name, text=text) for name, text in ("a1", "b1", "b
 SAID = (user("q1"), Message(role="assistant", blocks=(Text("r1"),)), user("q2"))
 TAIL = (user("tail"),)
 ENVELOPE = Envelope(
-    system=PARTS,
+    system=SystemParts(PARTS),
     cached=Chain(SAID),
     uncached=TAIL,
     options=Options(temperature=0.7, max_tokens=100, reasoning="low"),

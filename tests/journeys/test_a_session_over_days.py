@@ -159,7 +159,8 @@ def test_a_session_lives_through_kills_branches_compaction_and_another_form(note
     anyio.run(spend_the_second_day, notes)
     assert is_sound(notes, "trip")
     tree = output("log", "trip", "--tree", cwd=notes)
-    assert re.search(r"^    \w{6} user Could we swim\?$", tree, re.MULTILINE)
+    assert re.search(r"^  ├─\w{6} transform Boundary: 86400 s since", tree, re.MULTILINE)
+    assert re.search(r"^  │ \w{6} user Could we swim\?$", tree, re.MULTILINE)
     assert "«before the boat»" in tree
     anyio.run(spend_the_third_day, notes)
     assert is_sound(notes, "trip")

@@ -1,20 +1,30 @@
 """The embedded model at work: its own refusal of what is too long, tools, and being stopped."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from tests.fakes.replies import openai_reply
 
 import lamina
 from lamina.audit.verification import verify
 from lamina.journal import journal_of
 from lamina.providers.model_book import load_book
-from lamina.values.event import Event, PromptProgress, RequestRetried, ToolFinished, ToolStarted
+from lamina.values.event import (
+    BlockDelta,
+    Event,
+    PromptProgress,
+    RequestRetried,
+    ToolFinished,
+    ToolStarted,
+    UsageReported,
+)
 from lamina.values.message import ToolCall
 from lamina.values.tool import Decision, OfferedTool
-from lamina.wiring.runners import Clients, open_agent, open_chat
+from lamina.wiring.runners import Clients, open_agent, open_chat, open_qa
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +36,7 @@ def short_answers(tmp_path: Path, model_cache: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("LAMINA_MODELS", str(path))
 
 
-async def require_sound(chat: lamina.ChatRunner) -> None:
+async def require_sound(chat: lamina.ChatRunner | lamina.QaRunner) -> None:
     verdict = verify(journal_of(chat.session.entries), load_book())
     assert verdict.sound, verdict
 
@@ -84,6 +94,28 @@ async def test_a_model_without_tools_of_its_own_calls_ours() -> None:
         assert (await agent.run("Thank you.")).ending in ("answered", "limit")
 
 
+async def test_the_model_does_not_go_on_with_the_persons_next_message() -> None:
+    frame = "---\n\n[User query]:\n\n"
+    async with await open_chat(
+        providers=Clients(slots=1, window=2048), store=lamina.MemoryStore()
+    ) as chat:
+        # An answer that did, as older sessions have them: a small model does as it did before.
+        turn = await chat.session.prepare(f"{frame}Hi")
+        await turn.commit(openai_reply(f"Hello.\n\n{frame}Hi\n\nHello.\n\n{frame}Hi"))
+        events: list[Event] = []
+        answer = await chat.run(f"{frame}Hi", on_event=events.append)
+        streamed = [event.text for event in events if isinstance(event, BlockDelta)]
+        assert answer.text.strip() == "Hello."
+        assert "".join(streamed).strip() == "Hello."
+        # What was not kept is not expected in the cache, either.
+        later: list[Event] = []
+        await chat.run("And?", on_event=later.append)
+        (verdict,) = [event.verdict for event in later if isinstance(event, UsageReported)]
+        assert verdict is not None
+        assert verdict.meaning == "as_expected"
+        await require_sound(chat)
+
+
 async def test_reading_can_be_stopped_and_the_session_goes_on() -> None:
     async with await open_chat(
         providers=Clients(slots=1, window=8192), store=lamina.MemoryStore()
@@ -110,3 +142,32 @@ async def test_a_model_by_its_path(embedded_model: Path, tmp_path: Path) -> None
         answer = await chat.run("Say hello.")
         assert answer.text
         assert answer.usage.input
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+async def test_a_model_that_would_not_cite_is_held_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temperature: float
+) -> None:
+    own = tmp_path / "own-models.toml"
+    own.write_text("[providers.local]\nmax_output = 120\n")
+    monkeypatch.setenv("LAMINA_MODELS", str(own))
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "quay.md").write_text("# Quay\n\nThe north quay has nine berths for ferries.\n")
+    (notes / "ferry.md").write_text("# Ferry\n\nThe ferry leaves the north quay at six.\n")
+    async with await open_qa(
+        workspace=notes,
+        providers=Clients(slots=1, window=2048),
+        store=lamina.MemoryStore(),
+        settings=lamina.Settings(temperature=temperature),
+    ) as qa:
+        answer = await qa.run("How many berths does the north quay have?")
+        assert answer.turn is not None
+        said = answer.turn.answer
+        # It comes to its end behind a mark, unless it is cut: for its length, or going in circles.
+        assert answer.turn.stop_reason != "stop" or said.rstrip(".!?").endswith("]"), said
+        numbers = {int(number) for number in re.findall(r"\[\^(\d+)\]", said)}
+        assert numbers
+        assert numbers <= {1, 2}
+        assert {source.path for source in answer.sources} <= {"quay.md", "ferry.md"}
+        await require_sound(qa)

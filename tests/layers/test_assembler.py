@@ -24,7 +24,8 @@ from tests.strategies import (
 
 from lamina.codec import digest_texts
 from lamina.journal import State, apply_patch
-from lamina.layers.assembler import Assembler, Layout, segment_digest
+from lamina.layers.assembler import Assembler, segment_digest
+from lamina.layers.layout import Layout, layout_for
 from lamina.layers.token_sizes import (
     IMAGE_TOKENS,
     MESSAGE_TOKENS,
@@ -317,6 +318,27 @@ def test_thinking_goes_back_only_to_the_vendor_that_signed_it() -> None:
         using = Assembler(len, Layout(wire=wire))
         prompt = using.assemble(envelope_of(message), {}, 1)
         assert [segment.content for segment in prompt] == expected
+
+
+def test_thinking_goes_back_only_to_the_model_that_it_is_of() -> None:
+    signed = Thinking(text="hm", signature="s", provider="anthropic")
+    unknown = Message(role="assistant", blocks=(signed, Text("R")))
+    known = unknown.thought_by("claude-sonnet-5")
+    sonnet, opus = (
+        layout_for("lazy", "anthropic", model) for model in ("claude-sonnet-5", "claude-opus-5")
+    )
+    for message, layout, expected in (
+        (known, sonnet, [signed, Text("R")]),
+        (known, opus, [Text("R")]),
+        # Before it was recorded whose it is, it was sent to all: those bytes stay.
+        (unknown, opus, [signed, Text("R")]),
+    ):
+        prompt = Assembler(len, layout).assemble(envelope_of(message), {}, 1)
+        assert [segment.content for segment in prompt] == expected
+
+
+def test_layouts_of_models_that_get_no_thinking_back_are_one() -> None:
+    assert layout_for("lazy", "openai", "gpt-5") == layout_for("lazy", "openai", "gpt-4o")
 
 
 def test_what_a_message_costs_includes_what_the_template_adds() -> None:

@@ -10,15 +10,14 @@ from tests.fakes.sessions import run, words
 from tests.runners.scenes import Scene
 from tests.strategies import thorough
 
-from lamina.ledger import cost_of, judge_cache
+from lamina.ledger import cost_of, cost_range, judge_cache
 from lamina.values.event import UsageReported
+from lamina.values.prices import FREE, CostSum, Prices, PriceTier, flat_prices, price_step
 from lamina.values.request import Agreement, Break, CacheVerdict
 from lamina.values.settings import CacheRules
 from lamina.values.usage import Usage
 
-PRICED = replace(
-    SMALL, input_price=3.0, output_price=15.0, cache=CacheRules(read_price=0.1, write_price=1.25)
-)
+PRICED = replace(SMALL, prices=flat_prices(3.0, 15.0, read=0.1, write=1.25))
 KEEPS = CacheRules(lifetime_s=None, keeps_answers=True)
 figures = st.integers(0, 10**7)
 
@@ -44,8 +43,83 @@ def test_no_figures_of_a_provider_make_a_cost_below_nothing(
     input: int, cached: int, written: int, output: int
 ) -> None:
     usage = Usage(input=input, cached=cached, written=written, output=output)
-    assert cost_of(usage, PRICED) >= 0
-    assert cost_of(usage, SMALL) == 0
+    cost = cost_of(usage, PRICED)
+    assert cost is not None
+    assert cost >= 0
+    assert cost_of(usage, SMALL) is None
+    assert cost_of(usage, replace(SMALL, prices=FREE)) == 0
+
+
+LONG = replace(
+    SMALL,
+    prices=Prices(
+        tiers=(
+            PriceTier(input=2.0, output=10.0, read=0.2, write=2.5, write_long=4.0),
+            PriceTier(above=200_000, input=4.0, output=15.0, read=0.4, write=5.0, write_long=8.0),
+        )
+    ),
+    cache=CacheRules(long_lifetime_s=3_600.0),
+)
+
+
+@pytest.mark.parametrize(
+    ("usage", "dollars"),
+    [
+        (Usage(input=200_000, output=1_000), 0.41),
+        # All of it costs more, with what was read, written and answered.
+        (Usage(input=200_001, cached=200_001, output=1_000), 0.0800004 + 0.015),
+        (Usage(input=250_000, written=250_000, written_long=250_000), 2.0),
+    ],
+)
+def test_a_long_prompt_costs_more_from_its_first_token_on(usage: Usage, dollars: float) -> None:
+    assert cost_of(usage, LONG) == pytest.approx(dollars)
+
+
+def test_before_it_is_sent_a_request_has_a_least_and_a_most_price() -> None:
+    cost = cost_range(100_000, 8_000, LONG, cached=90_000)
+    assert cost is not None
+    assert cost.low == pytest.approx((90_000 * 0.2 + 10_000 * 2.0) / 1e6)
+    assert cost.high == pytest.approx((100_000 * 4.0 + 8_000 * 10.0) / 1e6)
+    shorter = cost_range(100_000, 8_000, LONG, writes_long=False)
+    assert shorter is not None
+    assert shorter.high == pytest.approx((100_000 * 2.5 + 8_000 * 10.0) / 1e6)
+    longer = cost_range(200_001, 0, LONG)
+    assert longer is not None
+    assert longer.low == pytest.approx(200_001 * 4.0 / 1e6)
+    assert cost_range(1, 1, SMALL) is None
+
+
+@thorough
+@given(st.data(), st.integers(0, 400_000), st.integers(0, 9_000))
+def test_whatever_is_read_written_and_answered_costs_what_was_foreseen(
+    data: st.DataObject, prompt: int, limit: int
+) -> None:
+    cached = data.draw(st.integers(0, prompt))
+    written = data.draw(st.integers(0, prompt - cached))
+    usage = Usage(
+        input=prompt, cached=cached, written=written,
+        written_long=data.draw(st.integers(0, written)), output=data.draw(st.integers(0, limit)),
+    )  # fmt: skip
+    foreseen, cost = cost_range(prompt, limit, LONG, cached=cached), cost_of(usage, LONG)
+    assert foreseen is not None
+    assert cost is not None
+    assert foreseen.low <= cost + 1e-12
+    assert cost <= foreseen.high + 1e-12
+
+
+@thorough
+@given(st.integers(0, 1_200_000))
+def test_prompts_between_two_steps_have_one_price(prompt: int) -> None:
+    prices = LONG.prices
+    assert prices is not None
+    assert prices.tier_for(prompt) == prices.tier_for(price_step(prompt) + 1)
+
+
+def test_a_sum_says_what_it_leaves_out() -> None:
+    assert CostSum().known == 0.0
+    assert CostSum().plus(None).known is None
+    mixed = CostSum().plus(0.5).plus(None, 2)
+    assert (mixed.known, mixed.priced, mixed.unpriced) == (0.5, 1, 2)
 
 
 def judge(reported: int, *, held: int | None = 1_180, agree: int = 1_000,

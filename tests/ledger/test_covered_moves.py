@@ -19,7 +19,7 @@ from tests.strategies import (
 
 from lamina.errors import InvalidPatch, PrefixMoved
 from lamina.journal import LIBRARY_SOURCE, State, fold_entry, replay
-from lamina.ledger import SentPrompt, compare, require_reason
+from lamina.ledger.agreement import SentPrompt, compare, require_reason
 from lamina.values.collections import Chain
 from lamina.values.entry import Entry, MessageEntry, TransformEntry
 from lamina.values.envelope import Envelope, LaidItem

@@ -1,5 +1,7 @@
 """What a name means in a workspace."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -244,3 +246,124 @@ def test_any_name_means_one_known_path_or_says_why_not(
     assert (resolved.path is None) == (resolved.how in ("missing", "ambiguous"))
     assert resolved.path is not None or resolved.warning
     assert set(resolved.matches) <= set(paths)
+
+
+# -- the nearest of several ----------------------------------------------------------------------
+
+HELP = (
+    "en/Home.md",
+    "en/Plugins/Graph view.md",
+    "en/Plugins/Deep/Search.md",
+    "en/Obsidian/Links.md",
+    "en/Obsidian/Files/Search.md",
+    "fr/Plugins/Graph view.md",
+    "fr/Obsidian/Links.md",
+    "ja/Plugins/Graph view.md",
+    "Sandbox/Formatting/Links.md",
+    "Sandbox/Start.md",
+    "Attachments/x.png",
+    "en/Attachments/x.png",
+    "fr/Attachments/x.png",
+    "en/Attachments/fr/x.png",
+    "Read me.md",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "beside", "path", "nearness"),
+    [
+        # The same folder, and the root, which is the full path of a name.
+        ("Graph view", "en/Plugins/Backlinks.md", "en/Plugins/Graph view.md", "same folder"),
+        ("Graph view", "fr/Plugins/Backlinks.md", "fr/Plugins/Graph view.md", "same folder"),
+        ("Read me", "en/Plugins/Backlinks.md", "Read me.md", ""),
+        # Below the note's folder.
+        ("Graph view", "en/Home.md", "en/Plugins/Graph view.md", "below"),
+        ("Search", "en/Obsidian/Links.md", "en/Obsidian/Files/Search.md", "below"),
+        # The same top folder.
+        ("Graph view", "fr/Obsidian/Links.md", "fr/Plugins/Graph view.md", "same top folder"),
+        ("Links", "en/Plugins/Graph view.md", "en/Obsidian/Links.md", "same top folder"),
+        ("x.png", "fr/Plugins/Graph view.md", "fr/Attachments/x.png", "same top folder"),
+        # Of several there, the one in the fewest folders.
+        ("x.png", "en/Plugins/Graph view.md", "en/Attachments/x.png", "same top folder"),
+        ("x.png", "ja/Plugins/Graph view.md", "Attachments/x.png", "fewest folders"),
+        ("x.png", "Read me.md", "Attachments/x.png", "fewest folders"),
+        # However it is spelled, as a link or by the end of its path.
+        ("[[graph VIEW#Filters|g]]", "fr/Obsidian/Links.md", "fr/Plugins/Graph view.md",
+         "same top folder"),
+        ("Graph view.md", "fr/Obsidian/Links.md", "fr/Plugins/Graph view.md", "same top folder"),
+        ("Plugins/Graph view", "fr/Obsidian/Links.md", "fr/Plugins/Graph view.md",
+         "same top folder"),
+        ("plugins/graph view.MD", "ja/Obsidian/x.md", "ja/Plugins/Graph view.md",
+         "same top folder"),
+    ],
+)  # fmt: skip
+def test_of_several_the_nearest_to_the_note_is_meant(
+    name: str, beside: str, path: str, nearness: str
+) -> None:
+    resolved = NoteNames(HELP).resolve(name, beside=beside)
+    assert (resolved.path, resolved.nearness, resolved.warning) == (path, nearness, "")
+    assert (len(resolved.matches) > 1) is bool(nearness)
+
+
+def test_what_is_as_near_as_another_stays_ambiguous_and_only_those_are_listed() -> None:
+    resolved = NoteNames((*HELP, "en/A/B/C/Graph view.md")).resolve("Graph view", "de/a/b.md")
+    assert (resolved.path, resolved.how) == (None, "ambiguous")
+    assert resolved.matches == (
+        "en/Plugins/Graph view.md", "fr/Plugins/Graph view.md", "ja/Plugins/Graph view.md",
+    )  # fmt: skip
+    # Names of folders may be long or short: that says nothing.
+    assert NoteNames(("land/log.md", "sea/log.md")).resolve("log", "b.md").how == "ambiguous"
+
+
+def test_a_person_who_is_in_no_note_has_no_nearest() -> None:
+    names = NoteNames(HELP)
+    for name in ("Graph view", "[[Search]]", "x.png"):
+        assert names.resolve(name).how == names.resolve(name, "").how == "ambiguous"
+
+
+def test_of_two_spellings_as_near_the_exact_one_is_meant() -> None:
+    names = NoteNames(("a/Note.md", "b/note.md", "b/x.md"))
+    assert names.resolve("Note", "c/d.md").path == "a/Note.md"
+    assert names.resolve("NOTE", "c/d.md").how == "ambiguous"
+    assert names.resolve("Note", "b/x.md").path == "b/note.md"
+
+
+def test_a_folder_that_is_not_there_is_not_guessed_from_the_note() -> None:
+    names = NoteNames(("a/n.md", "b/n.md", "b/x.md"))
+    resolved = names.resolve("old/n", "b/y.md")
+    assert (resolved.path, resolved.how, resolved.matches) == (
+        None, "missing", ("a/n.md", "b/n.md"),
+    )  # fmt: skip
+    assert resolved.warning == "'old/n' is not there; it is left out: there are 'a/n.md', 'b/n.md'"
+    assert names.resolve("../n.md", "b/c/y.md").path == "b/n.md"
+    assert names.resolve("./n", "c/y.md").how == "missing"
+
+
+def test_a_file_of_the_very_name_comes_before_a_note_that_is_called_after_it() -> None:
+    names = NoteNames(("a/x.png", "b/x.png.md"))
+    assert names.resolve("x.png", "c/y.md").path == names.resolve("x.png").path == "a/x.png"
+
+
+def test_a_name_of_a_file_comes_before_an_alias_however_it_is_spelled() -> None:
+    names = NoteNames(("q/b.md", "api.md"), {"q/b.md": ("API",)})
+    assert names.resolve("API").path == names.resolve("API", "q/c.md").path == "api.md"
+
+
+def test_a_name_that_every_folder_has_is_looked_up_without_looking_at_all_of_them() -> None:
+    folders = [f"{top}/{sub}" for top in range(100) for sub in range(100)]
+    names = NoteNames([f"{folder}/a/index.md" for folder in folders])
+    looked_at = 0
+
+    class Counted(str):
+        def count(self, *arguments: Any) -> int:
+            nonlocal looked_at
+            looked_at += 1
+            return super().count(*arguments)
+
+    names = NoteNames([Counted(f"{folder}/a/index.md") for folder in folders])
+    for folder in folders:
+        for note in ("x", "y", "z"):
+            resolved = names.resolve("index", f"{folder}/{note}.md")
+            assert resolved.path == f"{folder}/a/index.md"
+    # Each in its own folder, and no more.
+    assert looked_at <= 2 * len(folders)

@@ -12,7 +12,7 @@ from tests.strategies import modest
 from tests.text.test_pictures import growth
 
 from lamina.notes.note_reader import decode_note, read_note
-from lamina.values.note import Note
+from lamina.values.note import Note, NoteQuery
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 
@@ -116,7 +116,13 @@ def test_query_blocks_as_they_are_spelled() -> None:
         "```python\nquery\n```\n"
         "````lamina-query\n```\n````\n```query\nof others\n```\n```lamina-query\nwith no end"
     )
-    assert note.queries == ("from: x\n\n  where", "b", "```", "with no end")
+    assert note.queries == (
+        NoteQuery("block", "from: x\n\n  where"),
+        NoteQuery("block", "b"),
+        NoteQuery("block", "```"),
+        NoteQuery("search", "of others"),
+        NoteQuery("block", "with no end"),
+    )
 
 
 def test_a_byte_order_mark_is_no_part_of_the_text() -> None:

@@ -1,6 +1,7 @@
 """Results as Markdown that values cannot break, and results that are kept."""
 
 import re
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from tests.strategies import json_values, texts, thorough
 from lamina.errors import QueryError
 from lamina.notes.query.cache import QueryCache, digest_notes, render_query
 from lamina.notes.query.renderer import MOST_IN_CELL
-from lamina.values.note import Note
+from lamina.values.note import Note, NoteQuery
 
 
 def note(path: str, **properties: Any) -> Note:
@@ -52,13 +53,13 @@ def test_values_are_shown_as_a_person_would_write_them() -> None:
 
 def test_a_grouped_table_has_the_group_in_front() -> None:
     notes = (note("a.md", s="x|y"), note("b.md"), note("c.md", s="x|y"))
-    assert render_query('TABLE length(s) AS "a|b" GROUP BY s', notes, "") == snapshot(
+    query = 'TABLE length(key) AS "a|b", rows.file.link AS notes GROUP BY s'
+    assert render_query(query, notes, "") == snapshot(
         """\
-| s | file | a\\|b |
+| s | a\\|b | notes |
 |---|---|---|
-| x\\|y | a.md | 3 |
-| x\\|y | c.md | 3 |
-|  | b.md | 0 |\
+|  | 0 | [[b.md]] |
+| x\\|y | 3 | [[a.md]], [[c.md]] |\
 """
     )
 
@@ -107,14 +108,14 @@ HOSTILE = st.lists(
     HOSTILE, HOSTILE, st.lists(HOSTILE, max_size=3), HOSTILE.filter(lambda text: '"' not in text)
 )
 def test_a_value_stays_in_its_cell(path: str, text: str, many: list[str], name: str) -> None:
-    quoted = name.replace("\\", "\\\\").replace("\n", "\\n")
+    quoted = name.replace("\\", "\\\\")
     notes = (note(f"{path}.md", x=text, many=many, deep={text: many}), note("z", x="plain"))
     table = render_query(f'TABLE x AS "{quoted}", many, deep, "end"', notes, "")
     assert len(table.splitlines()) == 4
     rows = cells(table)
     assert [len(row) for row in rows] == [5, 5, 5]
     assert [row[-1] for row in rows[1:]] == ["end", "end"]
-    listed = render_query("LIST many GROUP BY x", notes, "")
+    listed = render_query("LIST GROUP BY x", notes, "")
     assert len(listed.splitlines()) == 4
 
 
@@ -139,6 +140,15 @@ def test_any_property_is_shown_on_one_line_of_bounded_length(value: Any) -> None
     assert len(table[2]) <= 2 * (MOST_IN_CELL + 1) + len("| a.md |  |")
 
 
+NOW = datetime(2026, 1, 31, 12, 30)
+
+
+def ask(
+    cache: QueryCache, query: str, notes: tuple[Note, ...], at: str, now: datetime = NOW
+) -> str:
+    return cache.text(NoteQuery("block", query), notes, at, now)
+
+
 # -- keeping -------------------------------------------------------------------------------------
 
 
@@ -155,12 +165,12 @@ class Counted(tuple[Note, ...]):
 def test_a_query_is_asked_once_as_long_as_the_notes_are_the_same() -> None:
     notes = Counted((note("a.md"), note("b.md")))
     cache = QueryCache()
-    first = cache.text("LIST", notes, "a.md")
+    first = ask(cache, "LIST", notes, "a.md")
     looks = notes.looks
-    assert cache.text("LIST", notes, "a.md") is first
+    assert ask(cache, "LIST", notes, "a.md") is first
     assert notes.looks == looks
     # Other values that say the same: looked at, not asked again.
-    assert cache.text("LIST", tuple(replace(note) for note in notes), "a.md") is first
+    assert ask(cache, "LIST", tuple(replace(note) for note in notes), "a.md") is first
 
 
 @pytest.mark.parametrize(
@@ -172,36 +182,59 @@ def test_a_change_of_any_note_asks_again(change: dict[str, Any]) -> None:
     one, other = note("a.md"), note("b.md")
     changed = (one, replace(other, properties={"x": 1}, **change))
     cache = QueryCache()
-    before = cache.text("TABLE x, file.mtime", (one, other), "a.md")
-    after = cache.text("TABLE x, file.mtime", changed, "a.md")
+    before = ask(cache, "TABLE x, file.mtime", (one, other), "a.md")
+    after = ask(cache, "TABLE x, file.mtime", changed, "a.md")
     assert digest_notes((one, other)) != digest_notes(changed)
     assert after == render_query("TABLE x, file.mtime", changed, "a.md") != before
     # Undone, the result of before is still there.
-    assert cache.text("TABLE x, file.mtime", (one, other), "a.md") is before
+    assert ask(cache, "TABLE x, file.mtime", (one, other), "a.md") is before
 
 
 def test_the_same_query_in_another_note_is_another_query() -> None:
     notes = (note("a.md", x=1), note("b.md", x=2))
     cache = QueryCache()
-    assert cache.text("LIST WHERE x = this.x", notes, "a.md") == "- a.md"
-    assert cache.text("LIST WHERE x = this.x", notes, "b.md") == "- b.md"
+    assert ask(cache, "LIST WHERE x = this.x", notes, "a.md") == "- a.md"
+    assert ask(cache, "LIST WHERE x = this.x", notes, "b.md") == "- b.md"
 
 
 def test_a_cache_keeps_what_was_used_last_and_no_more_than_it_may() -> None:
     notes = (note("a.md", **{name: name * 50 for name in "xyz"}),)
     cache = QueryCache(most_characters=150)
-    x, y = (cache.text(f"LIST {name}", notes, "a.md") for name in "xy")
-    assert cache.text("LIST x", notes, "a.md") is x
-    cache.text("LIST z", notes, "a.md")
-    assert cache.text("LIST x", notes, "a.md") is x
-    assert cache.text("LIST y", notes, "a.md") is not y
+    x, y = (ask(cache, f"LIST {name}", notes, "a.md") for name in "xy")
+    assert ask(cache, "LIST x", notes, "a.md") is x
+    ask(cache, "LIST z", notes, "a.md")
+    assert ask(cache, "LIST x", notes, "a.md") is x
+    assert ask(cache, "LIST y", notes, "a.md") is not y
     # One that is larger than all of it is given and not kept.
     tiny = QueryCache(most_characters=1)
-    assert tiny.text("LIST x", notes, "a.md") == x
+    assert ask(tiny, "LIST x", notes, "a.md") == x
 
 
 def test_a_query_that_is_wrong_is_wrong_every_time() -> None:
     cache = QueryCache()
     for _ in range(2):
         with pytest.raises(QueryError):
-            cache.text("LIST WHERE", (), "a.md")
+            ask(cache, "LIST WHERE", (), "a.md")
+
+
+def test_a_result_that_asks_for_the_day_holds_until_the_next_one() -> None:
+    notes = Counted((note("a.md", due="2026-01-31"),))
+    cache = QueryCache()
+    query = "LIST due WHERE due = date(today)"
+    assert ask(cache, query, notes, "a.md") == "- a.md: 2026-01-31"
+    evening, morning = NOW + timedelta(hours=11), NOW + timedelta(hours=12)
+    assert ask(cache, query, notes, "a.md", evening) is ask(cache, query, notes, "a.md")
+    assert ask(cache, query, notes, "a.md", morning) == "No notes fit this query."
+
+
+def test_a_result_that_asks_for_the_time_holds_for_a_minute() -> None:
+    notes = (note("a.md"),)
+    cache = QueryCache()
+    first = ask(cache, "LIST date(now)", notes, "a.md")
+    assert first == "- a.md: 2026-01-31 12:30:00"
+    assert ask(cache, "LIST date(now)", notes, "a.md") is first
+    later = NOW + timedelta(minutes=1)
+    assert ask(cache, "LIST date(now)", notes, "a.md", later) == "- a.md: 2026-01-31 12:31:00"
+    # One that does not ask for it holds for ever.
+    plain = ask(cache, "LIST", notes, "a.md")
+    assert ask(cache, "LIST", notes, "a.md", later + timedelta(days=400)) is plain

@@ -1,9 +1,10 @@
 """Parts of a note that a link can name."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.notes.sections import find_section
+from lamina.notes.sections import find_section, heading_names, is_heading_anchor
 
 NOTE = """\
 # Guide
@@ -86,3 +87,79 @@ def test_a_section_is_always_within_the_note(text: str, anchor: str) -> None:
     found = find_section(text, anchor)
     if found is not None:
         assert 1 <= found[0] <= found[1] <= text.count("\n") + 1
+
+
+# -- anchors and ranges of Dendron -----------------------------------------------------------------
+
+DENDRON = """\
+---
+id: x
+title: Sample
+---
+
+Opening.
+
+## Header 1
+
+One.
+
+### Header 1.1
+
+Deeper. ^deep
+
+## Header 2
+
+Two. ^two
+
+## Header 1
+
+Again.
+"""
+
+
+def cut(anchor: str) -> str | None:
+    found = find_section(DENDRON, anchor)
+    return None if found is None else "\n".join(DENDRON.split("\n")[found[0] - 1 : found[1]])
+
+
+@pytest.mark.parametrize(
+    ("anchor", "section"),
+    [
+        ("header-1", "## Header 1\n\nOne.\n\n### Header 1.1\n\nDeeper. ^deep"),
+        ("header-1,1", "One.\n\n### Header 1.1\n\nDeeper. ^deep"),
+        ("header-1,1:#*", "One."),
+        ("header-1:#*", "## Header 1\n\nOne."),
+        ("Header 1,4:#header-2", "### Header 1.1\n\nDeeper. ^deep"),
+        ("header-1-1", "## Header 1\n\nAgain."),
+        ("header-2,1:#*", "Two. ^two"),
+        ("header-2:#header-1-1", "## Header 2\n\nTwo. ^two"),
+        ("header-2:#header-1", "## Header 2\n\nTwo. ^two"),
+        ("header-11:#*", "### Header 1.1\n\nDeeper. ^deep"),
+        ("^deep", "Deeper. ^deep"),
+        ("^deep:#*", "Deeper. ^deep"),
+        ("^deep:#^two", "Deeper. ^deep\n\n## Header 2\n\nTwo. ^two"),
+        ("^begin:#header-1", "Opening."),
+        ("^begin:#*", "Opening."),
+        ("header-2:#^end", "## Header 2\n\nTwo. ^two\n\n## Header 1\n\nAgain."),
+        ("header-1-1,1:#*", "Again."),
+        ("none,1:#*", None),
+        ("header-1:#none", None),
+        ("header-2,900", None),
+        ("^none:#*", None),
+    ],
+)
+def test_a_range_is_cut_as_dendron_cuts_it(anchor: str, section: str | None) -> None:
+    assert cut(anchor) == section
+
+
+def test_a_heading_that_looks_like_a_range_is_a_heading() -> None:
+    text = "# Read,1\n\nHere.\n\n# Read\n"
+    assert find_section(text, "Read,1") == (1, 3)
+
+
+def test_anchors_of_ranges_name_headings_or_do_not() -> None:
+    names = heading_names(["Header 1", "Header 2", "Header 1"])
+    for anchor in ("header-1,1:#*", "Header 1:#header-2", "header-1-1", "^a:#^b", "header-2,3"):
+        assert is_heading_anchor(anchor, names)
+    for anchor in ("none,1:#*", "header-1:#none", "header-1-2"):
+        assert not is_heading_anchor(anchor, names)

@@ -88,6 +88,7 @@ def test_a_script_prepares_and_commits_and_is_told_what_search_needs(talk: str) 
         "agent check agent", "agent usage", "targets", "models list", "memory",
         "trust --list", "tools changes",
         "demo --no-model", "demo --show-script", "emulate openai --list-faults",
+        "doctor", "doctor --sample", "doctor --sample --json", "doctor --sample --findings",
     ],
 )  # fmt: skip
 def test_what_needs_no_extra_works(talk: str, base: Environment, command: str) -> None:
@@ -119,7 +120,8 @@ def test_a_session_is_deleted(talk: str, base: Environment) -> None:
 
 def test_a_request_without_search_says_that_no_tool_searches(talk: str, base: Environment) -> None:
     shown = json.loads(base.lamina("context", "hi", "--files", "--json").stdout)
-    assert any("no tool searches the notes: search is not" in line for line in shown["warnings"])
+    warnings = shown["context"]["warnings"]
+    assert any("no tool searches the notes: search is not" in line for line in warnings)
 
 
 MISSING = {

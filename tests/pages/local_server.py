@@ -21,6 +21,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 
     path: str
     headers: dict[str, str]
+    body: bytes = b""
 
 
 Route = Callable[[Asked], bytes | Iterable[bytes]]
@@ -80,12 +81,18 @@ class LocalServer:
             if not received:
                 return
             data += received
-            if not data.startswith(b"GET "):
+            if not data.startswith((b"GET ", b"POST ")):
                 connection.sendall(b"HTTP/1.1 400 What?\r\n\r\n")
                 return
-        first, *lines = data.decode().split("\r\n\r\n")[0].split("\r\n")
+        head, _, body = data.partition(b"\r\n\r\n")
+        first, *lines = head.decode().split("\r\n")
         headers = dict(line.lower().split(": ", 1) for line in lines)
-        asked = Asked(path=first.split(" ")[1], headers=headers)
+        while len(body) < int(headers.get("content-length", 0)):
+            received = connection.recv(65_536)
+            if not received:
+                return
+            body += received
+        asked = Asked(path=first.split(" ")[1], headers=headers, body=body)
         self.asked.append(asked)
         route = self.routes.get(asked.path.partition("?")[0], _nothing)
         said = route(asked)

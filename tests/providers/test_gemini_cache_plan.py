@@ -15,19 +15,23 @@ from lamina.providers.wires import gemini as wire
 from lamina.providers.wires.gemini_cache_plan import PLAN_FIELD, TTL_S, requests_to_break_even
 from lamina.stores.memory import MemoryStore
 from lamina.values.envelope import Options
+from lamina.values.prices import FREE
 from lamina.values.settings import Settings
 
-PRO = load_book().find("gemini:gemini-3.1-pro")
+PRO = load_book().find("gemini:gemini-3.1-pro-preview")
 FIRST = load_book().find("gemini:gemini-2.0-flash")
 LONG = "The quay is deep enough for any ship that ever came here. " * 500
 
 
 def test_a_cache_earns_itself_back_after_so_many_requests() -> None:
-    # Filling it costs 1.25 dollars a million, an hour 4.50; each request saves 90% of 1.25.
-    assert requests_to_break_even(PRO) == 6
+    # Filling it costs 2.00 dollars a million, an hour 4.50; each request saves 90% of 2.00.
+    assert requests_to_break_even(PRO) == 4
+    # Long prompts cost twice as much, and storage does not.
+    assert requests_to_break_even(PRO, 200_001) == 3
     # 0.10 and 1.00 dollars against 75% of 0.10.
     assert requests_to_break_even(FIRST) == 15
-    assert requests_to_break_even(replace(PRO, input_price=0.0)) is None
+    assert requests_to_break_even(replace(PRO, prices=FREE)) is None
+    assert requests_to_break_even(replace(PRO, prices=None)) is None
 
 
 async def plans(system: str, turns: int, *, answer: str = "Yes.", **settings: Any) -> list[Any]:
@@ -47,7 +51,7 @@ async def plans(system: str, turns: int, *, answer: str = "Yes.", **settings: An
 
 def test_a_cache_is_planned_once_the_session_is_as_long_as_it_takes() -> None:
     found = anyio.run(lambda: plans(LONG, 9, explicit_cache=True))
-    assert [plan is not None for plan in found] == [False] * 6 + [True] * 3
+    assert [plan is not None for plan in found] == [False] * 4 + [True] * 5
     assert found[-1]["session"] == "talk"
     assert found[-1]["tokens"] > 4096
     assert len({plan["key"] for plan in found if plan}) == 1

@@ -8,9 +8,14 @@ import pytest
 from tests.providers.strict import JSON
 from tests.providers.vendors import anthropic, gemini, open_with
 
+from lamina.layers import Assembler, Layout
+from lamina.providers.model_book import load_book
 from lamina.providers.wires import gemini as wire
 from lamina.session.turn import Turn
-from lamina.values.message import Text, Thinking, ToolCall
+from lamina.values.collections import Chain
+from lamina.values.envelope import Envelope
+from lamina.values.message import Message, Text, Thinking, ToolCall, ToolResult
+from lamina.values.wire import WireRequest
 
 # Bytes whose base64 differs between the two alphabets.
 SIGNATURE = b"\xff\xfe\xfd\xfb\xef"
@@ -129,3 +134,27 @@ def test_a_failed_tool_is_told_apart_from_one_that_spoke(tmp_path: Path) -> None
         await exchange(turn, gemini.answer("I cannot tell."))
 
     anyio.run(main)
+
+
+def test_results_go_out_in_the_order_of_the_calls(tmp_path: Path) -> None:
+    """Older records have them as tools were done, and Gemini takes no other order."""
+    calls = tuple(ToolCall(id=f"c{n}", name=f"tool_{n}") for n in range(3))
+    results = tuple(ToolResult(call_id=f"c{n}", name=f"tool_{n}", text=f"r{n}") for n in (2, 0, 1))
+    envelope = Envelope(
+        cached=Chain(
+            [
+                Message(role="user", blocks=(Text("Go."),), id="1"),
+                Message(role="assistant", blocks=calls, id="2"),
+                Message(role="tool", blocks=results[:1], id="3"),
+                Message(role="tool", blocks=results[1:], id="4"),
+                Message(role="user", blocks=(Text("And?"),), id="5"),
+            ]
+        )
+    )
+    target = load_book().find("gemini:gemini-3.1-pro")
+    prompt = Assembler(len, Layout(wire="gemini")).assemble(envelope, {}, 4)
+    body = wire.encode(WireRequest(prompt=prompt, target=target))
+    parts = body["contents"][2]["parts"]
+    assert [part["function_response"]["id"] for part in parts[:3]] == ["c0", "c1", "c2"]
+    assert parts[3:] == [{"text": "And?"}]
+    gemini.send(body, gemini.answer("Done."))

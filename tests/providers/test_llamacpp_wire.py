@@ -3,23 +3,22 @@
 import json
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
+from tests.providers.llamacpp_bodies import llama_body
 
 from lamina.errors import ReplyError
-from lamina.layers import Assembler, Layout
-from lamina.providers.wires.llamacpp import IN_TOOL_FORM, decode, encode, loosen_arguments
+from lamina.providers.wires.llamacpp import IN_TOOL_FORM, decode, loosen_arguments
 from lamina.providers.wires.tool_form import read_tool_form
 from lamina.schemas import check_arguments
-from lamina.values.collections import Chain
-from lamina.values.envelope import Envelope, Options, SystemPart
+from lamina.values.envelope import Options
 from lamina.values.item import Picture
 from lamina.values.message import (
     Block,
     Image,
-    Message,
     Role,
     Text,
     Thinking,
@@ -27,18 +26,8 @@ from lamina.values.message import (
     ToolDefinition,
     ToolResult,
 )
-from lamina.values.settings import CacheRules, Target
 from lamina.values.usage import Usage
-from lamina.values.wire import WireRequest
 
-TARGET = Target(
-    provider="local",
-    model="tiny",
-    wire="llamacpp",
-    window=2_048,
-    max_output=256,
-    cache=CacheRules(lifetime_s=None, keeps_answers=True),
-)
 FIND = ToolDefinition(
     name="find",
     description="Finds a file.\n",
@@ -49,32 +38,7 @@ FIND = ToolDefinition(
         "additionalProperties": False,
     },
 )
-
-
-def body_of(
-    *said: tuple[Role, Sequence[Block]],
-    tools: Sequence[ToolDefinition] = (),
-    system: str = "",
-    options: Options | None = None,
-    session: str = "",
-) -> dict[str, Any]:
-    envelope = Envelope(
-        system=(SystemPart(name="system", text=system),) if system else (),
-        tools=tuple(tools),
-        cached=Chain(
-            Message(role=role, blocks=tuple(blocks), id=f"m{n}")
-            for n, (role, blocks) in enumerate(said)
-        ),
-    )
-    assembler = Assembler(lambda text: len(text.split()), Layout(promotion="lazy", wire="llamacpp"))
-    return encode(
-        WireRequest(
-            prompt=assembler.assemble(envelope, {}, 0),
-            target=TARGET,
-            options=options or Options(),
-            cache_key=session,
-        )
-    )
+body_of = partial(llama_body, "llamacpp")
 
 
 def user(text: str) -> tuple[Role, Sequence[Block]]:

@@ -42,7 +42,7 @@ from lamina.audit.verification import verify
 from lamina.errors import BudgetError, LaminaError, TurnStateError, UsageError
 from lamina.journal import State, read_journal
 from lamina.ports import JournalStore
-from lamina.session.session import Session
+from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
 from lamina.sources.hooks import ContextEvent, Hooks
 from lamina.stores.journal_index import index_path, read_index, write_index
@@ -230,6 +230,8 @@ async def look_at(store: JournalStore, attach: Sequence[Item], *, hooked: bool) 
         workspace=FakeWorkspace(),
         hooks=hooks_that_change_things() if hooked else None,
     )
+    # What one of them sends is nothing that the other one knows of.
+    core_of(session).turns.prefixes.shared = None
     state, damage = session.state, session.damage
     turns: list[Turn] = []
     verdicts: list[CacheVerdict | None] = []

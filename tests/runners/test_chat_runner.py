@@ -4,6 +4,7 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 from tests.fakes.book import SMALL, THINKER
 from tests.fakes.providers import SILENT, Script, calling, saying, spoken
 from tests.fakes.sessions import run
@@ -24,7 +25,7 @@ from lamina.values.event import (
 )
 from lamina.values.message import Message, Text, Thinking
 from lamina.values.piece import ProgressPiece, TextPiece, ThinkingPiece
-from lamina.values.settings import CacheRules
+from lamina.values.prices import flat_prices
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply
 
@@ -76,11 +77,7 @@ def test_a_question_comes_to_an_answer_and_its_events_come_in_order() -> None:
 
 def test_what_a_request_cost_is_told_in_dollars() -> None:
     async def body() -> None:
-        priced = SMALL.__class__(
-            provider="fake", model="small", wire="openai", window=10_000, max_output=1_000,
-            cache=CacheRules(read_price=0.1, write_price=1.25),
-            input_price=2.0, output_price=10.0,
-        )  # fmt: skip
+        priced = replace(SMALL, prices=flat_prices(2.0, 10.0, read=0.1, write=1.25))
         usage = Usage(input=1_000_000, cached=400_000, written=200_000, output=100_000)
         async with Scene(saying("A", usage=usage), chat=True, target=priced) as scene:
             answer = await scene.ask()

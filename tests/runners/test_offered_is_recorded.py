@@ -308,7 +308,7 @@ async def _unless_unknown(act: Awaitable[bool]) -> bool:
 def names_on_wire(body: Mapping[str, Any], target: Target) -> list[str]:
     """The tools that a model is told of, as every vendor is told of them."""
     match target.wire:
-        case "openai":
+        case "openai" | "llamacpp_tools":
             return [row["function"]["name"] for row in body.get("tools", ())]
         case "anthropic":
             return [row["name"] for row in body.get("tools", ())]

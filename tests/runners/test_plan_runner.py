@@ -299,7 +299,7 @@ def test_a_plan_writes_nothing_to_the_envelope() -> None:
             async with anyio.create_task_group() as group:
                 group.start_soon(scene.ask, "Second?")
                 await scene.provider.waits.wait()
-                assert scene.runner.session.envelope is envelope
+                assert scene.runner.session.envelope == envelope
                 scene.runner.abort()
             assert scene.runner.session.envelope == envelope
             assert scene.kept(TransformEntry) == []
@@ -452,7 +452,7 @@ def test_an_agent_that_searches_reads_the_question_behind_the_documents() -> Non
     async def body() -> None:
         question = "How many berths does the north quay have?"
         scene = PlanScene(calling(("a", "localSearch", {"query": "north quay berths"})))
-        tools = SearchTools(scene.search)
+        tools = SearchTools(scene.search, now=scene.clock.now)
         scene.host = tools  # type: ignore[assignment]
         async with scene:
             agent = AgentRunner(scene.runner.session, scene.providers, tools)

@@ -7,13 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
+from msgspec.structs import replace
+from tests.fakes.book import SMALL
 from tests.fakes.providers import calling, saying, spoken
 from tests.fakes.sessions import run
 from tests.runners.scenes import Scene
 from tests.sources.note_scenes import NOTES, QaScene
 
+from lamina.audit.rebuilt_request import rebuild_request, wire_request
+from lamina.audit.requests import list_requests
+from lamina.audit.verification import verify
 from lamina.errors import ProviderError, RequestTooLong, UsageError, WindowExceeded
 from lamina.formats.markdown.exporter import export_chat
+from lamina.journal import journal_of
+from lamina.providers.wires import llamacpp
+from lamina.providers.wires.citation_grammar import write_citation_grammar
 from lamina.runners.citations import SEARCHED, cite, list_sources, render_hits
 from lamina.runners.composer import COMPOSER
 from lamina.text.citations import NO_DOCUMENTS
@@ -524,3 +532,81 @@ def test_documents_cannot_pass_for_the_block_around_them() -> None:
         assert rendered.count(f"</{tag}>") == 1
     assert "</localSearch>" not in rendered
     assert "\n[User query]:" not in rendered
+
+
+# -- targets that can be held to citing ------------------------------------------------------------
+
+HELD = replace(SMALL, wire="llamacpp", enforces_citations=True)
+QUAY = "How many berths does the north quay have?"
+
+
+def test_a_target_that_can_be_held_to_citing_is_given_the_numbers_of_what_was_sent() -> None:
+    async def body() -> None:
+        async with QaScene(saying("Nine. [^2]"), target=HELD) as scene:
+            answer = await scene.ask(QUAY)
+            assert scene.provider.bodies[-1]["grammar"] == write_citation_grammar((1, 2))
+            # The model's own number goes the way of all numbers.
+            assert answer.text == "Nine. [^1]"
+            assert [source.link for source in answer.sources] == ["sea/harbour.md#South"]
+            await scene.verify()
+
+    run(body())
+
+
+def test_where_nothing_is_found_or_something_is_attached_an_answer_is_free() -> None:
+    async def body() -> None:
+        async with QaScene(saying("No."), saying("Nine."), target=HELD) as scene:
+            scene.workspace.notes["plan.md"] = "The plan."
+            await scene.ask("Zebras?")
+            await scene.ask(QUAY, attach=["plan.md"])
+            assert not any("grammar" in body for body in scene.provider.bodies)
+
+    run(body())
+
+
+def test_passages_without_room_are_no_numbers_to_cite() -> None:
+    async def body() -> None:
+        async with QaScene(
+            saying("Nine. [^1]"), target=HELD, notes=many(8), window=600, output_reserve=100
+        ) as scene:
+            answer = await scene.ask("Which quay has berths?")
+            assert answer.search_result is not None
+            count = len(answer.search_result.hits)
+            assert 0 < count < 8
+            numbers = range(1, count + 1)
+            assert scene.provider.bodies[-1]["grammar"] == write_citation_grammar(numbers)
+
+    run(body())
+
+
+def test_a_request_that_is_made_anew_has_to_cite_as_the_one_before_it() -> None:
+    async def body() -> None:
+        said = [saying("word " * 700) for _ in range(3)]
+        async with QaScene(*said, target=HELD, window=4_000, output_reserve=100) as scene:
+            for at in range(3):
+                await scene.ask(f"Zebras {at}?")
+            scene.plays([RequestTooLong("too long")], saying("Nine. [^1]"))
+            await scene.ask(QUAY)
+            assert scene.provider.bodies[-1]["grammar"] == write_citation_grammar((1, 2))
+            await scene.verify()
+
+    run(body())
+
+
+def test_a_journal_rebuilds_what_an_answer_was_held_to() -> None:
+    async def body() -> None:
+        async with QaScene(saying("Nine. [^1]"), target=HELD) as scene:
+            await scene.ask(QUAY)
+            journal = journal_of(scene.runner.session.entries)
+            requests = list_requests(journal)
+            rebuilt = rebuild_request(journal, requests, requests.listed[-1], scene.book)
+            assert rebuilt.citations == (1, 2)
+            encoded = llamacpp.encode(wire_request(rebuilt, scene.book, {}))
+            assert encoded == scene.provider.bodies[-1]
+            # A book that says otherwise by now is told of, not taken for a false record.
+            scene.book.put(replace(HELD, enforces_citations=False))
+            (check,) = verify(journal, scene.book).checked
+            assert not check.problem
+            assert [part.part for part in check.uncovered] == ["target"]
+
+    run(body())

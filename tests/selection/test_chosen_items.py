@@ -70,6 +70,32 @@ def test_only_the_items_of_the_best_chunks_are_looked_at() -> None:
     assert [(item.item, item.score, item.chunk) for item in items] == [(rule(0), 0.6, "a")]
 
 
+def test_many_chunks_of_one_item_do_not_hide_another_that_is_sure() -> None:
+    long = Document(rule(0), tuple(f"part {number}" for number in range(20)))
+    cosines = [0.95 - 0.005 * number for number in range(20)]
+    items = choose_items([long, Document(rule(1), ("b",))], scored([*cosines, 0.75]), ONE, PLAIN)
+    assert [(item.item, item.score) for item in items] == [(rule(0), 0.95), (rule(1), 0.75)]
+    # Below the score, `top_k` decides: no chunk of it is among the best.
+    items = choose_items([long, Document(rule(1), ("b",))], scored([*cosines, 0.69]), ONE, PLAIN)
+    assert [item.item for item in items] == [rule(0)]
+
+
+@given(st.lists(st.lists(COSINES, min_size=1, max_size=4), min_size=1, max_size=6), st.data())
+def test_no_limit_on_chunks_hides_an_item_that_is_sure(
+    rows: list[list[float]], data: st.DataObject
+) -> None:
+    top_k, top_n = data.draw(st.integers(0, 5)), data.draw(st.integers(0, 3))
+    items = [
+        Document(rule(at), tuple(f"{at} {n}" for n in range(len(rows[at]))))
+        for at in range(len(rows))
+    ]
+    settings = SearchSettings(top_k=top_k, top_n=top_n, floor=0.0, include_score=0.5)
+    cosines = [cosine for row in rows for cosine in row]
+    chosen_ids = {item.item for item in choose_items(items, scored(cosines), ONE, settings)}
+    assert chosen_ids >= {rule(at) for at, row in enumerate(rows) if max(row) >= 0.5}
+    assert len(chosen_ids) <= max(top_n, sum(max(row) >= 0.5 for row in rows), 1)
+
+
 def test_words_order_what_is_taken_but_scores_decide_what_is_sure() -> None:
     lexical = [[0.0] * 6 + [9.0]]
     scores = scored([0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.45], lexical=lexical)

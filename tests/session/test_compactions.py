@@ -43,7 +43,10 @@ from lamina.sources.hooks import Hooks
 from lamina.values.envelope import Options
 from lamina.values.item import Item, Picture, note_id
 from lamina.values.message import Message, ToolDefinition, ToolText
+from lamina.values.prices import flat_prices
 from lamina.values.settings import Settings
+
+PRICED = replace(SMALL, prices=flat_prices(1.0, 2.0, read=0.1))
 
 
 async def chat(session: Session, turns: int, size: int = 30) -> Turn:
@@ -304,7 +307,7 @@ def test_a_cold_cache_is_when_compaction_costs_least(pause: float) -> None:
         turn = await session.prepare("Q")
         cold = pause > 300
         assert summarizer.asked == int(cold)
-        assert bool(compactions(turn)) == cold
+        assert compactions(turn) == ["compaction (cold)"] * cold
         assert ("expired" in boundaries(turn)) == cold
         assert (turn.context.agreement.broke is not None) == cold
 
@@ -319,6 +322,86 @@ def test_a_cold_cache_in_a_short_session_is_no_reason() -> None:
         world.clock.pass_by(301)
         await session.prepare("Q")
         assert not summarizer.asked
+
+    run(body())
+
+
+def test_turns_to_come_are_not_reckoned_with_where_a_person_does_not_want_it() -> None:
+    async def body() -> None:
+        world, summarizer = World(), FakeSummarizer()
+        session = await compacting(summarizer, world, compaction_ahead=0)
+        last = await chat(session, 12)
+        world.clock.pass_by(301)
+        turn = await session.prepare("Q")
+        assert not summarizer.asked
+        assert turn.prompt.tokens > last.prompt.tokens
+
+    run(body())
+
+
+@pytest.mark.parametrize("answer", ["", words(500), ValueError("no")])
+def test_what_fits_stays_if_the_summarizer_fails_while_the_cache_is_cold(answer: Any) -> None:
+    async def body() -> None:
+        world, summarizer = World(), FakeSummarizer(answer)
+        session = await compacting(summarizer, world)
+        last = await chat(session, 12)
+        world.clock.pass_by(301)
+        turn = await session.prepare("Q")
+        assert summarizer.asked == 1
+        assert turn.prompt.tokens > last.prompt.tokens
+        assert boundaries(turn) == ["expired"]
+        (warning,) = turn.context.warnings
+        assert warning.endswith("; nothing was left out")
+        await require_sound(world, session)
+
+    run(body())
+
+
+def test_a_share_of_ones_own_is_where_a_cold_session_is_compacted() -> None:
+    async def body() -> None:
+        world, summarizer = World(), FakeSummarizer()
+        session = await compacting(summarizer, world, prune_cold_above=0.55, compaction_ahead=0)
+        await chat(session, 11)
+        world.clock.pass_by(301)
+        turn = await session.prepare("Q")
+        assert compactions(turn) == ["compaction (threshold)"]
+
+    run(body())
+
+
+def test_after_a_pause_a_request_says_what_keeping_history_costs_and_what_a_summary_would() -> None:
+    async def body() -> None:
+        world = World()
+        world.book.put(PRICED)
+        session = await compacting(None, world)
+        warm = await chat(session, 12)
+        assert warm.context.history_price is None
+        world.clock.pass_by(301)
+        price = (await session.prepare("Q")).context.history_price
+        assert price is not None
+        assert not price.is_summarised
+        # Twelve questions and answers of 34 tokens, of which 400 would stay.
+        assert (price.tokens, price.older_tokens, price.summary_tokens) == (816, 416, 200)
+        assert price.keep_cost == pytest.approx(816 / 1e6)
+        assert price.summary_saving == pytest.approx(216 / 1e7)
+
+    run(body())
+
+
+def test_after_a_pause_a_request_says_what_its_summary_cost() -> None:
+    async def body() -> None:
+        world = World()
+        world.book.put(PRICED)
+        session = await compacting(FakeSummarizer(openai_reply(SAID, input=500)), world)
+        await chat(session, 12)
+        world.clock.pass_by(301)
+        price = (await session.prepare("Q")).context.history_price
+        assert price is not None
+        assert price.is_summarised
+        assert price.tokens == 816
+        left = 816 - price.older_tokens + price.summary_tokens
+        assert price.summary_cost == pytest.approx((500 + 5 * 2 + left) / 1e6)
+        await require_sound(world, session)
 
     run(body())
 

@@ -24,7 +24,7 @@ from tests.session.conversations import (
 )
 
 from lamina.journal import path_to
-from lamina.layers import Assembler, Layout
+from lamina.layers import Assembler, layout_for
 from lamina.values.entry import RequestEntry
 from lamina.values.message import ToolCall, ToolResult
 
@@ -40,10 +40,8 @@ def test_every_request_can_be_rebuilt_from_the_journal_alone(given: Conversation
         assert len(requests) == len(moments)
         for moment in moments:
             path = path_to(moment.turn.id, entries)
-            layout = Layout(
-                promotion=requests[moment.turn.id].promotion,
-                wire=player.world.book.find(moment.turn.context.target).wire,
-            )
+            target = player.world.book.find(moment.turn.context.target)
+            layout = layout_for(requests[moment.turn.id].promotion, target.wire, target.model)
             fresh = Assembler(FakeCounter().count, layout)
             rebuilt = tuple(segment.digest for segment in rebuild_prompt(path, fresh))
             assert rebuilt == tuple(digests(moment.turn))

@@ -320,7 +320,7 @@ def test_what_is_pinned_meanwhile_is_in_the_second_try() -> None:
 def test_it_goes_to_the_target_that_refused() -> None:
     async def body() -> None:
         world, summarizer = World(), FakeSummarizer()
-        session = await compacting(summarizer, world)
+        session = await compacting(summarizer, world, compaction_ahead=0)
         await chat(session, 10)
         failed = await session.prepare("Q", target="fake:thinker")
         turn = await failed.retry_smaller()

@@ -31,7 +31,7 @@ from lamina.errors import PrefixMoved
 from lamina.faces.stored_session import StoredSession
 from lamina.faces.verification import write_repaired_copy
 from lamina.session.session import Session
-from lamina.values.entry import Entry, MessageEntry, RequestEntry, SessionEntry
+from lamina.values.entry import RENDERER, Entry, MessageEntry, RequestEntry, SessionEntry
 from lamina.values.envelope import Options
 from lamina.values.message import Message, Text
 from lamina.values.patch import OptionsSet
@@ -181,8 +181,8 @@ def test_after_an_upgrade_of_the_renderer_a_session_goes_on_and_says_why_its_pre
         assert boundaries(turn) == ["renderer_change"]
         broke = turn.context.agreement.broke
         assert broke is not None
-        assert broke.reason == "texts are rendered otherwise since an upgrade (0, now 1)"
-        assert turn.entry.renderer == 1
+        assert broke.reason == "texts are rendered otherwise since an upgrade (0, now 2)"
+        assert turn.entry.renderer == RENDERER
         answered = await turn.commit(openai_reply("A", input=turn.prompt.tokens, cached=0))
         assert answered.verdict is not None
         assert answered.verdict.meaning == "prefix_moved"

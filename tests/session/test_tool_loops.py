@@ -59,10 +59,26 @@ def test_the_question_survives_a_long_tool_loop() -> None:
     run(body())
 
 
-def test_a_tool_that_outlives_the_cache_is_a_moment_to_prune() -> None:
+def test_a_tool_that_outlives_the_cache_takes_nothing_away_that_fits() -> None:
     async def body() -> None:
         world = World()
-        session = await small(world, limit=1_000, summary_tokens=60)
+        session = await small(world, limit=1_000)
+        await chat(session, 17)
+        turn = await session.prepare("How long does it take?")
+        answered = await turn.commit(openai_reply(None, calls=[("slow", "find")]))
+        world.clock.pass_by(1_000)
+        later = await answered.resume({"slow": "an hour"})
+        assert later.prompt.tokens > 800
+        assert later.context.agreement.broke is None
+        assert not reported(later)
+
+    run(body())
+
+
+def test_a_tool_that_outlives_the_cache_is_a_moment_to_prune_for_who_wants_that() -> None:
+    async def body() -> None:
+        world = World()
+        session = await small(world, limit=1_000, summary_tokens=60, prune_cold_above=0.7)
         await chat(session, 17)
         turn = await session.prepare("How long does it take?")
         answered = await turn.commit(openai_reply(None, calls=[("slow", "find")]))

@@ -7,8 +7,10 @@ from tests.fakes.notes import NoteSourceFake, WordIndexFake
 from tests.fakes.providers import Step
 from tests.runners.scenes import Scene
 
-from lamina.runners.runner import PlanRunner, QaRunner
+from lamina.runners.runner import AgentRunner, PlanRunner, QaRunner
+from lamina.runners.search_tool import SearchTools
 from lamina.sources.note_search import WorkspaceSearch
+from lamina.tools.toolbox import Toolbox
 from lamina.values.entry import CustomEntry
 
 NOTES = {
@@ -77,3 +79,17 @@ class PlanScene(NoteScene):
             approver=self.approver,
             **self.running,
         )
+
+
+class AgentNoteScene(NoteScene):
+    """An agent that can search the notes besides what its host has."""
+
+    async def open(self, session: str = "talk") -> None:
+        await super().open(session)
+        self._runner = AgentRunner(
+            self.runner.session,
+            self.providers,
+            Toolbox(self.host, SearchTools(self.search, now=self.clock.now)),
+            approver=self.approver,
+        )
+        await self._runner.__aenter__()

@@ -1,5 +1,6 @@
 """What is attached to a question, in the request that comes of it and in the journal."""
 
+import base64
 import socket
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from tests.workspace.test_pdf_text import make_pdf
 import lamina
 from lamina.assembly import planner
 from lamina.assembly.items import TentativeTurn, compose
+from lamina.audit.verification import verify
 from lamina.errors import UsageError
+from lamina.providers.model_book import load_book
 from lamina.session.session import core_of
 from lamina.sources.attachments import AttachmentReader, Attachments
 from lamina.values.item import Attachment, Item, ItemId, LoadedItem, note_id, url_id
@@ -521,3 +524,75 @@ async def test_a_folder_that_does_not_fit_is_laid_out_a_few_times_only(
     async with await house.open(window=16_000) as session:
         await session.prepare("What?", attach=["p/"])
     assert 0 < calls <= 5
+
+
+# -- pictures that a note holds itself, and those that are not shown ------------------------------
+
+
+def pasted(data: bytes) -> str:
+    return f"![a chart](data:image/png;base64,{base64.b64encode(data).decode()})"
+
+
+async def test_a_pasted_picture_is_an_image_of_the_open_note_and_words_in_its_text(
+    house: House,
+) -> None:
+    picture = png(1) + bytes(300_000)
+    house.put("a.md", f"Before.\n\n{pasted(picture)}\n\nAfter.\n")
+    async with await house.open() as session:
+        turn = await session.prepare("What?", attach=[lamina.attach("a", shape="active")])
+        (item,) = session.state.library.items.values()
+        assert item.content == "Before.\n\n[Picture: a chart (PNG, 300 kB)]\n\nAfter.\n"
+        assert [seen.media_type for seen in item.pictures] == ["image/png"]
+        assert "not shown" not in str(turn.request())
+        assert turn.context.fit.tokens < 5_000
+
+
+async def test_a_note_that_is_not_the_open_one_says_that_it_has_pictures(house: House) -> None:
+    house.put("a.md", f"{pasted(png(1) + bytes(300_000))} ![[x.png]] <img src='gone.png'>\n")
+    house.put("b.md", "![[x.png]]\n")
+    house.put("x.png", png(2))
+    async with await house.open() as session:
+        turn = await session.prepare("What?", attach=["a.md", "b.md"])
+        request = str(turn.request())
+        assert "(It has 3 pictures, which are not shown.)" in request
+        assert "(It has 1 picture, which is not shown.)" in request
+        assert not any(item.pictures for item in session.state.library.items.values())
+        assert turn.context.left_out == ()
+        assert turn.context.fit.tokens < 5_000
+
+
+@pytest.mark.parametrize("promotion", ["lazy", "eager"])
+async def test_a_note_with_pictures_is_promoted_without_them_and_verifies(
+    house: House, promotion: str
+) -> None:
+    house.put("b.md", f"Text. {pasted(png(1) + bytes(400))}\n")
+    async with await house.open("s", promotion=promotion) as session:
+        turn = await session.prepare("One?", attach=["b.md"])
+        await turn.commit(openai_reply("Yes."))
+        if promotion == "lazy":
+            await session.rebuild_library("to see where it goes")
+        turn = await session.prepare("Two?", attach=["b.md"])
+        system = turn.request()["messages"][0]["content"]
+        assert "Text. [Picture: a chart (PNG, " in system
+        assert "(It has 1 picture, which is not shown.)" in system
+        await turn.commit(openai_reply("Again."))
+    assert verify(await house.store.read("s"), load_book()).sound
+
+
+async def test_a_note_that_was_open_is_not_sent_again_because_it_is_not(house: House) -> None:
+    house.put("a.md", f"Text. {pasted(png(1) + bytes(400))}\n")
+    async with await house.open() as session:
+        turn = await session.prepare("One?", attach=[lamina.attach("a", shape="active")])
+        await turn.commit(openai_reply("Yes."))
+        turn = await session.prepare("Two?", attach=["a.md"])
+        assert [item.placement for item in turn.context.items] == ["above"]
+
+
+async def test_lines_and_sections_of_a_note_have_words_for_its_pictures(house: House) -> None:
+    house.put("a.md", f"# One\n\n{pasted(png(1) + bytes(400))} ![[x.png]]\n\n# Two\n")
+    async with await house.open() as session:
+        turn = await session.prepare("One?", attach=["a.md#L1-L3", "[[a#Two]]"])
+        request = str(turn.request())
+        assert "[Picture: a chart (PNG, " in request
+        assert "base64" not in request
+        assert request.count("(It has 1 picture, which is not shown.)") == 1

@@ -240,18 +240,19 @@ def test_texts_of_several_hooks_stand_in_order_as_messages_of_their_own() -> Non
 # -- what they may not do ------------------------------------------------------------------------
 
 OTHERS: list[PatchOp] = [
-    SystemPartSet(name="tone", text="Be brief.", reason=WHY),
-    ToolsRemove(names=("find",), reason=WHY),
-    OptionsSet(temperature=0),
-    MessagesCachedReplace(messages=(), reason=WHY),
+    SystemPartSet(name="tone", text="Be brief.", reason="  "),
+    ToolsRemove(names=("find",)),
+    OptionsSet(temperature=-1),
+    OptionsSet(temperature=0, scope="cached"),
+    MessagesCachedReplace(messages=()),
     ResultsReplace(message="m", results=(), reason=WHY),
-    CompactionApply(first_kept=0, summary="S", reason=WHY),
+    CompactionApply(first_kept=0, summary="S", reason=" "),
     ItemLay(item=note("a.md", "A").id, version="v"),
 ]
 
 
 @pytest.mark.parametrize("op", OTHERS)
-def test_any_other_op_is_an_error_and_nothing_is_written(op: PatchOp) -> None:
+def test_an_op_that_is_wrong_is_an_error_and_nothing_is_written(op: PatchOp) -> None:
     async def body() -> None:
         world = World()
         session = await world.open(hooks=whispering([whisper("fine"), op]))

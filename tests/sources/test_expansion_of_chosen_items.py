@@ -4,7 +4,7 @@ import pytest
 from tests.fakes.index import IndexFake
 
 from lamina.errors import InvalidSetting
-from lamina.sources.related_items import expand_chosen
+from lamina.sources.related_items import ChosenFrom, expand_all
 from lamina.values.item import ItemId
 from lamina.values.selection import Document, SearchSettings, SelectedItem
 
@@ -27,7 +27,7 @@ async def test_each_step_goes_on_from_what_the_last_one_added(
     index = IndexFake(ALIKE)
     corpus = await index.load(DOCUMENTS)
     settings = SearchSettings(expansion_depth=depth, expansion_graph=graph)
-    found = await expand_chosen(corpus, CHOSEN, settings)
+    (found,) = await expand_all([ChosenFrom(corpus=corpus, items=CHOSEN, settings=settings)])
     assert [item.item for item in found] == [ItemId(f"note:{name}") for name in added]
     assert [item.source for item in found] == [A, B][: len(added)]
     assert all(item.origin == "expansion" for item in found)
@@ -39,7 +39,8 @@ async def test_each_step_goes_on_from_what_the_last_one_added(
 async def test_nothing_chosen_is_nothing_expanded() -> None:
     index = IndexFake(ALIKE)
     settings = SearchSettings(expansion_depth=3)
-    assert await expand_chosen(await index.load(DOCUMENTS), (), settings) == ()
+    corpus = await index.load(DOCUMENTS)
+    assert await expand_all([ChosenFrom(corpus=corpus, settings=settings)]) == [()]
     assert index.asked == []
 
 

@@ -6,6 +6,7 @@ import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.fakes.clock import FakeClock
 from tests.fakes.notes import NoteSourceFake, WordIndexFake
 from tests.fakes.sessions import run
 
@@ -365,7 +366,7 @@ def test_two_searches_as_one_take_turns_and_name_nothing_twice() -> None:
 def test_the_tool_gives_one_block_that_explains_itself() -> None:
     async def body() -> None:
         search, _, _ = searching()
-        tools = SearchTools(search)
+        tools = SearchTools(search, now=FakeClock().now)
         (offered,) = (await tools.toolset()).tools
         assert (offered.definition.name, offered.permission) == ("localSearch", "free")
         output = await tools.call("localSearch", {"query": "berths of the north quay"})
@@ -394,7 +395,7 @@ def test_the_tool_gives_one_block_that_explains_itself() -> None:
 def test_a_wrong_call_of_the_tool_is_told(arguments: dict[str, Any], problem: str) -> None:
     async def body() -> None:
         search, _, _ = searching()
-        output = await SearchTools(search).call("localSearch", arguments)
+        output = await SearchTools(search, now=FakeClock().now).call("localSearch", arguments)
         assert output.is_error
         assert problem in output.text
 
@@ -405,7 +406,7 @@ def test_days_are_days_in_utc() -> None:
     async def body() -> None:
         day = 86_400.0
         search, _, _ = searching(times={"sea/harbour.md": day, "sea/ferry log.md": 3 * day})
-        tools = SearchTools(search)
+        tools = SearchTools(search, now=FakeClock().now)
         asked = {"query": "ferries, ferry", "since": "1970-01-02", "until": "1970-01-03"}
         assert [hit.path for hit in (await tools.find(asked)).hits] == ["sea/harbour.md"] * 2
         asked = {"query": "ferries, ferry", "since": "1970-01-02T01:00:00+01:00"}

@@ -83,7 +83,7 @@ def test_an_address_is_read_with_its_headers() -> None:
             {"command": "a", "permission": "always"},
             "Invalid enum value 'always' - at `$.permission`",
         ),
-        ({"url": "http://a/sse", "type": "sse"}, "only streamable HTTP is spoken here"),
+        ({"url": "http://a/x", "type": "ws"}, "only streamable HTTP and SSE are spoken here"),
         (
             {"command": "a", "env": {"K": "${MISSING}"}},
             "the variable MISSING that 'env.K' asks for",

@@ -53,8 +53,10 @@ def make_server() -> MCPServer:
 
 
 @contextmanager
-def serving(port: int, stateless: bool = False) -> Iterator[None]:
+def serving(port: int, stateless: bool = False, sse: bool = False) -> Iterator[None]:
     app = make_server().streamable_http_app(stateless_http=stateless)
+    if sse:
+        app = make_server().sse_app()
     config = uvicorn.Config(
         app, port=port, log_level="critical", timeout_graceful_shutdown=1, ws="none"
     )
@@ -147,3 +149,25 @@ async def test_an_address_that_is_no_mcp_server_is_withheld_with_what_it_said(
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+async def test_a_server_that_speaks_sse_is_listed_and_called_with_the_headers_given(
+    configure: Configure, port: int
+) -> None:
+    entry = {"type": "sse", "url": f"http://127.0.0.1:{port}/sse", "headers": {"X-Key": "${KEY}"}}
+    with anyio.fail_after(LIMIT), serving(port, sse=True):
+        async with McpServers(configure({"KEY": "s3"}, old=entry), patience=QUICK) as servers:
+            toolset = await eventually(servers.toolset, has_tools)
+            assert toolset.tools[0].definition.name == "old__add"
+            assert (await servers.call("old__add", {"a": 2, "b": 3})).text == "5"
+            assert (await servers.call("old__who", {})).text == "s3"
+
+
+async def test_a_server_that_speaks_no_sse_is_withheld_with_its_status(
+    configure: Configure, port: int
+) -> None:
+    entry = {"type": "sse", "url": f"http://127.0.0.1:{port}/nowhere"}
+    with anyio.fail_after(LIMIT), serving(port, sse=True):
+        async with McpServers(configure({}, old=entry), patience=QUICK) as servers:
+            toolset = await eventually(servers.toolset, lambda toolset: bool(toolset.withheld))
+            assert "404" in toolset.withheld[0].detail

@@ -34,6 +34,6 @@ def test_another_lifetime_is_refused() -> None:
 
 def test_what_is_kept_for_longer_costs_more_to_write() -> None:
     million = Usage(input=1_000_000, written=1_000_000)
-    assert cost_of(million, CLAUDE) == pytest.approx(1.25 * 3.0)
-    assert cost_of(replace(million, written_long=1_000_000), CLAUDE) == pytest.approx(2.0 * 3.0)
-    assert cost_of(replace(million, written_long=500_000), CLAUDE) == pytest.approx(1.625 * 3.0)
+    assert cost_of(million, CLAUDE) == pytest.approx(1.25 * 2.0)
+    assert cost_of(replace(million, written_long=1_000_000), CLAUDE) == pytest.approx(2.0 * 2.0)
+    assert cost_of(replace(million, written_long=500_000), CLAUDE) == pytest.approx(1.625 * 2.0)

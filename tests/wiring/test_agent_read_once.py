@@ -16,6 +16,7 @@ import pytest
 from tests.agents.files import write
 
 import lamina
+from lamina.agents import read_agent
 from lamina.faces.options import SessionOptions
 from lamina.faces.session_opener import Notices, open_runner
 from lamina.wiring.trust import FolderTrust
@@ -169,3 +170,21 @@ async def test_a_rule_that_is_edited_later_is_seen(place: Path) -> None:
         turn = await session.prepare("When?")
     assert "Mind the wind." in str(turn.request())
     assert "Mind the tide." not in str(turn.request())
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("mcp.json", '{"mcpServers": {"clock": {"command": "true"}}}'),
+        ("mcp.json", '{"metadata": {"name": "Spark"}, "rules": [{"name": "a", "text": "b"}]}'),
+        ("agent.yaml", "metadata:\n  name: Spark\nsystemPrompt: Shine.\n"),
+    ],
+)
+def test_a_file_of_one_kind_or_another_is_opened_once_to_be_told_apart(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text, "utf-8")
+    with counted() as counts:
+        agent = read_agent(tmp_path / name)
+    assert counts == {name: 1}
+    assert agent.name == "Spark" or agent.servers

@@ -5,16 +5,17 @@ from typing import Any
 
 import pytest
 from tests.fakes.providers import ProviderFake, ProvidersFake, calling, saying
-from tests.fakes.tools import ApproverFake
+from tests.fakes.tools import ApproverFake, ToolHostFake, tool
 from tests.fakes.workspace import FakeWorkspace
 
 import lamina
 from lamina.errors import UsageError
+from lamina.values.tool import ToolOutput
 from lamina.wiring.file_tools import FILES_PART
 from lamina.workspace.file_actions.persona import WORKSPACE_PERSONA
 
 pytestmark = pytest.mark.anyio
-LOOKING = {"ls", "read", "grep"}
+LOOKING = {"ls", "read", "grep", "getFileTree"}
 CHANGING = {"write", "edit", "touch", "mv", "rm", "undo"}
 SEARCH = {"localSearch"}
 
@@ -250,6 +251,56 @@ async def test_the_search_of_an_agent_stays_in_its_scope(folder: Path) -> None:
         await agent.run("Where?")
         assert "Aurora" in str(provider.bodies[-1]["messages"][-1])
         assert "platform four" not in str(provider.bodies[-1]["messages"][-1])
+
+
+# -- the web -------------------------------------------------------------------------------------
+
+RESULTS = '{"results": [{"title": "Quays", "url": "https://q.example/", "snippet": "Ten."}]}'
+
+
+async def test_the_web_is_searched_only_if_somebody_said_where(folder: Path) -> None:
+    provider = ProviderFake(saying("Hello."))
+    async with await lamina.open_agent(**opening(folder, provider), files=True) as agent:
+        await agent.run("Hello?")
+        assert "webSearch" not in offered(provider.bodies[-1])
+
+
+async def test_a_server_s_tool_searches_the_web(folder: Path) -> None:
+    call = calling(("a", "webSearch", {"query": "quays"}))
+    host = ToolHostFake(tool("find"))
+    host.outputs["find"] = ToolOutput(text=RESULTS)
+    given: dict[str, Any] = {"tools": host, "approver": ApproverFake("allow_once")}
+    provider = ProviderFake(call, saying("Ten [^1]."))
+    where = "mcp:fake/find"
+    async with await lamina.open_agent(
+        **opening(folder, provider), **given, web_search=where
+    ) as agent:
+        answer = await agent.run("How many?")
+        assert host.calls == [("find", {"query": "quays"})]
+        assert [source.link for source in answer.sources] == ["https://q.example/"]
+    for output, problem in (
+        (ToolOutput(text="Ten."), "did not answer in the form"),
+        (ToolOutput(text="down", is_error=True), "fake/find failed: down"),
+    ):
+        host.outputs["find"] = output
+        provider = ProviderFake(call)
+        async with await lamina.open_plan(
+            **opening(folder, provider), **given, web_search=where
+        ) as plan:
+            await plan.run("How many?")
+            assert problem in str(provider.bodies[-1])
+
+
+async def test_where_the_web_cannot_be_searched_is_said_before_anything_is_opened(
+    folder: Path,
+) -> None:
+    for where, problem in (
+        ("search.example", "it is not a web address"),
+        ("mcp:server", "write it as mcp:SERVER/TOOL"),
+    ):
+        with pytest.raises(UsageError, match=problem):
+            await lamina.open_agent("new", **opening(folder, ProviderFake()), web_search=where)
+    assert not await lamina.JsonlStore(folder.parent).has("new")
 
 
 # -- the part of the system prompt ---------------------------------------------------------------

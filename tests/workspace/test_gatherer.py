@@ -718,3 +718,102 @@ def test_a_moved_note_is_not_guessed(vault: Vault) -> None:
     vault.put("p/a.md", "1\n")
     vault.put("q/a.md", "2\n")
     assert vault.moved(item) is None
+
+
+# -- the nearest of several ----------------------------------------------------------------------
+
+
+def test_a_note_embeds_the_nearest_of_several(vault: Vault) -> None:
+    for top in ("de", "en"):
+        vault.put(f"{top}/parts/legend.md", top)
+    vault.put("en/deep/map.md", "![[legend]]\n")
+    assert vault.ids("en/deep/map.md") == ["note:en/deep/map.md", "note:en/parts/legend.md"]
+
+
+def test_what_is_as_near_as_another_is_not_embedded_and_both_are_named(vault: Vault) -> None:
+    vault.put("de/legend.md", "de")
+    vault.put("en/legend.md", "en")
+    vault.put("map.md", "![[legend]]\n")
+    (left,) = vault.gather("map").left_out
+    assert (left.reason, left.detail) == (
+        "ambiguous",
+        "map.md embeds 'legend': 'legend' may mean any of 'de/legend.md', 'en/legend.md': "
+        "give its path",
+    )
+
+
+def test_a_person_is_told_of_several_and_takes_none_of_them(vault: Vault) -> None:
+    vault.put("de/parts/legend.md", "de")
+    vault.put("en/legend.md", "en")
+    left = vault.refused("legend")
+    assert (left.reason, left.detail) == (
+        "ambiguous",
+        "'legend' may mean any of 'de/parts/legend.md', 'en/legend.md': give its path",
+    )
+
+
+def test_the_active_note_shows_the_nearest_of_several_pictures(vault: Vault) -> None:
+    vault.put("de/files/x.png", png(1))
+    vault.put("en/files/x.png", png(2))
+    vault.put("en/deep/map.md", "![[x.png]] ![](FILES/x.png)\n")
+    (reading,) = vault.gather("en/deep/map.md", shape="active").readings
+    assert reading.blobs == (png(2),)
+    assert reading.warnings == ()
+
+
+def test_pictures_that_are_as_near_are_left_out_and_named(vault: Vault) -> None:
+    vault.put("de/x.png", png(1))
+    vault.put("en/x.png", png(2))
+    vault.put("map.md", "![[x.png]] ![](none/x.png)\n")
+    (reading,) = vault.gather("map.md", shape="active").readings
+    assert reading.warnings == (
+        "map.md: picture 'x.png' is left out: it may be any of 'de/x.png', 'en/x.png': "
+        "give its path",
+        "map.md: picture 'none/x.png' is left out: none/x.png does not exist in the workspace",
+    )
+
+
+def test_many_embeds_that_are_nowhere_are_looked_for_in_one_walk(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault.put("map.md", "".join(f"![[gone {number}]]\n" for number in range(50)))
+    walks = 0
+    walk = vault.workspace.root.walk
+
+    def count(*arguments: Any, **options: Any) -> Any:
+        nonlocal walks
+        walks += 1
+        return walk(*arguments, **options)
+
+    monkeypatch.setattr(vault.workspace.root, "walk", count)
+    assert len(vault.gather("map.md").left_out) == 50
+    # One for the notes and one for all other files.
+    assert walks == 2
+
+
+# -- Dendron -------------------------------------------------------------------------------------
+
+
+def test_a_note_reference_of_dendron_embeds_just_that_range(vault: Vault) -> None:
+    vault.put(
+        "vault/pod.custom.md", "---\nid: x\n---\n\n## Summary\n\nShort.\n\n## More\n\nLong.\n"
+    )
+    vault.put("vault/a.md", "![[pod.custom#summary,1:#*]]\n")
+    vault.put("vault/b.md", "![[dendron://my.vault/pod.custom#summary:#more]]\n")
+    vault.put("vault/c.md", "![[Custom|pod.custom#more,1]]\n")
+    assert vault.gather("vault/a.md").readings[1].item.content == "Short."
+    assert vault.gather("vault/b.md").readings[1].item.content == "## Summary\n\nShort."
+    assert vault.gather("vault/c.md").readings[1].item.id == "selection:vault/pod.custom.md#L11-L11"
+    assert [reading.warnings for reading in vault.gather("vault/b.md").readings] == [(), ()]
+
+
+def test_a_person_may_paste_a_link_with_its_label_first(vault: Vault) -> None:
+    vault.put("vault/pod.custom.md", "# Pods\n")
+    assert vault.one("[[Custom pods|pod.custom]]").item.id == "note:vault/pod.custom.md"
+    assert vault.refused("[[Custom pods|none]]").reason == "missing"
+
+
+def test_what_a_comment_embeds_does_not_come_along(vault: Vault) -> None:
+    vault.put("a.md", "%% ![[b]] %%\n<!-- ![[b]] -->\n")
+    vault.put("b.md", "B")
+    assert vault.ids("a") == ["note:a.md"]

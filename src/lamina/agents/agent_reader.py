@@ -12,12 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from lamina.agents.agent_yaml import (
-    AGENT_FILES,
-    read_agent_folder,
-    read_agent_sheet,
-    report_no_yaml,
-)
+from lamina.agents.agent_yaml import AGENT_FILES, read_agent_folder, read_agent_sheet
 from lamina.agents.cursor import CURSOR_SUFFIX, add_cursor_rule, read_cursor_rules
 from lamina.agents.disk import Disk, Stamp
 from lamina.agents.draft import AgentDraft
@@ -30,16 +25,15 @@ from lamina.agents.instructions import (
     Instructions,
     read_claude_rules,
 )
-from lamina.agents.json_fields import read_json
 from lamina.agents.problems import ProblemList
-from lamina.agents.servers import read_server_file
+from lamina.agents.servers import parse_server_file, read_server_file, read_server_root
 from lamina.agents.skills import SKILL_FILE, add_overview, read_skill, read_skills
 from lamina.agents.teamspark import (
     TEAMSPARK_FILES,
     TEAMSPARK_KEYS,
     add_teamspark_guide,
+    parse_teamspark_file,
     read_teamspark,
-    read_teamspark_file,
     read_teamspark_folder,
     without_vectors,
 )
@@ -50,16 +44,56 @@ from lamina.files.paths import LeadsOut, PathRefused
 from lamina.values.agent import Agent
 
 CURSOR_RULES = ".cursor/rules"
-SKILL_FOLDERS = ("skills", ".claude/skills", ".agents/skills")
+# In the order in which they are read: of links to one folder the first counts.
+SKILL_FOLDERS = (
+    "skills", ".claude/skills", ".agents/skills", ".cursor/skills", ".github/skills",
+    ".codex/skills", ".gemini/skills", ".opencode/skills",
+)  # fmt: skip
 SERVER_FILES = ("mcp.json", ".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json")
 _KNOWN = (
     f"a folder with {AGENT_FILES[0]}, {TEAMSPARK_FILES[2]}, {AGENTS_FILE}, CLAUDE.md, "
     f"{CURSOR_RULES}, {CLAUDE_RULES}, skills or mcp.json, or one such file"
 )
+
+
+def _read_either(draft: AgentDraft, folder: Path, file: Path) -> None:
+    """Reads the folder of an `agent.yaml`, which TeamSpark has as well."""
+    sheet = _parse_yaml(draft, file)
+    is_theirs = sheet is not None and TEAMSPARK_KEYS & set(sheet.entries)
+    read = read_teamspark_folder if is_theirs else read_agent_folder
+    read(draft, folder, sheet)
+
+
+def _parse_yaml(draft: AgentDraft, file: Path) -> Sheet | None:
+    """What the YAML of an agent says, ours or TeamSpark's; None if it says nothing, which is
+    reported."""
+    text, label = draft.disk.text(file), draft.disk.label(file)
+    if text is None:
+        return None
+    try:
+        whole = read_yaml(without_vectors(text), label, draft.problems)
+    except UnreadableText as error:
+        problem = f"it is no YAML: {error.problem}; nothing it says is used"
+        draft.problems.error(label, problem, error.line)
+        return None
+    if whole is None:
+        draft.problems.warn(label, "is empty; give the agent a name and a description", 1)
+    elif not whole.is_object:
+        problem = f"has to hold entries like 'name: ...', not {whole.kind}"
+        draft.problems.error(label, problem, whole.line)
+    else:
+        return Sheet(whole.entries, label, draft.problems, 1)
+    return None
+
+
+def _read_theirs(draft: AgentDraft, folder: Path, file: Path) -> None:
+    read_teamspark_folder(draft, folder, parse_teamspark_file(draft, file))
+
+
 # Files that make the folder around them an agent.
 _FOLDER_READERS: Mapping[str, Callable[[AgentDraft, Path, Path], None]] = {
-    **dict.fromkeys(AGENT_FILES, read_agent_folder),
-    **dict.fromkeys(TEAMSPARK_FILES, read_teamspark_folder),
+    **dict.fromkeys(AGENT_FILES, _read_either),
+    **dict.fromkeys(TEAMSPARK_FILES, _read_theirs),
 }
 
 
@@ -87,7 +121,7 @@ def load_agent(
     """Like `read_agent`, with the stamps that show whether it changed."""
     agent_path = Path(path).expanduser()
     base = full_path(agent_path)
-    door = _door(base, within)
+    door = open_door(base, within)
     try:
         is_folder = stat.S_ISDIR(door.status(base).st_mode)
         folder = base if is_folder else base.parent
@@ -119,7 +153,7 @@ def holds_agent(path: str | os.PathLike[str], within: str | os.PathLike[str] | N
     files = (*_FOLDER_READERS, SKILL_FILE, AGENTS_FILE, *CLAUDE_FILES, *SERVER_FILES)
     folders = (CURSOR_RULES, CLAUDE_RULES, *SKILL_FOLDERS)
     try:
-        disk = Disk(base, ProblemList(), door=_door(base, within))
+        disk = Disk(base, ProblemList(), door=open_door(base, within))
     except (UsageError, PathRefused):
         return False
     return (
@@ -129,7 +163,7 @@ def holds_agent(path: str | os.PathLike[str], within: str | os.PathLike[str] | N
     )
 
 
-def _door(base: Path, within: str | os.PathLike[str] | None) -> LinkedRoot:
+def open_door(base: Path, within: str | os.PathLike[str] | None) -> LinkedRoot:
     """What an agent at a path is opened through: the workspace that brings it, the repository it is
     part of, or its own folder; the outermost of these. All of them are spelled as a person spelled
     them, so that no link inside decides about it."""
@@ -226,34 +260,18 @@ def _read_file(draft: AgentDraft, path: Path) -> bool:
 
 def _read_json_file(draft: AgentDraft, path: Path) -> None:
     """Reads servers, or a TeamSpark agent in JSON."""
-    quiet = Disk(draft.disk.root, ProblemList(), door=draft.disk.door)
-    try:
-        whole = read_json(quiet.text(path) or "", "", ProblemList())
-    except UnreadableText:
-        whole = None
-    names = set(whole.entries) if whole else set()
-    if names & (TEAMSPARK_KEYS - {"mcpServers"}):
-        read_teamspark_file(draft, path)
+    whole, label = parse_server_file(draft, path), draft.disk.label(path)
+    if whole is None:
+        return
+    if set(whole.entries) & (TEAMSPARK_KEYS - {"mcpServers"}):
+        read_teamspark(draft, Sheet(whole.entries, label, draft.problems, 1))
     else:
-        read_server_file(draft, path)
+        read_server_root(draft, label, whole)
 
 
 def _read_yaml_file(draft: AgentDraft, path: Path) -> None:
     """Reads a TeamSpark agent, or an `agent.yaml` without its folder."""
-    text, label = draft.disk.text(path), draft.disk.label(path)
-    if text is None:
-        return
-    try:
-        whole = read_yaml(without_vectors(text), label, draft.problems)
-    except UnreadableText as error:
-        report_no_yaml(draft, label, error)
-        return
-    if whole is None or not whole.is_object:
-        kind = whole.kind if whole else "nothing"
-        draft.problems.error(label, f"has to hold what an agent is, and holds {kind}", 1)
-        return
-    sheet = Sheet(whole.entries, label, draft.problems, 1)
-    if TEAMSPARK_KEYS & set(whole.entries):
-        read_teamspark(draft, sheet)
-    else:
-        read_agent_sheet(draft, sheet)
+    if (sheet := _parse_yaml(draft, path)) is not None:
+        is_theirs = TEAMSPARK_KEYS & set(sheet.entries)
+        read = read_teamspark if is_theirs else read_agent_sheet
+        read(draft, sheet)

@@ -4,12 +4,11 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from lamina.agents.draft import AgentDraft
-from lamina.agents.fields import Field, Sheet, UnreadableText
+from lamina.agents.fields import Field, Sheet
 from lamina.agents.guides import clean_name, one_line, read_guides
 from lamina.agents.servers import read_server_file
 from lamina.agents.settings import keep_setting, read_model, read_search, read_settings
 from lamina.agents.skills import read_skills
-from lamina.agents.yaml_fields import read_yaml
 from lamina.values.agent import Project
 from lamina.values.item_kind import GUIDE_KINDS, ITEM_KINDS
 
@@ -22,10 +21,11 @@ _FOREIGN = {"AGENTS.md", "CLAUDE.md", "tsagent.json", "prompt.md", "refs", "SKIL
 _PROJECT_FILES = ("prompt.md", "context.md")
 
 
-def read_agent_folder(draft: AgentDraft, folder: Path, file: Path) -> None:
-    """Reads the folder of an agent."""
+def read_agent_folder(draft: AgentDraft, folder: Path, sheet: Sheet | None) -> None:
+    """Reads the folder of an agent; `sheet` is its `agent.yaml`, None if that says nothing."""
     disk = draft.disk
-    read_agent_file(draft, file)
+    if sheet is not None:
+        read_agent_sheet(draft, sheet)
     for name in ("persona", "memory"):
         if disk.is_file(folder / f"{name}.md"):
             setattr(draft, name, (disk.text(folder / f"{name}.md") or "").strip())
@@ -59,30 +59,6 @@ def _complain_of_others(draft: AgentDraft, folder: Path) -> None:
             draft.problems.warn(label, problem)
         elif name not in _PARTS and (near := get_close_matches(name, _PARTS, n=1, cutoff=0.8)):
             draft.problems.warn(label, f"is not read; did you mean {near[0]!r}?")
-
-
-def read_agent_file(draft: AgentDraft, file: Path) -> None:
-    """Reads `agent.yaml`."""
-    text, label = draft.disk.text(file), draft.disk.label(file)
-    if text is None:
-        return
-    try:
-        whole = read_yaml(text, label, draft.problems)
-    except UnreadableText as error:
-        report_no_yaml(draft, label, error)
-        return
-    if whole is None:
-        draft.problems.warn(label, "is empty; give the agent a name and a description", 1)
-    elif not whole.is_object:
-        problem = f"has to hold entries like 'name: ...', not {whole.kind}"
-        draft.problems.error(label, problem, whole.line)
-    else:
-        read_agent_sheet(draft, Sheet(whole.entries, label, draft.problems, 1))
-
-
-def report_no_yaml(draft: AgentDraft, label: str, error: UnreadableText) -> None:
-    problem = f"it is no YAML: {error.problem}; nothing it says is used"
-    draft.problems.error(label, problem, error.line)
 
 
 def read_agent_sheet(draft: AgentDraft, sheet: Sheet) -> None:

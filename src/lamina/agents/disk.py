@@ -117,6 +117,15 @@ class Disk:
             return None
         return real if real.is_relative_to(self._real_root) else None
 
+    def identity(self, path: Path) -> tuple[int, int] | None:
+        """What tells a file apart from all others, whatever links lead to it; None if there is
+        none."""
+        try:
+            status = self.door.status(path)
+        except PathRefused:
+            return None
+        return status.st_dev, status.st_ino
+
     def leads_out(self, path: Path) -> bool:
         """Whether a path leaves the root once its links are followed."""
         try:

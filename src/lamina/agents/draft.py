@@ -28,6 +28,10 @@ class AgentDraft:
         self.servers: dict[str, Any] = {}
         self.projects: list[Project] = []
         self.skills: list[Skill] = []
+        self.notes: list[str] = []
+        self.autonomous = False
+        # The skills by the file they were read from, whatever links lead there.
+        self.skill_files: dict[tuple[int, int], int] = {}
         self.relations: dict[str, tuple[str, ...]] = {}
         # Every item that relations name, with the file and line.
         self.mentions: list[tuple[str, str, int]] = []
@@ -48,6 +52,8 @@ class AgentDraft:
             skills=tuple(self.skills),
             relations=self.relations,
             problems=self.problems.all,
+            notes=tuple(dict.fromkeys(self.notes)),
+            autonomous=self.autonomous,
             place=self.disk.label(self.place),
             root=str(self.disk.door.spelling),
         )

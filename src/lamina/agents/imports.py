@@ -10,6 +10,7 @@ _FENCE = re.compile(r"\s*(?:[-*+]\s+|\d+[.)]\s+|>\s?)*(`{3,}|~{3,})(.*)")
 _LIST = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
 _TICKS = re.compile(r"`+")
 _IMPORT = re.compile(r"(?<![\w@/.\\])@(?!@)((?:\\ |[^\s\\`])+)")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _TRAILING = ".,;:!?)]}>'\"*_"
 # A path has a folder or a suffix; @someone and @angular/core are not paths.
 _PATH = re.compile(r"(?:\.{1,2}/|~/|/).+|.*[^/.]\.[A-Za-z0-9]{1,8}")
@@ -24,6 +25,13 @@ def find_imports(text: str) -> tuple[tuple[int, str], ...]:
             if path:
                 lines.setdefault(path, number)
     return tuple((line, path) for path, line in lines.items())
+
+
+def imports_only(text: str) -> bool:
+    """Whether a text says nothing but which files it imports."""
+    imports = find_imports(text)
+    rest = _IMPORT.sub("", _COMMENT.sub("", text))
+    return bool(imports) and not rest.strip() and all(looks_like_path(path) for _, path in imports)
 
 
 def looks_like_path(path: str) -> bool:

@@ -17,7 +17,7 @@ from lamina.agents.guides import (
     read_page,
     walk_guides,
 )
-from lamina.agents.imports import find_imports, looks_like_path
+from lamina.agents.imports import find_imports, imports_only, looks_like_path
 from lamina.values.agent import DEFAULT_LEVEL, HIGHEST_LEVEL, Guide
 
 AGENTS_FILE = "AGENTS.md"
@@ -35,7 +35,10 @@ class Instructions:
     def __init__(self, draft: AgentDraft) -> None:
         self._draft = draft
         self._level = DEFAULT_LEVEL
-        self._real_paths: set[PurePosixPath | None] = set()
+        # The files that were read, by what they are once links are followed.
+        self._real_paths: dict[PurePosixPath | None, str] = {}
+        # The texts that were added, and the files they are of.
+        self._texts: dict[str, str] = {}
 
     def add_agents_files(self, folders: Sequence[Path]) -> None:
         """Adds AGENTS.md of every folder, the closest last."""
@@ -69,14 +72,25 @@ class Instructions:
         """Adds a file as a rule; None if it cannot be read, or was read before."""
         disk = self._draft.disk
         real = disk.real_path(path)
-        if real in self._real_paths or (text := disk.text(path)) is None:
-            return None
-        self._real_paths.add(real)
         label = disk.label(path)
+        if real in self._real_paths:
+            if (first := self._real_paths[real]) != label:
+                self._draft.notes.append(f"{label} is {first} by a link, and is left out")
+            return None
+        if (text := disk.text(path)) is None:
+            return None
+        self._real_paths[real] = label
+        own = text.strip("\n").rstrip()
+        if own.strip() and (first := self._texts.setdefault(own.strip(), label)) != label:
+            self._draft.notes.append(f"{label} says the same as {first}, and is left out")
+            return text
+        if imports_only(text) and (sent := self._sent_imports(path, text)):
+            self._draft.notes.append(f"{label} only imports {', '.join(sent)}, and is left out")
+            return text
         guide = Guide(
             kind="rule",
             name=self._name(path),
-            text=text.strip("\n").rstrip(),
+            text=own,
             level=self._level,
             include="always",
             place=place_of(label, 1),
@@ -84,6 +98,13 @@ class Instructions:
         self._draft.guides.add(guide, label, 1)
         self._level = min(self._level + 1, HIGHEST_LEVEL)
         return text
+
+    def _sent_imports(self, path: Path, text: str) -> list[str]:
+        """The files that a text imports, if all of them are sent already."""
+        names = [name for _, name in find_imports(text)[:_MOST_IMPORTS]]
+        targets = [Path(os.path.normpath(path.parent / Path(name).expanduser())) for name in names]
+        labels = [self._real_paths.get(self._draft.disk.real_path(target)) for target in targets]
+        return [label for label in labels if label] if all(labels) else []
 
     def _name(self, path: Path) -> str:
         """Its path from the root, which is how such files refer to each other."""

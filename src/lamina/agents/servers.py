@@ -24,17 +24,27 @@ ROOTS = ("mcpServers", "servers")
 
 def read_server_file(draft: AgentDraft, path: Path) -> None:
     """Reads the servers of a JSON file."""
+    if (whole := parse_server_file(draft, path)) is not None:
+        read_server_root(draft, draft.disk.label(path), whole)
+
+
+def parse_server_file(draft: AgentDraft, path: Path) -> Field | None:
+    """What a JSON file says; None if it cannot be read, which is reported."""
     text, label = draft.disk.text(path), draft.disk.label(path)
     if text is None:
-        return
+        return None
     if not text.strip():
         draft.problems.error(label, 'is empty; it has to be JSON, as {"mcpServers": {}}', 1)
-        return
+        return None
     try:
-        whole = read_json(text, label, draft.problems)
+        return read_json(text, label, draft.problems)
     except UnreadableText as error:
         draft.problems.error(label, error.problem, error.line)
-        return
+        return None
+
+
+def read_server_root(draft: AgentDraft, label: str, whole: Field) -> None:
+    """Reads the servers of a JSON file that was parsed."""
     root = next((name for name in ROOTS if name in whole.entries), None)
     if root is None:
         draft.problems.error(label, "names no MCP servers: it has to hold 'mcpServers'", whole.line)
@@ -59,8 +69,25 @@ def read_servers(draft: AgentDraft, path: str, field: Field) -> None:
         elif name in draft.servers:
             problem = f"there is a server {name!r} already; this one is not used"
             draft.problems.error(path, problem, entry.line)
+        elif entry.data.get("type") == "internal":
+            _note_internal(draft, path, name, entry)
         else:
             draft.servers[name] = _read_server(draft, path, name, entry)
+
+
+def _note_internal(draft: AgentDraft, path: str, name: str, entry: Field) -> None:
+    """A server that is built into TeamSpark: what it is for is done otherwise here."""
+    tool = entry.data.get("tool")
+    what = tool if isinstance(tool, str) else name
+    draft.notes.append(f"{path}:{entry.line}: {name!r} is built into TeamSpark; {_built_in(what)}")
+
+
+def _built_in(tool: str) -> str:
+    match tool:
+        case "rules" | "references" | "tools":
+            return f"{tool} are chosen for each question here, and added by hand with `add`"
+        case _:
+            return "it has no counterpart here, and is not started"
 
 
 def _read_server(draft: AgentDraft, path: str, name: str, entry: Field) -> dict[str, Any]:

@@ -25,7 +25,7 @@ _WORDS: dict[Any, str] = {
     int: "a whole number", float: "a number", str: "a text", bool: "true or false",
 }  # fmt: skip
 # What keeps a person safe is theirs to decide: an agent may come from anywhere.
-_PERSONS = ("web", "allow_hosts", "secrets")
+_PERSONS = ("web", "allow_hosts", "secrets", "spend_unknown", "ask_above_cost")
 _SETTINGS = {info.name for info in fields(Settings)} - set(_PERSONS)
 
 
@@ -44,12 +44,23 @@ def keep_setting(draft: AgentDraft, path: str, name: str, field: Field) -> None:
         _keep(draft.options, draft, path, name, field, Options)
     elif name in _SETTINGS:
         _keep(draft.settings, draft, path, name, field, Settings)
-    elif name in _PERSONS:
-        draft.problems.error(path, f"{name} is for a person to say, not for an agent", field.line)
     else:
-        near = get_close_matches(name, sorted(_OPTIONS | _SETTINGS), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        draft.problems.error(path, f"there is no setting {name!r}{hint}", field.line)
+        draft.problems.error(path, _no_setting(name), field.line)
+
+
+def find_problem(name: str, value: Any) -> str:
+    """Why an agent cannot have a setting of this value; empty if it can."""
+    if name not in _OPTIONS | _SETTINGS:
+        return _no_setting(name)
+    return _problem(name, value, Options if name in _OPTIONS else Settings)
+
+
+def _no_setting(name: str) -> str:
+    if name in _PERSONS:
+        return f"{name} is for a person to say, not for an agent"
+    near = get_close_matches(name, sorted(_OPTIONS | _SETTINGS), n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"there is no setting {name!r}{hint}"
 
 
 def _keep(

@@ -26,8 +26,12 @@ _DEFAULTS = {"max_tokens": 1000, "temperature": 0.5, "top_p": 0.5}
 _SEARCH = {"contextTopK": "top_k", "contextTopN": "top_n", "contextIncludeScore": "include_score"}
 _ASKING = ("always", "never", "tool")
 _TURNS, _MOST_TURNS = "maxChatTurns", 20
+# Where our settings stand in its files.
+SETTING_NAMES = {ours: theirs for theirs, ours in _OPTIONS.items()} | {
+    "model": "model", "max_requests": _TURNS, "ask_before_tools": "toolPermission",
+}  # fmt: skip
 # TeamSpark's own settings.
-_ITS_OWN = ("theme", "systemPath", "mostRecentModel")
+_ITS_OWN = ("theme", "systemPath", "mostRecentModel", "autonomous", "mode")
 _KEPT_WITH_GUIDES = ("enabled", "embeddings", "hash")
 # TeamSpark stores vectors beside texts: a thousand numbers per paragraph, over many lines.
 _VECTORS = re.compile(
@@ -50,11 +54,11 @@ def without_vectors(text: str) -> str:
     return _VECTORS.sub(empty_out, text)
 
 
-def read_teamspark_file(draft: AgentDraft, path: Path) -> bool:
-    """Reads the file of an agent; False if that failed."""
+def parse_teamspark_file(draft: AgentDraft, path: Path) -> Sheet | None:
+    """What the file of an agent says; None if it cannot be read, which is reported."""
     text, label = draft.disk.text(path), draft.disk.label(path)
     if text is None:
-        return False
+        return None
     try:
         if path.suffix.lower() == ".json":
             whole: Field | None = read_json(text, label, draft.problems)
@@ -62,22 +66,23 @@ def read_teamspark_file(draft: AgentDraft, path: Path) -> bool:
             whole = read_yaml(without_vectors(text), label, draft.problems)
     except UnreadableText as error:
         draft.problems.error(label, f"{error.problem}; nothing it says is used", error.line)
-        return False
+        return None
     if whole is None or not whole.is_object:
         kind = whole.kind if whole else "nothing"
         problem = f"has to hold 'metadata', 'settings' and the like, not {kind}"
         draft.problems.error(label, problem, 1)
-        return False
-    read_teamspark(draft, Sheet(whole.entries, label, draft.problems, 1))
-    return True
+        return None
+    return Sheet(whole.entries, label, draft.problems, 1)
 
 
 def read_teamspark(draft: AgentDraft, sheet: Sheet) -> None:
+    """Reads what the one file of an agent says."""
     metadata = sheet.sheet("metadata")
     name, line = metadata.text("name"), metadata.line_of("name")
     draft.name = clean_name(name, sheet.path, draft.problems, line) or draft.name
     draft.description = one_line(metadata.text("description"))
     draft.version = metadata.text("version").strip()
+    _read_autonomy(draft, sheet, metadata)
     _read_settings(draft, sheet.sheet("settings"))
     draft.persona = sheet.text("systemPrompt").strip()
     _read_list(draft, sheet, "rules", "rule")
@@ -87,8 +92,23 @@ def read_teamspark(draft: AgentDraft, sheet: Sheet) -> None:
     if sheet.has("providers"):
         problem = "is not used: keys of providers come from the environment, not from an agent"
         draft.problems.warn(sheet.path, f"providers {problem}", sheet.line_of("providers"))
-    sheet.ignore("providers", "version")
+    if sheet.has("supervisors"):
+        draft.notes.append(f"{sheet.path}: supervisors of TeamSpark have no counterpart here")
+    sheet.ignore("providers", "version", "supervisors")
     sheet.finish()
+
+
+def _read_autonomy(draft: AgentDraft, *sheets: Sheet) -> None:
+    """Whether an agent is to work without asking back, which older and newer files say in different
+    places. It loosens nothing: who opens a session decides what runs unasked."""
+    for sheet in (*sheets, sheets[0].sheet("settings")):
+        is_mode = sheet.has("mode") and sheet.text("mode").strip() == "autonomous"
+        draft.autonomous |= sheet.flag("autonomous") is True or is_mode
+    if draft.autonomous:
+        draft.notes.append(
+            f"{sheets[0].path}: it is meant to work without asking back; tools still ask for your "
+            f"permission, unless you allow them (--allow-tools)"
+        )
 
 
 def _read_settings(draft: AgentDraft, sheet: Sheet) -> None:
@@ -106,9 +126,8 @@ def _read_settings(draft: AgentDraft, sheet: Sheet) -> None:
             keep_setting(draft, sheet.path, setting, whole)
     if sheet.has("toolPermission"):
         draft.settings["ask_before_tools"] = sheet.choice("toolPermission", _ASKING, "tool")
-    if sheet.whole_number(_TURNS, _MOST_TURNS, 1, 1000) != _MOST_TURNS:
-        problem = f"{_TURNS} is not kept with an agent; a program gives open_agent max_requests"
-        draft.problems.warn(sheet.path, problem, sheet.line_of(_TURNS))
+    if (turns := sheet.whole_number(_TURNS, _MOST_TURNS, 1, 1000)) != _MOST_TURNS:
+        draft.settings["max_requests"] = turns
     sheet.ignore(*_OPTIONS, *_SEARCH, *_ITS_OWN)
     sheet.finish()
 
@@ -138,10 +157,12 @@ def _read_list(draft: AgentDraft, sheet: Sheet, name: str, kind: GuideKind) -> N
         draft.guides.add(guide, sheet.path, item.line)
 
 
-def read_teamspark_folder(draft: AgentDraft, folder: Path, file: Path) -> None:
-    """Reads an agent of the older form: its file, `prompt.md`, `rules` and `refs`."""
+def read_teamspark_folder(draft: AgentDraft, folder: Path, sheet: Sheet | None) -> None:
+    """Reads an agent of the older form: `prompt.md`, `rules`, `refs`, and `sheet`, its file; None
+    if that cannot be read."""
     disk = draft.disk
-    read_teamspark_file(draft, file)
+    if sheet is not None:
+        read_teamspark(draft, sheet)
     if not draft.persona and disk.is_file(folder / "prompt.md"):
         draft.persona = (disk.text(folder / "prompt.md") or "").strip()
     for name, kind in _FOLDERS:

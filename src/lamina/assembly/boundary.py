@@ -14,9 +14,10 @@ from lamina.assembly.items import applies
 from lamina.assembly.page import Page
 from lamina.assembly.truncation import Exchange
 from lamina.compaction.files import TouchedFiles
-from lamina.journal import LIBRARY_SOURCE, State, texts_of
+from lamina.journal import LIBRARY_SOURCE, State, renderer_in, texts_of
 from lamina.layers import Assembler
 from lamina.text import label_of
+from lamina.values.entry import RENDERER
 from lamina.values.envelope import LaidItem
 from lamina.values.item import MEDIUM, Attachment, ItemId, is_binding
 from lamina.values.patch import Display, LibraryConsolidate, Patch, PatchOp
@@ -48,6 +49,7 @@ def consolidate(
     first_kept: int = 0,
     evicted: tuple[PruneCandidate, ...] = (),
     summary_room: int | None = None,
+    carried_limit: int | None = None,
     summary: str | None = None,
     files: TouchedFiles | None = None,
     short: Exchange | None = None,
@@ -69,7 +71,10 @@ def consolidate(
         dropped = state.envelope.cached.until(first_kept).since(0)
         if summary is None:
             split = splits_turn(state, 0, first_kept)
-            summary = summarise(state, dropped, assembler, split=split, room=summary_room)
+            summary = summarise(
+                state, dropped, assembler,
+                split=split, room=summary_room, carried_limit=carried_limit,
+            )  # fmt: skip
         if not summary:
             # With no summary in front, history has to begin with a question.
             first_kept = next_question(state.envelope.cached.since(0), first_kept)
@@ -215,10 +220,20 @@ def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
     if reasons := _reasons_for(state, "system:"):
         return Boundary(kind="system_change", reason=reasons)
     lifetime = cache_rules(state.settings, target).lifetime_s
-    if lifetime is not None and (now - last.at > lifetime or not lifetime):
-        reason = f"{now - last.at:.0f} s since the last request; the cache lives {lifetime:.0f} s"
+    idle = now - (state.requests.cached_at or last.at)
+    if lifetime is not None and (idle > lifetime or not lifetime):
+        reason = f"{idle:.0f} s since the last request; the cache lives {lifetime:.0f} s"
         return Boundary(kind="expired", reason=reason)
     return None
+
+
+def choose_renderer(state: State, target: Target, now: float) -> int:
+    """The renderer of the next request: today's where the prefix is dead anyway, else the one that
+    the last request was laid out by."""
+    boundary = find_boundary(state, target, now)
+    if boundary and boundary.kind in ("first_request", "expired", "model_change"):
+        return RENDERER
+    return renderer_in(state)
 
 
 def _reasons_for(state: State, prefix: str) -> str:
@@ -228,7 +243,8 @@ def _reasons_for(state: State, prefix: str) -> str:
     return texts_of(
         reason
         for reason in state.requests.reasons
-        if any(
+        if not reason.is_return
+        and any(
             source.startswith(prefix) and source != LIBRARY_SOURCE
             for source in reason.moved.sources
         )

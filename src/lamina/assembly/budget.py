@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.errors import EssentialsTooLarge, InvalidSetting
-from lamina.journal import State
+from lamina.journal import State, copy_for_request
 from lamina.layers import Assembler
 from lamina.text import label_of
 from lamina.values.item import Attachment, ItemId, is_member
@@ -153,7 +153,8 @@ def assemble_standing(state: State, assembler: Assembler) -> Prompt:
 
 def assemble_turn(state: State, assembler: Assembler) -> Prompt:
     """The prompt with the turn under way."""
-    return assembler.assemble(state.envelope, state.library.items, state.turn.start or 0)
+    copy = copy_for_request(state)
+    return assembler.assemble(copy.envelope, state.library.items, copy.start)
 
 
 def make_budget(settings: Settings, target: Target, max_tokens: int | None, scale: float) -> Budget:
@@ -168,6 +169,8 @@ def make_budget(settings: Settings, target: Target, max_tokens: int | None, scal
     reserve = settings.output_reserve
     if reserve is None:
         reserve = max_tokens or min(target.max_output, 16_384, window // 4)
+    if target.max_input is not None:
+        window = min(window, target.max_input + reserve)
     if not 0 <= reserve < window:
         raise InvalidSetting("output_reserve", reserve, f"must be below the window of {window:,}")
     return Budget(window=window, reserve=reserve, calibration=scale)

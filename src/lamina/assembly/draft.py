@@ -1,24 +1,43 @@
 """A turn before anything is decided, and the request that comes of it."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.assembly.budget import Budget
 from lamina.journal import State
 from lamina.values.entry import Entry, RequestEntry
 from lamina.values.item import Attachment
 from lamina.values.message import Message, ToolText
-from lamina.values.patch import Display
+from lamina.values.patch import Display, OnceOps
 from lamina.values.prompt import Prompt
-from lamina.values.request import NOTHING, Attachments, Boundary, ContextTool, LeftOut
+from lamina.values.request import (
+    NOTHING,
+    Attachments,
+    Boundary,
+    ContextTool,
+    HistoryPrice,
+    LeftOut,
+)
+from lamina.values.sent_prefix import NOTHING_RECENT, RecentPrefixes
 from lamina.values.settings import Target
 
 
 class Ephemera(Struct, frozen=True, kw_only=True):
-    """What hooks add to one request only, who they were, and how they want it shown."""
+    """What hooks add to one request only and change for it, who they were, and how they want it
+    shown."""
 
     messages: tuple[Message, ...] = ()
+    patches: tuple[OnceOps, ...] = ()
     hooks: tuple[str, ...] = ()
     displays: tuple[Display, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.messages or self.patches)
+
+    def apply_to(self, state: State) -> State:
+        """The state whose next request has all this."""
+        envelope = replace(state.envelope, uncached=state.envelope.uncached + self.messages)
+        return replace(state, envelope=envelope, once=state.once + self.patches)
 
 
 NOTHING_ADDED = Ephemera()
@@ -40,8 +59,12 @@ class Draft(Struct, frozen=True, kw_only=True):
     # What a compaction right before it took away, and that it was one.
     reports: tuple[LeftOut, ...] = ()
     boundaries: tuple[Boundary, ...] = ()
+    # What that compaction costs and saves.
+    summary: HistoryPrice | None = None
     # Whether the provider refused this question once before, as too long.
     retry: bool = False
+    # What others sent to the target lately, which may be in its cache.
+    recent: RecentPrefixes = NOTHING_RECENT
 
 
 class RequestPlan(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """History: where it is cut at its own limits, and what stands for the messages that go.
 
-Law: a summary stands for messages that go, and what goes is reported.
+Laws: a summary stands for messages that go, and what goes is reported. What an earlier strip held
+is carried by the next one.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from msgspec.structs import asdict
 
 from lamina.assembly.budget import assemble_standing
 from lamina.assembly.truncation import shorten_text
-from lamina.compaction.cuts import choose_cut, find_cuts, last_turns_start
+from lamina.compaction.cuts import choose_cut, find_cuts, has_more_turns, last_turns_start
 from lamina.compaction.extractive_summary import extract_summary
 from lamina.compaction.files import TouchedFiles, merge_files, touched_files
 from lamina.compaction.summary_sheet import NOTICE
@@ -20,8 +21,11 @@ from lamina.text.headers import UNDER_WAY
 from lamina.values.message import Message
 from lamina.values.patch import CompactionApply
 from lamina.values.prompt import total_tokens
-from lamina.values.request import LeftOut
+from lamina.values.request import Boundary, LeftOut
 
+OVER_HISTORY = Boundary(kind="history", reason="history is over its limit")
+# What a cut carries of earlier summaries may take one part in so many of what it leaves.
+CARRIED = 4
 # How much of a question stays when its own turn is cut in the middle.
 QUESTION_TOKENS = 2_000
 
@@ -46,7 +50,7 @@ def limit_history(state: State, assembler: Assembler) -> HistoryCut | None:
     settings, cached = state.settings, state.envelope.cached
     if settings.history == "strip":
         messages = cached.since(0)
-        if last_turns_start(messages, settings.strip_after_turns) > 0:
+        if has_more_turns(messages, settings.strip_after_turns):
             return HistoryCut(first_kept=last_turns_start(messages, settings.strip_turns))
     most = settings.history_messages
     if most is not None and len(cached) > most:
@@ -87,9 +91,12 @@ def summarise(
     *,
     split: bool,
     room: int | None = None,
+    carried_limit: int | None = None,
 ) -> str:
     """What stands for `dropped`; nothing if not even the notice fits into `room`. The question of
-    a turn that is cut in the middle comes first, and stays whatever the room."""
+    a turn that is cut in the middle comes first, and stays whatever the room. With a
+    `carried_limit`, so much of an earlier summary stays besides, in what a `room` leaves or half
+    of it."""
     question = ""
     if split:
         text = shorten_text(state.turn.question, QUESTION_TOKENS, assembler.count_text)
@@ -101,7 +108,13 @@ def summarise(
             return question
     carried = "\n".join(message.text for message in dropped if message.id == SUMMARY_ID)
     rest = [message for message in dropped if message.id != SUMMARY_ID]
-    summary = extract_summary(rest, limit, assembler.count_text, carried=carried)
+    if carried_limit is not None and room is not None:
+        spare = room - MESSAGE_TOKENS - assembler.count_text(question) - limit
+        carried_limit = min(carried_limit, max(spare, limit // 2))
+        limit -= max(0, min(carried_limit, assembler.count_text(carried)) - spare)
+    summary = extract_summary(
+        rest, limit, assembler.count_text, carried=carried, carried_limit=carried_limit
+    )
     return f"{summary}\n\n{question}" if question else summary
 
 

@@ -9,7 +9,7 @@ from lamina.assembly.budget import assemble_turn
 from lamina.assembly.draft import Draft
 from lamina.assembly.page import Page
 from lamina.errors import UsageError
-from lamina.journal import State
+from lamina.journal import ALWAYS, State
 from lamina.layers import Assembler
 from lamina.text import RULES_SENTENCE, attachment_rank, label_of
 from lamina.values.entry import EphemeralEntry, ItemEntry, MessageEntry
@@ -67,7 +67,7 @@ def lay_always(page: Page, attachments: Sequence[Attachment]) -> None:
         keep_item(page, attachment)
     ops: list[PatchOp] = [ItemLay(item=a.item.id, version=a.item.version) for a in always]
     title = f"{len(ops)} always-included item{'s' * (len(ops) > 1)} laid down"
-    page.transform("lamina.always", Patch(ops=tuple(ops), display=Display(title=title)))
+    page.transform(ALWAYS, Patch(ops=tuple(ops), display=Display(title=title)))
 
 
 def _in_library(attachment: Attachment) -> tuple[int, int, int, str]:
@@ -161,12 +161,33 @@ def compose(
     if uses or absent or in_force is not None:
         blocks = (Context(uses=uses, absent=absent, in_force=in_force), *blocks)
     page.write(MessageEntry, message=Message(role="user", blocks=blocks, id=page.next_id()))
-    if draft.tool_texts or draft.ephemera.messages:
+    if draft.tool_texts or draft.ephemera:
         page.write(EphemeralEntry, tool_texts=draft.tool_texts, **asdict(draft.ephemera))
     prompt = assemble_turn(page.state, assembler)
     if not prompt.asked:
         raise UsageError("nothing to send: the message is empty and nothing new is attached")
     return TentativeTurn(attachments=attached, page=page, prompt=prompt)
+
+
+def lay_found(page: Page, attached: Sequence[Attachment], found: Sequence[Attachment]) -> None:
+    """Lays down what the results of a turn under way brought, behind them, and names the rules that
+    apply from here on: those `attached` and those found."""
+    state = page.state
+    new = [attachment for attachment in found if not stands(state, attachment.item)]
+    for attachment in new:
+        keep_item(page, attachment)
+    ops = [ItemLay(item=a.item.id, version=a.item.version) for a in new]
+    rules = [attachment for attachment in found if is_guidance(attachment.item.id)]
+    if rules:
+        guidance = [a.item.id for a in (*attached, *found) if is_guidance(a.item.id)]
+        in_force = _list_in_force(state, tuple(dict.fromkeys(guidance)))
+        if in_force is not None:
+            # Behind the texts that it names.
+            last = new[-1].item if new else _as_standing(state, rules[-1].item)
+            ops = [*ops[:-1], ItemLay(item=last.id, version=last.version, in_force=in_force)]
+    if ops:
+        title = f"{len(found)} item{'s' * (len(found) > 1)} brought by results of tools"
+        page.transform("lamina.results", Patch(ops=tuple(ops), display=Display(title=title)))
 
 
 def _list_absent(left_out: Sequence[LeftOut]) -> tuple[AbsentAttachment, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from lamina.journal import State, fold_entry
+from lamina.journal import State, fold_entry, shorten_patch
 from lamina.values.entry import Entry, EntryBase, TransformEntry
 from lamina.values.patch import Patch
 
@@ -43,4 +43,7 @@ class Page:
         return cast(E, entry)
 
     def transform(self, transformer: str, patch: Patch) -> TransformEntry:
+        """Writes a patch down, without what it would only repeat."""
+        state = self.state
+        patch = shorten_patch(patch, state.envelope, state.requests.sent is not None)
         return self.write(TransformEntry, transformer=transformer, patch=patch)

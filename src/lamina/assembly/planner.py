@@ -21,7 +21,7 @@ from lamina.assembly.budget import (
     split_still_out,
 )
 from lamina.assembly.draft import Draft, RequestPlan
-from lamina.assembly.history import limit_history
+from lamina.assembly.history import CARRIED, OVER_HISTORY, limit_history
 from lamina.assembly.items import (
     ABSENCE_REASONS,
     TentativeTurn,
@@ -30,6 +30,7 @@ from lamina.assembly.items import (
     explain_rules,
     is_laid_always,
     lay_always,
+    lay_found,
     resolve,
     stands,
 )
@@ -40,7 +41,7 @@ from lamina.assembly.truncation import NOTICE_TOKENS, is_result, result_name, sh
 from lamina.codec import digest_bytes
 from lamina.journal import State
 from lamina.layers import Assembler
-from lamina.ledger import SentPrompt
+from lamina.ledger.agreement import SentPrompt
 from lamina.values.entry import EphemeralEntry, MessageEntry
 from lamina.values.item import Attachment
 from lamina.values.message import Message, ToolResult
@@ -70,7 +71,7 @@ def plan_turn(
     return record_request(
         turn.page, draft, turn.prompt, sent, assembler,
         attached=Attachments(left_out=tuple(planner.reports)) + turn.attachments,
-        boundaries=tuple(planner.boundaries),
+        boundaries=tuple(planner.boundaries), cold=planner.cold,
     )  # fmt: skip
 
 
@@ -99,7 +100,7 @@ class _TurnPlanner:
                 self._lay_always()
         cut = limit_history(page.state, self.assembler) if self.settings.limits_history else None
         if cut is not None:
-            self.boundaries.append(Boundary(kind="history", reason="history is over its limit"))
+            self.boundaries.append(OVER_HISTORY)
         promotes = self.settings.promotion == "eager" and any(
             not standing.in_library for standing in page.state.library.standing.values()
         )
@@ -112,6 +113,7 @@ class _TurnPlanner:
                 page, self.assembler, reason,
                 first_kept=cut.first_kept if cut else 0,
                 summary_room=cut.summary_room if cut else None,
+                carried_limit=draft.room.limit // CARRIED if cut else None,
             )  # fmt: skip
             self.reports += report_pruned(outcome)
         if cold:
@@ -129,9 +131,9 @@ class _TurnPlanner:
         lay_always(self.page, self.attached.attachments)
 
     def _prune_while_cold(self) -> None:
-        room = self._room()
-        if room.standing > self.settings.prune_cold_above * room.limit:
-            natural = next(b for b in self.boundaries if b.kind != "compaction")
+        room, share = self._room(), self.settings.prune_cold_above
+        if share is not None and room.standing > share * room.limit:
+            natural = next(b for b in self.boundaries if b.kind not in ("compaction", "history"))
             self._shrink(0, _while_cold(natural))
 
     def _choose_attachments(self, cold: bool) -> None:
@@ -218,11 +220,12 @@ class _TurnPlanner:
 def plan_results(
     page: Page, draft: Draft, results: Sequence[ToolResult], assembler: Assembler,
     sent: SentPrompt | None, attachments: tuple[Attachment, ...], left_out: Sequence[LeftOut],
-    wholes: Mapping[str, str] | None = None,
+    wholes: Mapping[str, str] | None = None, found: Sequence[Attachment] = (),
 ) -> RequestPlan:  # fmt: skip
     """The next request of the turn under way, with the results of its tool calls. `left_out` is
     what the turn went without so far, and still does; `wholes` the digests of results that were
-    cut before, where the state does not say."""
+    cut before, where the state does not say; `found` what the results brought, which comes along
+    if nothing has to give way to it."""
     limit = draft.room.limit
     shorter = list(results)
     reports: list[LeftOut] = []
@@ -240,10 +243,10 @@ def plan_results(
     boundary, reason = OVER_WINDOW, OVER_WINDOW_REASON
     natural = find_boundary(page.state, draft.target, page.at)
     cold = natural is not None and natural.kind == "expired"
-    most = limit
-    if natural and cold and prompt.tokens <= limit:
+    most, share = limit, page.state.settings.prune_cold_above
+    if natural and cold and share is not None and prompt.tokens <= limit:
         boundary, reason = natural, _while_cold(natural)
-        most = int(page.state.settings.prune_cold_above * limit)
+        most = int(share * limit)
     for attempt in range(ATTEMPTS):
         if prompt.tokens <= most:
             break
@@ -273,6 +276,14 @@ def plan_results(
             shorter, reports = shorten_results(results, too_long, assembler.count_text)
             trial, prompt = send(shorter)
             outcome = PruneOutcome()
+    if found:
+        page_with = trial.copy()
+        lay_found(page_with, attachments, found)
+        with_found = assemble_turn(page_with.state, assembler)
+        if not (outcome.changed or reports) and with_found.tokens <= limit:
+            trial, prompt, attachments = page_with, with_found, (*attachments, *found)
+        else:
+            reports += [no_room(attachment, assembler) for attachment in found]
     standing = tuple(a for a in attachments if stands(trial.state, a.item))
     reports += report_pruned(outcome)
     reported = {report.what for report in reports}
@@ -283,10 +294,10 @@ def plan_results(
         trial, draft, prompt, sent, assembler,
         attached=Attachments(
             attachments=standing,
-            left_out=(*draft.reports, *reports, *still_out),
+            left_out=(*draft.reports, *draft.attachments.left_out, *reports, *still_out),
             warnings=draft.attachments.warnings,
         ),
-        boundaries=(*draft.boundaries, *((boundary,) if outcome.changed else ())),
+        boundaries=(*draft.boundaries, *((boundary,) if outcome.changed else ())), cold=cold,
     )  # fmt: skip
 
 
@@ -318,6 +329,6 @@ def _with_results(
     trial = page.copy()
     message = Message(role="tool", blocks=tuple(results), id=trial.next_id())
     trial.write(MessageEntry, message=message, whole_results=wholes)
-    if draft.ephemera.messages:
+    if draft.ephemera:
         trial.write(EphemeralEntry, **asdict(draft.ephemera))
     return trial, assemble_turn(trial.state, assembler)

@@ -6,22 +6,36 @@ from msgspec.structs import asdict, replace
 
 from lamina.assembly.draft import Draft, RequestPlan
 from lamina.assembly.page import Page
+from lamina.assembly.warm_prefix import plan_routing
 from lamina.assembly.wire_parameters import digest_target, wire_parameters
+from lamina.compaction.plan import compaction_margin, keep_limit, summary_limit
 from lamina.errors import WindowExceeded
-from lamina.journal import MovedParts, RecordedReason, State, texts_of
+from lamina.journal import (
+    LIBRARY_SOURCE,
+    MovedParts,
+    RecordedReason,
+    RequestCopy,
+    State,
+    copy_for_request,
+    find_laid_versions,
+    has_grown,
+    texts_of,
+)
 from lamina.layers import Assembler, ItemVersions, measure_layers
-from lamina.ledger import SentPrompt, compare, require_reason
+from lamina.ledger import price_history
+from lamina.ledger.agreement import SentPrompt, compare, require_reason
 from lamina.text import label_of
-from lamina.values.entry import RENDERER, WIRE_FORM, RequestEntry
+from lamina.values.entry import WIRE_FORM, RequestEntry
 from lamina.values.item import Attachment, ItemId, Provenance
 from lamina.values.message import ToolDefinition
-from lamina.values.prompt import Prompt
+from lamina.values.prompt import Prompt, total_tokens
 from lamina.values.request import (
     Attachments,
     Boundary,
     ContextItem,
     ContextTool,
     Fit,
+    HistoryPrice,
     LeftOut,
     Placement,
     RequestContext,
@@ -49,8 +63,9 @@ def record_request(
     *,
     attached: Attachments,
     boundaries: tuple[Boundary, ...],
+    cold: bool = False,
 ) -> RequestPlan:
-    """The plan with its request entry.
+    """The plan with its request entry. `cold` says that no earlier prefix is in the cache.
 
     Raises:
         WindowExceeded: it does not fit.
@@ -65,9 +80,15 @@ def record_request(
         raise WindowExceeded(problem, sizes, room.limit)
     # Laid out alike, another target moves nothing.
     own = _layout_reasons(boundaries) if sent and sent.layout != assembler.layout else []
-    agreement = compare(sent, prompt, (*state.requests.reasons, *own), state.envelope.cached)
+    upgrade = _renderer_change(sent, assembler)
+    own += [_upgrade_reason(upgrade, prompt)] if upgrade else []
+    copy = copy_for_request(state)
+    reasons = (*state.requests.reasons, *own, *copy.reasons)
+    agreement = compare(sent, prompt, reasons, copy.envelope.cached)
     if sent and sent.cause and agreement.broke and agreement.broke.reason == sent.cause.reason:
         boundaries = (*boundaries, sent.cause)
+    if upgrade and agreement.broke and upgrade.reason in agreement.broke.reason:
+        boundaries = (*boundaries, upgrade)
     kept, left_out, warnings = attached.attachments, attached.left_out, attached.warnings
     if agreement.unexplained:
         if state.settings.prefix_check == "raise":
@@ -78,29 +99,36 @@ def record_request(
             f"({place.layer}): {agreement.reprocessed:,} tokens are processed again"
         )
         warnings = (*warnings, warning)
+    base = state.requests.sent if sent is not None else None
+    routing = plan_routing(state, prompt, draft, agreement, page.at)
     context = RequestContext(
         target=target,
         items=_describe(state, kept, assembler),
         tools=_size_tools(draft.tools, prompt),
         allowed_tools=draft.allowed_tools,
-        left_out=_truly_out(state, kept, draft, (*left_out, *_unreported(state, left_out))),
+        left_out=(
+            *_truly_out(state, kept, draft, (*left_out, *_unreported(state, left_out))),
+            *_out_of_copy(state, copy),
+        ),
         boundaries=boundaries,
         agreement=agreement,
+        warm=routing.warm,
         fit=Fit(
             window=room.window,
             reserve=room.reserve,
             tokens=round(prompt.tokens * room.calibration),
             calibration=room.calibration,
         ),
+        history_price=_price_history(state, draft, prompt) if cold else None,
         warnings=warnings,
     )
-    base = state.requests.sent if sent is not None else None
     shared = agreement.segments if base else 0
     run = prompt.cached_run()
     session = state.session
     parameters = wire_parameters(
         state, draft.target,
-        cache_key=session.session, agreeing=agreement.segments, base=base,
+        cache_key=session.session, routing_key=routing.key,
+        agreeing=agreement.segments, base=base,
         allowed_tools=draft.allowed_tools,
     )  # fmt: skip
     request = page.write(
@@ -119,15 +147,35 @@ def record_request(
         retry=draft.retry,
         wire=draft.target.wire,
         wire_form=WIRE_FORM,
-        renderer=RENDERER if session.renderer != RENDERER else 0,
+        renderer=renderer if session.renderer != (renderer := assembler.layout.renderer) else 0,
         cache_key=session.session,
+        routing_key=routing.key,
         prompt_digest=prompt.digest,
         parameters_digest=parameters.digest_for(draft.target, run),
-        target_digest=digest_target(draft.target, parameters.explicit_cache),
+        target_digest=digest_target(
+            draft.target, parameters.explicit_cache, bool(parameters.citations)
+        ),
     )
     return RequestPlan(
         state=page.state, entries=page.written, prompt=prompt, request=request, kept=kept
     )
+
+
+def _price_history(state: State, draft: Draft, prompt: Prompt) -> HistoryPrice | None:
+    """What history costs that is read afresh, and what a summary of it did or would."""
+    if draft.summary is not None:
+        return draft.summary
+    if not (history := total_tokens(prompt.history)):
+        return None
+    settings, room = state.settings, draft.room
+    older = max(0, history - int(keep_limit(settings, room.window) / room.calibration))
+    summary = int(summary_limit(settings, room.window) / room.calibration)
+    is_worth_it = older > summary + compaction_margin(summary)
+    return price_history(
+        draft.target, settings, room.calibration,
+        beside=prompt.tokens - history, history=history,
+        dropped=older if is_worth_it else 0, summary=summary if is_worth_it else 0,
+    )  # fmt: skip
 
 
 def _layout_reasons(boundaries: Sequence[Boundary]) -> list[RecordedReason]:
@@ -139,6 +187,21 @@ def _layout_reasons(boundaries: Sequence[Boundary]) -> list[RecordedReason]:
         for boundary in boundaries
         if boundary.kind in _LAYOUT_CHANGES
     ]
+
+
+def _renderer_change(sent: SentPrompt | None, assembler: Assembler) -> Boundary | None:
+    """That a request is laid out by another renderer than the last one was."""
+    if sent is None or sent.cause or sent.layout.renderer == assembler.layout.renderer:
+        return None
+    old, new = sent.layout.renderer, assembler.layout.renderer
+    reason = f"what is personal stands behind what is shared since an upgrade ({old}, now {new})"
+    return Boundary(kind="renderer_change", reason=reason)
+
+
+def _upgrade_reason(upgrade: Boundary, prompt: Prompt) -> RecordedReason:
+    sources = {link.segment.source for link in prompt.front if link.segment.layer == "L1"}
+    moved = MovedParts(sources=tuple(sorted({*sources, LIBRARY_SOURCE})))
+    return RecordedReason(text=upgrade.reason, moved=moved)
 
 
 def _truly_out(
@@ -173,6 +236,19 @@ def _unreported(state: State, left_out: Sequence[LeftOut]) -> list[LeftOut]:
         for item in state.requests.sent_standing
         if (item not in state.library.standing or _is_outdated(state, item))
         and item not in reported
+    ]
+
+
+def _out_of_copy(state: State, copy: RequestCopy) -> list[LeftOut]:
+    """Items that stand, and that a hook took out of this request alone."""
+    if not state.once or has_grown(state.envelope, copy.envelope):
+        return []
+    there = find_laid_versions(copy.envelope, {})
+    why = texts_of(copy.reasons) or "for one request"
+    return [
+        LeftOut(what=item, reason="removed", detail=f"{label_of(item)} is not in it: {why}")
+        for item in state.library.standing
+        if item not in there
     ]
 
 

@@ -20,7 +20,7 @@ from lamina.values.item import Attachment, Include, Item, ItemId, key_of
 from lamina.values.message import ToolCall, ToolDefinition
 from lamina.values.request import Boundary, ContextTool
 from lamina.values.selection import SelectedItem
-from lamina.values.settings import Target
+from lamina.values.settings import LOCAL_WIRES, Target
 from lamina.values.tool import OfferedTool
 
 # A prefix up to this size is worth moving for a tool that can be called the plain way.
@@ -116,7 +116,7 @@ class _Planner:
             self.policy == "sticky"
             and bool(self.agent)
             # The embedded model calls whatever it is offered; a tool for tools is beyond it.
-            and target.wire != "llamacpp"
+            and target.wire not in LOCAL_WIRES
             and USE_TOOL.name not in self.there
             and USE_TOOL.name not in state.withdrawn
             and state.settings.tool_joins is not None

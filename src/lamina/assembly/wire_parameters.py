@@ -10,15 +10,21 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from lamina.codec import digest_value
-from lamina.journal import State
+from lamina.journal import State, options_for_request
 from lamina.values.entry import Entry, RequestEntry
 from lamina.values.envelope import Options
 from lamina.values.prompt import Prompt
-from lamina.values.settings import CacheTtl, Target
+from lamina.values.settings import CacheTtl, Target, WireName
 from lamina.values.wire import WireRequest
 
 # Of the digest of a target: enough to tell two versions of a book apart.
 TARGET_DIGITS = 16
+
+# Options that a wire has no word for.
+_UNKNOWN: Mapping[WireName, tuple[str, ...]] = {
+    "llamacpp": ("reasoning", "schema"), "llamacpp_tools": ("reasoning",),
+}  # fmt: skip
+_SAMPLING = ("temperature", "top_p")
 
 
 class WireParameters(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -32,6 +38,8 @@ class WireParameters(Struct, frozen=True, kw_only=True, omit_defaults=True):
     held: int = 0
     explicit_cache: bool = False
     allowed_tools: tuple[str, ...] | None = None
+    citations: tuple[int, ...] = ()
+    routing_key: str = ""
 
     def digest_for(self, target: Target, cached_run: int) -> str:
         """Of all that an encoder is told: also whom it is for, and how much of the prompt is to be
@@ -49,6 +57,7 @@ def wire_parameters(
     target: Target,
     *,
     cache_key: str,
+    routing_key: str,
     agreeing: int,
     base: Entry | None,
     allowed_tools: tuple[str, ...] | None,
@@ -56,14 +65,53 @@ def wire_parameters(
     """Those of a request in `state`, whose first `agreeing` segments are those of the request
     `base`, the last one that was sent."""
     return WireParameters(
-        options=state.envelope.options,
+        options=options_for_request(state),
         cache_key=cache_key,
+        routing_key=routing_key,
         cache_ttl=state.settings.cache_ttl,
         previous=previous_reply(state, target),
         held=left_in_cache(agreeing, base),
         explicit_cache=state.settings.explicit_cache,
         allowed_tools=allowed_tools,
+        citations=find_citations(state),
     )
+
+
+def find_citations(state: State) -> tuple[int, ...]:
+    """The numbers that the answer to the request of `state` has to cite from: none where it may
+    rest on a text that has no number."""
+    texts = state.envelope.tool_texts
+    if not all(text.citations for text in texts):
+        return ()
+    return tuple(sorted({number for text in texts for number in text.citations}))
+
+
+def untaken_options(request: WireRequest) -> tuple[str, ...]:
+    """Options that a request goes without, as a person is told of them."""
+    options, target, offers_tools = request.options, request.target, request.prompt.offers_tools
+    warnings = [
+        f"{target.name} knows no {name}: it is not sent"
+        for name, is_given in _given_options(options).items()
+        if is_given and name in _unknown_options(target)
+    ]
+    if target.wire == "llamacpp_tools" and offers_tools and options.schema is not None:
+        warnings.append(f"{target.name} takes tools or a schema: the schema is not sent")
+    if target.takes_citations and request.citations and not request.enforced_citations:
+        other_form = "tools" if offers_tools else "a schema"
+        warnings.append(f"{target.name} is not held to citing: the request has {other_form}")
+    if target.wire == "anthropic" and None not in (options.temperature, options.top_p):
+        warnings.append(f"{target.name} takes temperature or top_p: top_p is not sent")
+    return tuple(warnings)
+
+
+def _unknown_options(target: Target) -> tuple[str, ...]:
+    names = _UNKNOWN.get(target.wire, ())
+    return names if target.takes_sampling or target.wire != "openai" else (*names, *_SAMPLING)
+
+
+def _given_options(options: Options) -> dict[str, bool]:
+    given = {name: value is not None for name, value in asdict(options).items()}
+    return given | {"reasoning": options.effort is not None}
 
 
 def recorded_parameters(
@@ -73,14 +121,15 @@ def recorded_parameters(
     return wire_parameters(
         state,
         target,
-        cache_key=request.cache_key or _former_key(request, state),
+        cache_key=request.cache_key or former_key(request, state),
+        routing_key=request.routing_key,
         agreeing=request.context.agreement.segments,
         base=base,
         allowed_tools=request.context.allowed_tools,
     )
 
 
-def _former_key(request: RequestEntry, state: State) -> str:
+def former_key(request: RequestEntry, state: State) -> str:
     """The key of a request that does not say it: a fork begins with requests that were sent under
     the name of what it was forked from."""
     header = state.session
@@ -89,16 +138,34 @@ def _former_key(request: RequestEntry, state: State) -> str:
 
 
 @lru_cache(maxsize=64)
-def digest_target(target: Target, explicit_cache: bool) -> str:
+def digest_target(target: Target, explicit_cache: bool, has_citations: bool = False) -> str:
     """Of what the model book says of a target, as far as encoders look at it."""
     rules = target.cache
     facts: tuple[object, ...] = (
         target.max_output, target.restricts_tools, rules.minimum, rules.explicit,
     )  # fmt: skip
+    if not target.takes_sampling:
+        facts += ("takes_sampling", False)
     if explicit_cache:
-        # Whether one pays.
-        facts += (target.input_price, rules.read_price, rules.storage_price)
+        facts += _digested_prices(target)
+    if has_citations:
+        facts += (target.takes_citations,)
     return digest_value(facts)[:TARGET_DIGITS]
+
+
+def _digested_prices(target: Target) -> tuple[object, ...]:
+    """What decides whether a cache made by hand pays, in the form that digests always had: the
+    price of input, the factor on it for what is read, and the price of storage."""
+    if target.prices is None:
+        return (None,)
+    tiers = [
+        (tier.input, round(tier.read / tier.input, 9) if tier.input else 0.0)
+        for tier in target.prices.tiers
+    ]
+    longer = [
+        (tier.above, *figures) for tier, figures in zip(target.prices.tiers, tiers, strict=True)
+    ]
+    return (*tiers[0], target.prices.storage, *longer[1:])
 
 
 def previous_reply(state: State, target: Target) -> str:

@@ -10,16 +10,19 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lamina.assembly.wire_parameters import recorded_parameters
+from lamina.assembly.wire_parameters import recorded_parameters, untaken_options
+from lamina.audit.hook_displays import displays_of_request
 from lamina.audit.requests import ListedRequest, RequestList, recorded_digests, sent_target
 from lamina.audit.verification import Rebuilder, check_parameters, other_renderer
 from lamina.errors import LaminaError, UnknownSession
 from lamina.journal import Journal, State, fold_repaired, path_to
-from lamina.ledger import shared_prefix
+from lamina.ledger.agreement import shared_prefix
 from lamina.ports import TargetBook
 from lamina.values.damage import Damage
 from lamina.values.entry import RequestEntry, SessionEntry
+from lamina.values.envelope import Options
 from lamina.values.message import Image, Text
+from lamina.values.patch import HookDisplay
 from lamina.values.prompt import Prompt, Segment
 from lamina.values.wire import WireRequest
 
@@ -50,9 +53,17 @@ class RebuiltRequest(Struct, frozen=True, kw_only=True):
     base: ListedRequest | None = None
     prompt: Prompt | None = None
     state: State | None = None
+    # How the model was to answer, as settings and options said then.
+    options: Options = Options()
+    # The numbers of the sources that it was held to cite from.
+    citations: tuple[int, ...] = ()
+    # What a person was told about it, also of options that it went without.
+    warnings: tuple[str, ...] = ()
     changes: tuple[SegmentChange, ...] = ()
     problems: tuple[str, ...] = ()
     damage: tuple[Damage, ...] = ()
+    # What hooks want people to be shown of what they changed.
+    displays: tuple[HookDisplay, ...] = ()
 
 
 def rebuild_request(
@@ -80,15 +91,23 @@ def rebuild_request(
         request, state, sent_target(request, book), base.request if base else None
     ):
         problems.append(f"this request is shown otherwise than it was sent: {problem}")
+    target, compared = sent_target(request, book), base.request if base else None
+    parameters = recorded_parameters(request, state, target, compared)
+    encoded = parameters.wire_request(after or Prompt(), target, {})
+    replied = listed.reply.warnings if listed.reply else ()
     return RebuiltRequest(
         listed=listed,
         session=header,
         base=base,
         prompt=after,
         state=state,
+        options=parameters.options,
+        citations=encoded.enforced_citations,
+        warnings=(*request.context.warnings, *untaken_options(encoded), *replied),
         changes=tuple(_changes(before, after, request.kept)) if after is not None else (),
         problems=tuple(problems),
         damage=(*journal.damage, *damage),
+        displays=displays_of_request(request, journal),
     )
 
 

@@ -3,8 +3,9 @@
 Law: totals that grew entry by entry are those of a whole reading, or there are none.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 from lamina.audit.requests import waiting_request
 from lamina.errors import UnknownTarget
 from lamina.journal import Journal, path_to
-from lamina.ledger import cost_of
+from lamina.ledger import sum_cost
 from lamina.ports import TargetBook
 from lamina.values.entry import (
     PLAN,
@@ -25,6 +26,7 @@ from lamina.values.entry import (
     ReplyEntry,
     RequestEntry,
 )
+from lamina.values.prices import CostSum, price_step
 from lamina.values.totals import SessionTotals, TargetUsage
 from lamina.values.usage import Usage
 
@@ -76,13 +78,15 @@ def name_of(entries: Iterable[Entry]) -> str:
     return tally.name
 
 
-def total_cost(totals: SessionTotals, book: TargetBook) -> float:
-    """What all requests cost at the book's prices, in US dollars; those to targets that nobody
-    knows any more cost nothing."""
-    cost = totals.side_cost
-    for target_usage in totals.paid:
+def total_cost(totals: SessionTotals, book: TargetBook) -> CostSum:
+    """What all requests cost at the book's prices; it leaves out those whose price nobody knows,
+    or whose target the book does not know any more."""
+    cost = CostSum(dollars=totals.side_cost, priced=bool(totals.side_cost))
+    for paid in totals.paid:
+        dollars = None
         with suppress(UnknownTarget):
-            cost += cost_of(target_usage.usage, book.find(target_usage.target))
+            dollars = sum_cost(paid, book.find(paid.target))
+        cost = cost.plus(dollars, paid.requests)
     return cost
 
 
@@ -94,7 +98,7 @@ class _Tally:
         self.name = totals.name
         self._entries = totals.entries
         self._usage = {name: getattr(totals.usage, name) for name in _SUMMED}
-        self._paid = {paid.target: paid.usage for paid in totals.paid}
+        self._paid = {(paid.target, paid.above): paid for paid in totals.paid}
         self._side_cost = totals.side_cost
         # Every request that came by, and those without a reply.
         self.targets = dict(totals.unanswered)
@@ -109,14 +113,12 @@ class _Tally:
                 self._add_usage(usage)
                 self._unanswered.pop(request, None)
                 if (target := self.targets.get(request)) is not None:
-                    self._paid[target] = _add_paid(self._paid.get(target, Usage()), usage)
+                    self._add_paid(target, usage)
             case MessageEntry(usage=Usage() as usage):
                 self._add_usage(usage)
             case CustomEntry(kind=kind, data={**data}) if kind in (PLAN, SUMMARIZED):
-                cost = data.get("cost")
                 with suppress(msgspec.ValidationError):
-                    self._add_usage(msgspec.convert(data.get("usage"), Usage))
-                    self._side_cost += float(cost) if isinstance(cost, int | float) else 0.0
+                    self._add_side(msgspec.convert(data.get("usage"), Usage), data)
             case _:
                 pass
         self.take_name(entry)
@@ -138,7 +140,7 @@ class _Tally:
             name=self.name,
             entries=self._entries,
             usage=Usage(**self._usage),
-            paid=tuple(TargetUsage(target=name, usage=use) for name, use in self._paid.items()),
+            paid=tuple(self._paid.values()),
             side_cost=self._side_cost,
             unanswered=self._unanswered,
         )
@@ -147,8 +149,26 @@ class _Tally:
         for name in _SUMMED:
             self._usage[name] += getattr(usage, name)
 
+    def _add_paid(self, target: str, usage: Usage) -> None:
+        above = price_step(usage.input)
+        paid = self._paid.get((target, above)) or TargetUsage(
+            target=target, usage=Usage(), above=above, requests=0
+        )
+        self._paid[target, above] = replace(
+            paid, usage=_add_usage(paid.usage, usage), requests=paid.requests + 1
+        )
 
-def _add_paid(sum_: Usage, usage: Usage) -> Usage:
+    def _add_side(self, usage: Usage, data: Mapping[Any, object]) -> None:
+        """A request beside the turns: planned calls, a summary."""
+        self._add_usage(usage)
+        target, cost = data.get("target"), data.get("cost")
+        if isinstance(target, str):
+            self._add_paid(target, usage)
+        elif isinstance(cost, int | float):
+            self._side_cost += float(cost)
+
+
+def _add_usage(sum_: Usage, usage: Usage) -> Usage:
     """The sum, in which no count is below what is counted apart from it: a provider's figures may
     contradict one another, and are paid for as they stand."""
     fresh = max(0, usage.input - usage.cached - usage.written)

@@ -87,7 +87,7 @@ def read_turns(journal: Journal, *, inherited: bool = False) -> tuple[TurnUse, .
     header = _header(journal)
     session = header.session if header else ""
     begins = header.at if header and header.forked_from and not inherited else float("-inf")
-    questions = _Questions(journal.entries)
+    questions = Questions(journal.entries)
     turns: dict[str, list[ListedRequest]] = {}
     for listed in list_requests(journal).listed:
         if listed.answer is not None and listed.request.at >= begins:
@@ -101,7 +101,7 @@ def _header(journal: Journal) -> SessionEntry | None:
     return first if isinstance(first, SessionEntry) else None
 
 
-class _Questions:
+class Questions:
     """The question that each request was made for."""
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:

@@ -13,16 +13,17 @@ from typing import Literal
 from msgspec import Struct
 
 from lamina.assembly.budget import assemble_turn
-from lamina.assembly.wire_parameters import digest_target, recorded_parameters
+from lamina.assembly.wire_parameters import digest_target, find_citations, recorded_parameters
 from lamina.audit.requests import sent_target
 from lamina.errors import LaminaError
-from lamina.journal import Journal, State, fold_repaired
-from lamina.layers import Assembler, Layout
-from lamina.ledger import shared_prefix
+from lamina.journal import Journal, State, fold_repaired, known_renderer
+from lamina.layers import Assembler, Layout, layout_for
+from lamina.ledger.agreement import shared_prefix
 from lamina.ports import TargetBook
 from lamina.values.damage import Damage
 from lamina.values.entry import (
     RENDERER,
+    RENDERERS,
     WIRE_FORM,
     Entry,
     ItemEntry,
@@ -100,7 +101,7 @@ def verify(journal: Journal, book: TargetBook) -> Verification:
     """Every request of the journal, rebuilt and compared."""
     verifier = _Verifier(book, journal.entries)
     damage: list[Damage] = []
-    for entry, state in _states(journal, damage):
+    for entry, state in walk_states(journal, damage):
         verifier.take(entry, state)
     return Verification(
         checked=tuple(verifier.checked),
@@ -109,7 +110,7 @@ def verify(journal: Journal, book: TargetBook) -> Verification:
     )
 
 
-def _states(journal: Journal, damage: list[Damage]) -> Iterator[tuple[Entry, State]]:
+def walk_states(journal: Journal, damage: list[Damage]) -> Iterator[tuple[Entry, State]]:
     """Every entry with the state after it, in order of writing. States are kept only where the
     tree goes on from them, so a long session costs no more than its branches."""
     children = Counter(entry.parent for entry in journal.entries.values())
@@ -134,7 +135,8 @@ class Rebuilder:
     def rebuild(self, request: RequestEntry, state: State) -> Prompt:
         target = sent_target(request, self._book)
         counter = self._book.counter(target)
-        layout = Layout(promotion=request.promotion, wire=target.wire)
+        renderer = known_renderer(request, state.session)
+        layout = layout_for(request.promotion, target.wire, target.model, renderer)
         key = (counter.name, layout)
         if key not in self._assemblers:
             self._assemblers[key] = Assembler(counter.count, layout)
@@ -145,7 +147,7 @@ class Rebuilder:
 def other_renderer(request: RequestEntry, header: SessionEntry) -> str:
     """Why the texts of a request may not be those that were sent; empty if they are."""
     renderer = request.renderer or header.renderer
-    if renderer == RENDERER:
+    if renderer in RENDERERS:
         return ""
     return f"its texts were made by renderer {renderer}, and this is {RENDERER}"
 
@@ -166,7 +168,9 @@ def check_parameters(
 def _find_uncovered(request: RequestEntry, state: State, target: Target) -> Iterator[UncoveredPart]:
     if not request.parameters_digest:
         yield UncoveredPart(part="parameters", why="older records lack them")
-    elif request.target_digest != digest_target(target, state.settings.explicit_cache):
+    elif request.target_digest != digest_target(
+        target, state.settings.explicit_cache, bool(find_citations(state))
+    ):
         why = f"the model book says otherwise of {target.name} than it did then"
         yield UncoveredPart(part="target", why=why)
     if request.wire_form != WIRE_FORM:

@@ -1,10 +1,12 @@
 """`lamina agent`: what agents there are, what they hold, and what is odd about them."""
 
 import shlex
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import msgspec
 import typer
 from rich.console import Console, ConsoleRenderable, Group
@@ -12,11 +14,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text as Styled
 
+from lamina.agents.agent_settings import MODEL, change_setting
 from lamina.agents.skeleton import write_skeleton
 from lamina.cli.report_text import BADGES
 from lamina.cli.terminal_text import one_line, visible
+from lamina.cli.wrapped_text import print_labelled, print_note
 from lamina.errors import UsageError
 from lamina.faces.agents import (
+    GuideRow,
     count_levels,
     describe_agent,
     describe_found_agent,
@@ -28,13 +33,23 @@ from lamina.faces.agents import (
     server_terms,
 )
 from lamina.faces.plain_text import format_json
-from lamina.faces.settings import OWN_VALUES, write_value
+from lamina.faces.settings import NONE, OWN_VALUES, parse_setting, write_value
 from lamina.values.agent import Agent, Problem
 from lamina.values.selection import SearchSettings
-from lamina.wiring.agents import FoundAgent, agent_folders, list_agents, persona_parts
+from lamina.wiring.agent_defaults import read_agent_defaults
+from lamina.wiring.agents import (
+    FoundAgent,
+    agent_folders,
+    bringer_of,
+    find_agent,
+    list_agents,
+    persona_parts,
+)
 
 # From this width on agents are listed as a table.
 WIDE = 80
+# From here on a table of rules has room for what they are about.
+WIDE_GUIDES = 100
 # What is counted of an agent, with the singular.
 _PARTS = {"rules": "rule", "references": "reference", "skills": "skill", "servers": "server"}
 
@@ -53,6 +68,22 @@ def write_new_agent(name: str, parent: Path | None, workspace: Path) -> str:
         f"Wrote {folder}. Say who it is in persona.md, look at it with `lamina agent show {which}"
         f"{where}`, and talk to it with `lamina chat --agent {which}{where}`."
     )
+
+
+def set_agent_default(which: str, workspace: Path, name: str, text: str) -> str:
+    """Changes a default of an agent, and says what was done.
+
+    Raises:
+        UsageError: there is no such agent or setting, or its file cannot be changed.
+        InvalidSetting: it is no value of the setting.
+    """
+    value = text if name == MODEL else parse_setting(name, text)
+    value = None if text.lower() == NONE else value
+    place = find_agent(which, workspace)
+    file = change_setting(place, bringer_of(place, workspace), name, value)
+    line = f"{file}: {name} is {write_value(value)} for sessions that are opened from now on"
+    notice = anyio.run(read_agent_defaults, place, workspace).trust.notice()
+    return f"{line}\n{notice}" if notice else line
 
 
 def show_agents(workspace: Path, as_json: bool) -> None:
@@ -126,13 +157,14 @@ def print_agent(which: str, workspace: Path, as_json: bool) -> None:
     _draw_rest(console, agent)
     for problem in agent.problems:
         style = "red" if problem.level == "error" else "yellow"
-        line = Styled.assemble((f"{problem.level}: ", style), visible(str(problem)))
-        console.print(line, soft_wrap=True)
+        print_labelled(console, f"{problem.level}: ", visible(str(problem)), style)
+    for note in agent.notes:
+        print_note(console, f"note: {visible(note)}", "dim")
 
 
 def _draw_line(console: Console, label: str, text: str) -> None:
     if text:
-        console.print(Styled.assemble((f"{label:<12}", "bold"), visible(text)), soft_wrap=True)
+        print_labelled(console, f"{label:<12}", visible(text), "bold")
 
 
 def _draw_head(console: Console, agent: Agent, workspace: Path) -> None:
@@ -168,6 +200,36 @@ def _render_setting(name: str, value: Any) -> str:
 def _draw_guides(console: Console, agent: Agent) -> None:
     if not agent.guides:
         return
+    rows = tuple(map(guide_row, guides_in_order(agent.guides)))
+    console.print()
+    if console.width < WIDE_GUIDES:
+        console.print(_guide_blocks(rows), highlight=False)
+    else:
+        console.print(_guide_table(rows), highlight=False)
+    console.print()
+
+
+def _guide_blocks(rows: Sequence[GuideRow]) -> Group:
+    """A line per rule or reference with its name whole, and what it is about below."""
+    parts: list[ConsoleRenderable] = []
+    for row in rows:
+        badge = (f"{f'[{row.include}]':<8}", BADGES[row.include])
+        name = (visible(row.name), "bold")
+        head = Styled.assemble(
+            f"{row.level:03}  {row.kind:<9}  ", badge, "  ", name, f"  ~{row.tokens:,} tokens"
+        )
+        parts += [head, Padding(Styled(_about_guide(row)), (0, 0, 0, 5))]
+    return Group(*parts)
+
+
+def _about_guide(row: GuideRow) -> str:
+    about = row.description or "-"
+    if row.globs:
+        about = f"{about} (with {', '.join(row.globs)})"
+    return one_line(about, 200)
+
+
+def _guide_table(rows: Sequence[GuideRow]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("level", justify="right", no_wrap=True)
     for heading in ("kind", "include"):
@@ -175,21 +237,16 @@ def _draw_guides(console: Console, agent: Agent) -> None:
     table.add_column("name", overflow="fold")
     table.add_column("tokens", justify="right", no_wrap=True)
     table.add_column("description", overflow="fold", ratio=1)
-    for row in map(guide_row, guides_in_order(agent.guides)):
-        about = row.description or "-"
-        if row.globs:
-            about = f"{about} (with {', '.join(row.globs)})"
+    for row in rows:
         table.add_row(
             f"{row.level:03}",
             row.kind,
             Styled(f"[{row.include}]", style=BADGES[row.include]),
             Styled(visible(row.name)),
             f"~{row.tokens:,}",
-            Styled(one_line(about, 200)),
+            Styled(_about_guide(row)),
         )
-    console.print()
-    console.print(table, highlight=False)
-    console.print()
+    return table
 
 
 def _draw_rest(console: Console, agent: Agent) -> None:
@@ -201,9 +258,11 @@ def _draw_rest(console: Console, agent: Agent) -> None:
         _draw_line(console, "server", f"{text}{off}")
         for tool, own in terms.get("tools", {}).items():
             words = ", ".join(f"{key} {_render_value(value)}" for key, value in own.items()) or "-"
-            console.print(Styled(visible(f"              {tool}: {words}")), soft_wrap=True)
+            print_note(console, visible(f"              {tool}: {words}"))
     for skill in agent.skills:
-        _draw_line(console, "skill", f"{skill.name}: {one_line(skill.description, 100)}")
+        name = f"{skill.name} {skill.argument_hint}".rstrip()
+        hand = "" if skill.model_invocable else " (added by hand only)"
+        _draw_line(console, "skill", f"{name}{hand}: {one_line(skill.description, 100)}")
     for source, others in agent.relations.items():
         _draw_line(console, "relation", f"{source} brings {', '.join(others)}")
 

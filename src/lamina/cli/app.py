@@ -8,19 +8,22 @@ from typing import Annotated
 import typer
 
 from lamina import __version__
-from lamina.cli.command_group import CommandGroup
+from lamina.cli.command_group import CommandGroup, PlainCommand, PlainGroup
 from lamina.cli.commands import (
     agents,
     chat,
     context,
+    doctor,
     memory,
     models,
     notes,
     search,
     sessions,
+    spending,
     trust,
 )
 from lamina.cli.verbosity import write_log
+from lamina.cli.wrapped_text import print_text
 from lamina.errors import LaminaError
 
 app = typer.Typer(
@@ -31,19 +34,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 # In the order of `lamina --help`.
-for group in (chat, notes, agents, trust, search, context, memory, sessions, models):
+for group in (
+    chat, notes, agents, trust, search, context, memory, sessions, spending, doctor, models,
+):  # fmt: skip
     app.add_typer(group.app)
 
 
 def _flow(group: typer.Typer) -> None:
     """Lets the help of commands fill the terminal: paragraphs of a docstring end at empty lines,
-    and not where its lines do."""
+    and not where its lines do; and flags take no room for values."""
     for command in group.registered_commands:
+        command.cls = PlainCommand
         if command.callback is not None and command.help is None:
             paragraphs = (inspect.getdoc(command.callback) or "").split("\n\n")
             command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
     for inner in group.registered_groups:
         if inner.typer_instance is not None:
+            if inner.typer_instance.info.name or inner.name:
+                inner.cls = PlainGroup
             _flow(inner.typer_instance)
 
 
@@ -55,7 +63,7 @@ def run() -> None:
     try:
         app()
     except (LaminaError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
+        print_text(f"error: {error}", err=True)
         sys.exit(1)
 
 

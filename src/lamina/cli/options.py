@@ -1,6 +1,7 @@
 """Flags that several commands take, each written once, in groups that become the records of
 `lamina.faces.options`."""
 
+import os
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -20,6 +21,7 @@ session_flag = partial(typer.Option, rich_help_panel="Session")
 _attachment_flag = partial(typer.Option, rich_help_panel="Attachments")
 _tool_flag = partial(typer.Option, rich_help_panel="Mode and tools")
 _note_flag = partial(typer.Option, rich_help_panel="Notes to search")
+_spend_flag = partial(typer.Option, rich_help_panel="Spending", min=0, metavar="DOLLARS")
 _web_flag = partial(typer.Option, rich_help_panel="Web pages")
 _date_flag = partial(_note_flag, formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], metavar="DATE")
 
@@ -37,6 +39,14 @@ SessionWorkspace = Annotated[
 SessionName = Annotated[
     str, typer.Argument(help="A session's id, the beginning of one, or its .jsonl file.")
 ]
+SpendUnasked = Annotated[
+    bool,
+    typer.Option(
+        "--yes", "-y", rich_help_panel="Spending",
+        help="Do not ask before what costs more than the setting ask_above_cost, because a cache "
+        "is written again.",
+    ),
+]  # fmt: skip
 AllowTools = Annotated[
     bool,
     _tool_flag("--allow-tools", help="Run every tool call without asking, just for this command."),
@@ -56,13 +66,23 @@ Until = Annotated[datetime | None, _date_flag(help="Only notes changed before th
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreviewFlags:
-    """Who would be asked, and how: for a session that is not stored."""
+class SessionFlags:
+    """Which session is opened or continued, with whom and how."""
 
     workspace: Annotated[
         Path,
-        session_flag("--workspace", "-w", help="The folder that attached paths are read from."),
-    ] = Path()
+        session_flag(
+            "--workspace", "-w", exists=True, file_okay=False,
+            help="The folder that attached paths are read from.",
+        ),
+    ] = Path()  # fmt: skip
+    session: Annotated[
+        str | None,
+        session_flag(
+            "--session", "-s", metavar="ID",
+            help="Continue this session: its id, or the start of it.",
+        ),
+    ] = None  # fmt: skip
     model: Annotated[
         str | None,
         session_flag(
@@ -88,9 +108,42 @@ class PreviewFlags:
         bool,
         session_flag(
             "--trust",
-            help="Trust what the agent's folder brings now, just for this command: its servers are "
-            "started. See `lamina trust`.",
+            help="Trust what the agent's folder and --hooks bring now, just for this command: "
+            "servers are started, hooks are run. See `lamina trust`.",
         ),
+    ] = False
+    hooks: Annotated[
+        list[Path] | None,
+        session_flag(
+            "--hooks", metavar="FILE",
+            help="A file of Python whose `hooks` take part in every turn, once you trust it: see "
+            "`lamina trust FILE`. Repeatable.",
+        ),
+    ] = None  # fmt: skip
+    max_tokens: Annotated[
+        int | None,
+        session_flag(
+            min=1, metavar="TOKENS",
+            help="Limit answers to this many tokens. The session remembers it.",
+        ),
+    ] = None  # fmt: skip
+    spend_turn: Annotated[
+        float | None,
+        _spend_flag(help="The most that one question may cost. The session remembers it."),
+    ] = None
+    spend_session: Annotated[
+        float | None,
+        _spend_flag(help="The most that the session may cost. The session remembers it."),
+    ] = None
+    spend_day: Annotated[
+        float | None,
+        _spend_flag(
+            help="The most that a day may cost, all sessions together. LAMINA_SPEND_DAY holds "
+            "everywhere. See `lamina spend`."
+        ),
+    ] = None
+    no_memory: Annotated[
+        bool, session_flag("--no-memory", help="Do not tell the model what `lamina memory` holds.")
     ] = False
     mode: Annotated[
         Mode,
@@ -104,10 +157,27 @@ class PreviewFlags:
         bool,
         _tool_flag(
             "--files",
-            help="Let the model look at the workspace's files (ls, read, grep), and change them "
-            "if you allow it (write, edit, mv, rm, undo).",
+            help="Let the model look at the workspace's files (ls, read, grep, getFileTree), "
+            "search its notes, and change files if you allow it (write, edit, mv, rm, undo).",
         ),
     ] = False
+    web_search: Annotated[
+        str | None,
+        _tool_flag(
+            "--web-search", metavar="URL|mcp:SERVER/TOOL",
+            help="Let the model search the web there; you are asked before a query is sent. The "
+            "key is in LAMINA_WEB_SEARCH_KEY, the form in docs/web-search.md. Usual place: "
+            "LAMINA_WEB_SEARCH.",
+        ),
+    ] = None  # fmt: skip
+    mcp: Annotated[
+        Path | None,
+        _tool_flag(
+            help="A JSON file with `mcpServers` to start, just for this command.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None
     within: Within = None
     since: Since = None
     until: Until = None
@@ -135,67 +205,29 @@ class PreviewFlags:
         )
         return SessionOptions(
             workspace=self.workspace,
+            session=self.session,
             target=self.model,
             system=text_or_file(self.system),
             agent=self.agent,
             project=self.project,
+            hooks=tuple(self.hooks or ()),
             trust=self.trust,
             mode=self.mode,
             files=self.files,
+            web_search=self.web_search or usual_web_search(self.mode),
+            mcp=self.mcp,
+            max_tokens=self.max_tokens,
+            memory=not self.no_memory,
             scope=read_scope(self.within, self.since, self.until),
             changes=replace(
                 changes or SettingChanges(),
                 # --allow-host alone means that listed hosts may be fetched from.
                 web=self.web or ("listed" if self.allow_host else None),
                 allow_hosts=tuple(self.allow_host or ()),
+                spend_turn=self.spend_turn,
+                spend_session=self.spend_session,
+                spend_day=self.spend_day,
             ),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SessionFlags(PreviewFlags):
-    """Which session is opened or continued, with whom and how."""
-
-    workspace: Annotated[
-        Path,
-        session_flag(
-            "--workspace", "-w", exists=True, file_okay=False,
-            help="The folder that attached paths are read from.",
-        ),
-    ] = Path()  # fmt: skip
-    session: Annotated[
-        str | None,
-        session_flag(
-            "--session", "-s", metavar="ID",
-            help="Continue this session: its id, or the start of it.",
-        ),
-    ] = None  # fmt: skip
-    max_tokens: Annotated[
-        int | None,
-        session_flag(
-            min=1, metavar="TOKENS",
-            help="Limit answers to this many tokens. The session remembers it.",
-        ),
-    ] = None  # fmt: skip
-    no_memory: Annotated[
-        bool, session_flag("--no-memory", help="Do not tell the model what `lamina memory` holds.")
-    ] = False
-    mcp: Annotated[
-        Path | None,
-        _tool_flag(
-            help="A JSON file with `mcpServers` to start, just for this command.",
-            exists=True,
-            dir_okay=False,
-        ),
-    ] = None
-
-    def options(self, changes: SettingChanges | None = None) -> SessionOptions:
-        return replace(
-            super().options(changes),
-            session=self.session,
-            max_tokens=self.max_tokens,
-            memory=not self.no_memory,
-            mcp=self.mcp,
         )
 
 
@@ -244,6 +276,11 @@ def text_or_file(value: str) -> str:
         return Path(value[1:]).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"cannot read {value[1:]!r}: {error}") from error
+
+
+def usual_web_search(mode: Mode) -> str | None:
+    """Where the environment says that the web is searched; nowhere in a mode without tools."""
+    return None if mode == "qa" else os.environ.get("LAMINA_WEB_SEARCH", "").strip() or None
 
 
 def read_scope(within: list[str] | None, since: datetime | None, until: datetime | None) -> Scope:

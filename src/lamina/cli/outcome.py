@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 import typer
 
+from lamina.cli.wrapped_text import print_text
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -28,11 +30,19 @@ def read_argument(value: str, noun: str) -> str:
     return text
 
 
-def print_outcome(text: str, is_fine: bool) -> None:
+def print_outcome(text: str, is_fine: bool, *, as_json: bool = False) -> None:
     """Prints the text, and exits with 1 unless all is well."""
-    typer.echo(text)
+    print_report(text, as_json=as_json)
     if not is_fine:
         raise typer.Exit(1)
+
+
+def print_report(text: str, *, as_json: bool = False) -> None:
+    """Prints what a command found: for people, or as JSON."""
+    if as_json:
+        typer.echo(text)
+    else:
+        print_text(text)
 
 
 def run_on_session(

@@ -3,6 +3,8 @@
 from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 
+from rich.cells import cell_len
+
 from lamina.faces.journal_log import describe_inclusion, describe_priority
 from lamina.faces.plain_text import shorten
 from lamina.values.damage import Damage
@@ -27,7 +29,7 @@ def markdown_table(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, 
     numbers = {place for place, cell in enumerate(cells[1]) if cell.replace(",", "").isdigit()}
     first, *others = pad_cells(cells, numbers)
     rules = [
-        f"{'-' * (len(cell) + 1)}{':' if place in numbers else '-'}"
+        f"{'-' * (cell_len(cell) + 1)}{':' if place in numbers else '-'}"
         for place, cell in enumerate(first)
     ]
     lines = [f"## {title}", ""] if title else []
@@ -37,14 +39,19 @@ def markdown_table(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, 
 
 def pad_cells(rows: Sequence[tuple[str, ...]], right: Container[int]) -> list[list[str]]:
     """The cells of each column at one width; those of the columns at `right` end together."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     return [
         [
-            cell.rjust(width) if place in right else cell.ljust(width)
+            _pad(cell, width, is_right=place in right)
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         for row in rows
     ]
+
+
+def _pad(cell: str, width: int, *, is_right: bool) -> str:
+    blanks = " " * (width - cell_len(cell))
+    return f"{blanks}{cell}" if is_right else f"{cell}{blanks}"
 
 
 def item_cells(item: ContextItem, placement: str) -> tuple[str, ...]:

@@ -1,4 +1,7 @@
-"""`lamina log --requests`: every request of a session, a line each."""
+"""`lamina log --requests`: every request of a session, a line each, or two where that is too much
+for a terminal."""
+
+from rich.cells import cell_len
 
 from lamina.audit.requests import ListedRequest, list_requests
 from lamina.cli.report_text import damage_lines, moment, pad_cells
@@ -9,12 +12,18 @@ HEAD = ("#", "entry", "when", "target", "tokens", "agree", "new", "cached", "wha
 NUMERIC = {0, 4, 5, 6, 7}
 
 
-def render_requests(journal: Journal) -> str:
+def render_requests(journal: Journal, width: int = 0) -> str:
+    """Without a `width`, a request is one line."""
     requests = list_requests(journal)
     lines = []
     if requests.listed:
-        rows = [HEAD, *map(_row, requests.listed)]
-        lines += ["  ".join(row).rstrip() for row in pad_cells(rows, NUMERIC)]
+        rows = pad_cells([HEAD, *map(_row, requests.listed)], NUMERIC)
+        if width and max(cell_len("  ".join(row)) for row in rows) > width:
+            indent = " " * (len(rows[0][0]) + 2)
+            for *cells, outcome in rows:
+                lines += ["  ".join(cells).rstrip(), f"{indent}{outcome}".rstrip()]
+        else:
+            lines += ["  ".join(row).rstrip() for row in rows]
     else:
         lines.append("No request was made in this session.")
     lines += [f"request {request} is lost; a reply to it is there" for request in requests.lost]

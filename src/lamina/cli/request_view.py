@@ -11,7 +11,9 @@ from lamina.cli.report_text import (
     markdown_table,
     moment,
 )
-from lamina.faces.journal_log import describe_listing
+from lamina.faces.history_price import describe_history_price
+from lamina.faces.journal_log import describe_display, describe_listing, display_lines
+from lamina.faces.request_context import write_options
 from lamina.faces.sent_requests import (
     LAYER_NAMES,
     PLACEMENT_NAMES,
@@ -33,6 +35,8 @@ def render_request(recorded: RebuiltRequest, requests: RequestList, *, full: boo
     lines += _layers(recorded)
     if context.boundaries:
         lines += [*(f"Boundary: {boundary.reason}." for boundary in context.boundaries), ""]
+    if context.history_price:
+        lines += [*describe_history_price(context.history_price), ""]
     items = (item_cells(item, PLACEMENT_NAMES[item.placement]) for item in context.items)
     lines += markdown_table("Items", ITEM_COLUMNS, items)
     tools = (
@@ -42,9 +46,14 @@ def render_request(recorded: RebuiltRequest, requests: RequestList, *, full: boo
     lines += markdown_table("Tools", ("tool", "tokens", "included"), tools)
     omissions = ((left.what, left.reason, left.detail) for left in context.left_out)
     lines += markdown_table("Left out", ("what", "reason", "detail"), omissions)
-    warnings = (*context.warnings, *(listed.reply.warnings if listed.reply else ()))
-    if warnings:
-        lines += ["## Warnings", "", *(f"- {warning}" for warning in warnings), ""]
+    if recorded.warnings:
+        lines += ["## Warnings", "", *(f"- {warning}" for warning in recorded.warnings), ""]
+    if recorded.displays:
+        lines += ["## Hooks", ""]
+        for shown in recorded.displays:
+            lines += [f"- {describe_display(shown)}"]
+            lines += [f"  {line}" for line in display_lines(shown.display)]
+        lines.append("")
     lines += render_difference(recorded, full)
     return "\n".join([*lines, *damage_lines(recorded.damage)]).rstrip()
 
@@ -63,6 +72,12 @@ def _head(recorded: RebuiltRequest, count: int) -> list[str]:
         f"size     {counted} of {fit.available:,} "
         f"(window {fit.window:,}, {fit.reserve:,} kept for the answer)",
     ]
+    if options := write_options(recorded.options, recorded.citations):
+        lines.append(f"options  {options}")
+    if (warm := request.context.warm) is not None:
+        sender = "another branch" if warm.source == "branch" else "another session"
+        seconds = f"{max(0.0, request.at - warm.at):,.0f} s before"
+        lines.append(f"warm     {warm.tokens:,} tokens were sent by {sender} {seconds}")
     if reply:
         usage = reply.usage
         cached = f"{usage.cached:,} cached" if usage.cache_reported else "nothing said of a cache"

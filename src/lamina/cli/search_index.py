@@ -13,7 +13,10 @@ from rich.console import Console
 
 from lamina.cli.index_progress import IndexProgress
 from lamina.cli.models import ensure_model
+from lamina.cli.notices import ConsoleNotices
+from lamina.cli.screen import can_ask
 from lamina.cli.terminal_text import format_bytes, one_line, visible
+from lamina.cli.wrapped_text import print_note
 from lamina.embed.index.corpus import IndexedCorpus
 from lamina.errors import ModelMissing, UsageError
 from lamina.faces.search import IndexSearch, describe_lexical
@@ -45,16 +48,22 @@ async def open_search(lexical: bool, console: Console) -> AsyncIterator[IndexSea
         index.close()
 
 
+async def gather_from(sources: CandidateSources, console: Console) -> Candidates:
+    """What there is to choose from; a person at the terminal is asked about a folder whose servers
+    they did not trust."""
+    return await gather_candidates(sources, ConsoleNotices(console, asks=can_ask(console)))
+
+
 async def index_candidates(
     sources: CandidateSources, lexical: bool, graph: bool, console: Console
 ) -> str:
     """Indexes candidates, and says what was new of them; with `graph` it is worked out, too, which
     of them are alike."""
-    candidates = gather_candidates(sources)
+    candidates = await gather_from(sources, console)
     async with open_search(lexical, console) as search:
         corpus = await search.load(candidates)
         search.warn_of(describe_lexical(corpus))
-        related = await _relate(corpus, candidates, console) if graph else ""
+        related = await _relate(search, corpus, candidates, console) if graph else ""
         counts, stats = corpus.counts, search.index.stats()
     failed = f", {counts.failed:,} failed and tried again next time" if counts.failed else ""
     return (
@@ -65,8 +74,10 @@ async def index_candidates(
     )
 
 
-async def _relate(corpus: IndexedCorpus, candidates: Candidates, console: Console) -> str:
-    """Builds the graph that an expansion asks for, and says how large it is."""
+async def _relate(
+    search: IndexSearch, corpus: IndexedCorpus, candidates: Candidates, console: Console
+) -> str:
+    """Builds the graphs that an expansion asks for, and says how large they are."""
     if corpus.lexical:
         print_line(
             console, "warning: there is no graph without embeddings: it says whose texts are alike"
@@ -74,14 +85,18 @@ async def _relate(corpus: IndexedCorpus, candidates: Candidates, console: Consol
         return ""
     if len(candidates.documents) >= LONG_GRAPH:
         print_line(console, f"comparing {len(candidates.documents):,} items, each with each")
-    threshold, top = graph_shape(candidates.settings)
-    graph = await corpus.graph(threshold, top)
-    pairs = sum(map(len, graph.values()))
-    alone = sum(not others for others in graph.values())
-    return (
-        f"graph: {len(graph):,} items, {pairs:,} likenesses of {threshold:g} and more, up to {top} "
-        f"an item; {alone:,} items are like no other.\n"
-    )
+    lines: list[str] = []
+    for pool, settings in candidates.searched():
+        part = await search.index.load([candidate.document for candidate in pool])
+        threshold, top = graph_shape(settings)
+        graph = await part.graph(threshold, top)
+        pairs = sum(map(len, graph.values()))
+        alone = sum(not others for others in graph.values())
+        lines.append(
+            f"graph: {len(graph):,} items, {pairs:,} likenesses of {threshold:g} and more, "
+            f"up to {top} an item; {alone:,} items are like no other.\n"
+        )
+    return "".join(lines)
 
 
 def show_stats(as_json: bool) -> str:
@@ -119,7 +134,7 @@ def clear_index() -> str:
 
 def print_line(console: Console, line: str) -> None:
     """One line on standard error."""
-    console.print(one_line(line), markup=False, highlight=False, soft_wrap=True)
+    print_note(console, one_line(line))
 
 
 def to_json(value: Any) -> str:

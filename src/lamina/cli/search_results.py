@@ -8,10 +8,10 @@ from typing import Any
 from msgspec.structs import asdict
 from rich.console import Console
 
-from lamina.cli.search_index import open_search, print_line, to_json
+from lamina.cli.search_index import gather_from, open_search, print_line, to_json
 from lamina.cli.terminal_text import one_line
 from lamina.faces.search import SearchResult, SelectOptions, rank_candidates, select_candidates
-from lamina.faces.search_candidates import CandidateSources, gather_candidates
+from lamina.faces.search_candidates import CandidateSources
 
 # How much of a text is shown where there is no terminal whose width would say.
 WIDTH = 160
@@ -20,7 +20,7 @@ WIDTH = 160
 async def select_from(
     question: str, sources: CandidateSources, how: SelectOptions, console: Console
 ) -> tuple[SearchResult, ...]:
-    candidates = gather_candidates(sources)
+    candidates = await gather_from(sources, console)
     async with open_search(how.lexical, console) as search:
         results = await select_candidates(question, candidates, how, search)
     if not results:
@@ -31,7 +31,7 @@ async def select_from(
 async def rank_from(
     question: str, sources: CandidateSources, top: int, lexical: bool, console: Console
 ) -> tuple[SearchResult, ...]:
-    candidates = gather_candidates(sources)
+    candidates = await gather_from(sources, console)
     async with open_search(lexical, console) as search:
         return await rank_candidates(question, candidates, top, search)
 

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from lamina.cli.screen import make_table
 from lamina.cli.terminal_text import format_bytes, one_line, visible
+from lamina.cli.wrapped_text import print_text
 from lamina.faces.plain_text import format_json
 from lamina.faces.session_deletion import (
     DeletableSession,
@@ -82,7 +83,7 @@ def _report(deletions: Sequence[SessionDeletion]) -> None:
     for deletion in deletions:
         if deletion.problem:
             what = f"{deletion.session} is still there" if deletion.session else "not looked into"
-            typer.echo(visible(f"{what}: {deletion.problem}"), err=True)
+            print_text(visible(f"{what}: {deletion.problem}"), err=True)
     gone = [deletion for deletion in deletions if not deletion.problem]
     if gone:
         blobs = sum(deletion.blobs for deletion in gone)
@@ -90,4 +91,4 @@ def _report(deletions: Sequence[SessionDeletion]) -> None:
         parts = [f"{len(gone):,} session{'s' * (len(gone) > 1)}"]
         parts += [f"{blobs:,} blob{'s' * (blobs > 1)}"] if blobs else []
         parts += [f"{format_bytes(slots)} of the embedded model's memory"] if slots else []
-        typer.echo(f"Deleted: {', '.join(parts)}.")
+        print_text(f"Deleted: {', '.join(parts)}.")

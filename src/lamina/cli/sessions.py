@@ -4,28 +4,27 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
-import typer
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from lamina.cli.terminal_text import one_line, visible
+from lamina.cli.wrapped_text import print_text
 from lamina.faces.plain_text import format_json
 from lamina.faces.session_list import SessionRow
 
 NARROW = 96
-# What gives way where there is no room for all of it, in this order, and how much of it stays.
-SHRINKING = (
-    ("what it is about", 20), ("workspace", 10), ("session", 24), ("what it is about", 16),
-    ("session", 16), ("what it is about", 12), ("session", 8), ("what it is about", 1),
-)  # fmt: skip
+SESSION, ABOUT = "session", "what it is about"
+# What gives way where there is no room for all of it, in this order, and how much of it stays. Ids
+# are folded and not cut: they are what other commands take.
+SHRINKING = ((ABOUT, 20), (SESSION, 17), (ABOUT, 12), (SESSION, 12), (ABOUT, 1), (SESSION, 8))
 FIGURES: dict[str, Callable[[SessionRow], str]] = {
     "messages": lambda row: f"{row.messages:,}",
     "in": lambda row: f"{row.usage.input:,}",
     "cached": lambda row: f"{row.usage.cached:,}",
     "out": lambda row: f"{row.usage.output:,}",
-    "$": lambda row: f"{row.cost:.4f}" if row.cost else "-",
+    "$": lambda row: _dollars(row),
 }
 
 
@@ -42,26 +41,55 @@ def show_sessions(rows: list[SessionRow], as_json: bool, everywhere: bool = Fals
     figures = ("in", "cached", "$") if is_narrow else tuple(FIGURES)
     form = "%m-%d %H:%M" if is_narrow else "%Y-%m-%d %H:%M"
     columns = {
-        "session": [visible(row.session) or "-" for row in rows],
-        **({"workspace": [visible(row.workspace) for row in rows]} if everywhere else {}),
-        "what it is about": [_about(row) for row in rows],
+        SESSION: [visible(row.session) or "-" for row in rows],
+        ABOUT: [_about(row) for row in rows],
         **{heading: [FIGURES[heading](row) for row in rows] for heading in figures},
         "written": [_when(row, form) for row in rows],
     }
     widths = _widths(columns, console.width)
-    table = Table(box=None, expand=True)
-    for heading, width in widths.items():
-        if heading == "what it is about":
-            table.add_column(heading, ratio=1, no_wrap=True, overflow="ellipsis")
-            continue
-        justify: Literal["left", "right"] = "right" if heading in figures else "left"
-        table.add_column(heading, justify=justify, width=width, no_wrap=True, overflow="ellipsis")
-    for cells in zip(*columns.values(), strict=True):
-        table.add_row(*map(Text, cells))
-    console.print(table)
+    cells = list(zip(*columns.values(), strict=True))
+    if everywhere:
+        places: dict[str, list[tuple[str, ...]]] = {}
+        for row, line in zip(rows, cells, strict=True):
+            places.setdefault(row.workspace, []).append(line)
+        for at, (place, lines) in enumerate(places.items()):
+            console.print(Text(visible(place), "bold"), soft_wrap=True)
+            console.print(_table(widths, lines, has_head=at == 0))
+    else:
+        console.print(_table(widths, cells))
+    if any(row.unpriced for row in rows):
+        console.print("?: nobody knows the price of requests that are left out of the sum")
     for row in rows:
         if not row.session:
-            typer.echo(visible(f"{row.workspace}: {row.problem}"), err=True)
+            print_text(visible(f"{row.workspace}: {row.problem}"), err=True)
+
+
+def _table(
+    widths: Mapping[str, int], rows: Sequence[tuple[str, ...]], *, has_head: bool = True
+) -> Table:
+    """Rows at given widths, so that several tables stand in line."""
+    table = Table(box=None, expand=True, show_header=has_head)
+    for heading, width in widths.items():
+        if heading == ABOUT:
+            title = heading if width >= len(heading) else heading.split()[-1]
+            table.add_column(title, ratio=1, no_wrap=True, overflow="ellipsis")
+        elif heading == SESSION:
+            table.add_column(heading, width=width, overflow="fold")
+        else:
+            justify: Literal["left", "right"] = "right" if heading in FIGURES else "left"
+            table.add_column(heading, justify=justify, width=width, no_wrap=True)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _dollars(row: SessionRow) -> str:
+    """What it cost; a plus stands for requests of which nobody knows that."""
+    if row.cost is None:
+        return "?"
+    if row.unpriced:
+        return f"{row.cost:.4f}+?"
+    return f"{row.cost:.4f}" if row.cost else "-"
 
 
 def _when(row: SessionRow, form: str) -> str:
@@ -82,8 +110,7 @@ def _about(row: SessionRow) -> str:
 
 def _widths(columns: Mapping[str, Sequence[str]], screen: int) -> dict[str, int]:
     """How wide each column is. Figures and dates stand whole. Ids do if there is room for them and
-    for a few words of what it is about, which gets the rest; else they end in an ellipsis, as the
-    beginning of an id is enough to name it."""
+    for a few words of what it is about, which gets the rest; else they are folded."""
     widths = {
         heading: max(cell_len(cell) for cell in (heading, *cells))
         for heading, cells in columns.items()

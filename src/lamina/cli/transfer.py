@@ -10,7 +10,7 @@ from lamina.cli.index_progress import track
 from lamina.errors import UsageError
 from lamina.faces.plain_text import format_json
 from lamina.faces.stored_session import StoredSession
-from lamina.faces.transfer import ExportForm, export_data, import_all
+from lamina.faces.transfer import ExportForm, export_data, import_all, list_sources
 from lamina.stores.disk import write_new_file
 from lamina.wiring.importer import ImportReport
 
@@ -65,7 +65,11 @@ async def import_files(
     files: Sequence[Path], workspace: Path, session: str | None, target: str | None, as_json: bool
 ) -> tuple[str, bool]:
     """What the command prints, and whether a file could not be imported."""
-    imported, failed = await import_all(track(files, "importing", 2), workspace, session, target)
+    sources = list_sources(files)
+    if session is not None and len(sources) > 1:
+        raise UsageError(f"--session is for one session, and there are {len(sources)}")
+    shown = track(sources, "importing", 2)
+    imported, failed = await import_all(shown, workspace, session, target)
     if as_json:
         failures = [{"file": path, "problem": problem} for path, problem in failed]
         return format_json({"imported": imported, "failed": failures}), bool(failed)

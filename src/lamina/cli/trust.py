@@ -15,6 +15,7 @@ from rich.text import Text as Styled
 
 from lamina.cli.screen import can_ask
 from lamina.cli.terminal_text import visible
+from lamina.cli.wrapped_text import print_note
 from lamina.errors import UsageError
 from lamina.faces.plain_text import format_json
 from lamina.faces.trust import (
@@ -79,7 +80,7 @@ async def agree_to_folder(console: Console, folder: FolderTrust) -> bool:
     show_folder(console, folder)
     if folder.can_be_kept:
         return await ask_trust(console, "Trust it as it is?")
-    console.print(visible(folder.problem or folder.claims.problem), soft_wrap=True, markup=False)
+    print_note(console, visible(folder.problem or folder.claims.problem))
     return await ask_trust(console, "Trust it for this session?")
 
 
@@ -90,11 +91,11 @@ def show_folder(console: Console, folder: FolderTrust) -> None:
     if folder.standing == "changed":
         console.print("It changed since you trusted it:")
         for line in folder.changes() or ("  something that is not shown, such as a secret",):
-            console.print(Styled(f"  {visible(line)}", _STYLES.get(line[0], "")), soft_wrap=True)
+            print_note(console, f"  {visible(line)}", _STYLES.get(line[0], ""))
     if claims.lines:
         console.print("It brings:")
     for line in claims.lines:
-        console.print(Styled(f"  {visible(line)}"), soft_wrap=True)
+        print_note(console, f"  {visible(line)}")
 
 
 async def ask_trust(console: Console, question: str) -> bool:

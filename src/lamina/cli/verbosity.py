@@ -44,3 +44,8 @@ def write_log(*, is_verbose: bool) -> None:
         raise UsageError(f"LAMINA_LOG is {' or '.join(LEVELS)}, not {name!r}")
     logger.setLevel(LEVELS[name])
     logger.addHandler(_HANDLER)
+
+
+def is_log_written() -> bool:
+    """Whether the person asked to be told more."""
+    return _HANDLER in logging.getLogger("lamina").handlers

@@ -16,22 +16,21 @@ from rich.text import Text
 from lamina.cli.report_text import BADGES, ITEM_COLUMNS, item_cells
 from lamina.cli.screen import open_page, table_below
 from lamina.cli.terminal_text import one_line, visible
-from lamina.faces.journal_log import dict_rows
+from lamina.faces.journal_log import describe_display, dict_rows, display_lines
 from lamina.faces.plain_text import format_json
 from lamina.faces.sent_requests import PLACEMENT_NAMES
 from lamina.faces.stored_session import StoredSession
 from lamina.faces.why import ASTRAY, Explanation, Reason, describe_why, explain_question
 from lamina.providers.model_book import load_book
-from lamina.values.item import ItemId, kind_of
+from lamina.values.patch import HookDisplay
 from lamina.values.request import ContextItem, LeftOut
 
 # From this width on the three columns stand side by side.
 WIDE = 100
 # The longest description that is shown, in columns.
 ABOUT = 120
-NO_LEVEL = "---"
 # How far the lines below a name are set in: behind its priority.
-INDENT = (0, 0, 0, 4)
+INDENT = (0, 0, 0, 6)
 
 
 async def show_why(stored: StoredSession, number: int | None, *, as_json: bool) -> None:
@@ -71,8 +70,11 @@ def draw_why(why: Explanation, width: int) -> ConsoleRenderable:
         parts += [columns[0], Text(), columns[1], Text(), columns[2]]
     parts += draw_found(why.found)
     parts += draw_planned(why.planned)
+    for record in why.searches:
+        parts += draw_found(record)
     parts += _others(why.items)
     parts += _out(why.left_out)
+    parts += _displays(why.displays)
     parts += [Text(f"! {visible(warning)}", style="yellow") for warning in why.warnings]
     return Group(*parts)
 
@@ -86,13 +88,9 @@ def _column(title: str, rows: Sequence[Reason]) -> ConsoleRenderable:
 
 
 def _name(row: Reason) -> Text:
-    """`010 name [agent 0.73]`; of a tool, its server instead of a priority."""
-    score = f" {row.score:.2f}" if row.score is not None else ""
-    place = f"{NO_LEVEL if row.level is None else f'{row.level:03d}'} "
-    if not row.item or kind_of(ItemId(row.item)) == "tool":
-        place = f"{one_line(row.server)} · " if row.server else ""
-    badge = (f"[{row.include}{score}]", BADGES[row.include])
-    return Text.assemble((place, "dim"), one_line(row.name), " ", badge)
+    """`010 • name [Agent - 0.73]`; of a tool, its server instead of a priority."""
+    badge = (f"[{row.badge}]", BADGES[row.include])
+    return Text.assemble((f"{one_line(row.place)} ", "dim"), one_line(row.name), " ", badge)
 
 
 def _about(row: Reason) -> list[str]:
@@ -115,13 +113,26 @@ def _out(left_out: Sequence[LeftOut]) -> list[ConsoleRenderable]:
     return table_below(("left out", "reason", "detail"), rows)
 
 
+def _displays(displays: Sequence[HookDisplay]) -> list[ConsoleRenderable]:
+    """What hooks want people to be shown of what they changed."""
+    lines: list[ConsoleRenderable] = []
+    for shown in displays:
+        lines.append(Text(one_line(describe_display(shown))))
+        texts = (visible(line) for line in display_lines(shown.display))
+        lines += [Padding(Text(text, "dim"), INDENT) for text in texts]
+    return [Text(), Text(f"Hooks ({len(displays)})", style="bold underline"), *lines] * bool(lines)
+
+
 def draw_found(record: dict[str, Any] | None) -> list[ConsoleRenderable]:
     """The passages that went along with a question, each with the number it is cited by."""
     if record is None:
         return []
     hits = dict_rows(record.get("hits"))
     searched = record.get("searched", 0)
-    lines = [Text(), Text(f"Found in {searched:,} notes ({len(hits)})", style="bold underline")]
+    title = f"Found in {searched:,} notes ({len(hits)})"
+    if query := record.get("query"):
+        title = f"Searched for {one_line(str(query), 120)} ({len(hits)})"
+    lines = [Text(), Text(title, style="bold underline")]
     for hit in hits:
         score = hit.get("score")
         fit = f"{score:.2f}" if isinstance(score, int | float) else "words"

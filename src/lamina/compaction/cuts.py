@@ -74,18 +74,29 @@ def choose_head(
     return fitting_cuts[-1] if fitting_cuts else 0
 
 
+def has_more_turns(messages: Sequence[Message], turns: int) -> bool:
+    """Whether there are more than so many turns, not counting what stands in front of the first
+    one: a summary of earlier ones, say."""
+    starts = (index for index in find_cuts(messages) if _begins_turn(messages, index))
+    first = next(starts, None)
+    return first is not None and last_turns_start(messages, turns) > first
+
+
 def last_turns_start(messages: Sequence[Message], turns: int) -> int:
     """Where the last `turns` turns begin, where a cut may be."""
     cuts = find_cuts(messages)
     if turns <= 0:
         return cuts[-1] if cuts else 0
     for index in reversed(cuts):
-        if index < len(messages) and _is_question(messages[index]):
+        if _begins_turn(messages, index):
             turns -= 1
             if turns <= 0:
                 return index
     return 0
 
 
-def _is_question(message: Message) -> bool:
+def _begins_turn(messages: Sequence[Message], index: int) -> bool:
+    if index == len(messages):
+        return False
+    message = messages[index]
     return message.role == "user" and message.id != SUMMARY_ID

@@ -15,26 +15,38 @@ from lamina.compaction.quotes import (
     flatten,
     question_line,
     quote_within,
+    shorten,
     typed_text,
 )
 from lamina.compaction.summary_sheet import NOTICE, SummarySheet
 from lamina.text import one_line
 from lamina.values.message import Message, Text, ToolResult
 
+# How long the line of a message may be: the first, or one at which there is room for all.
+WIDTHS = (160, 100, 64, 40)
+
 
 def extract_summary(
-    messages: Sequence[Message], limit: int, count: Count, *, carried: str = ""
+    messages: Sequence[Message],
+    limit: int,
+    count: Count,
+    *,
+    carried: str = "",
+    carried_limit: int | None = None,
 ) -> str:
     """A notice of the removal, then, up to `limit` tokens, the first line of what was asked and
-    answered: the latest come first in line for the room and stand in their old order. `carried`
-    is the summary that these messages began with; it stays while it takes at most half."""
-    head = carried if carried and count(carried) * 2 <= limit else NOTICE
-    size = count(head)
+    answered: the latest come first in line for the room and stand in their old order. `carried` is
+    the summary that these messages began with; it stays while it takes at most half. With a
+    `carried_limit` it may take that much besides, and only loses its middle above it; and lines
+    become shorter before the first ones go."""
+    head, size = NOTICE, count(NOTICE)
+    if carried and carried_limit is not None:
+        head = shorten(carried, carried_limit, count)
+        head, size = (head, 0) if head == carried or head.startswith(NOTICE) else (NOTICE, size)
+    elif carried and count(carried) * 2 <= limit:
+        head, size = carried, count(carried)
     lines: list[str] = []
-    for message in reversed(messages):
-        line = _headline(message)
-        if not line:
-            continue
+    for line in reversed(_headlines(messages, limit - size, count, narrow=bool(carried_limit))):
         cost = count(line) + 1
         if size + cost > limit:
             break
@@ -43,7 +55,18 @@ def extract_summary(
     return "\n".join([head, *reversed(lines)])
 
 
-def _headline(message: Message, width: int = 160) -> str:
+def _headlines(messages: Sequence[Message], room: int, count: Count, *, narrow: bool) -> list[str]:
+    """A line for each message that says something; if they are to be `narrow`, only as long as
+    leaves room for all of them, where that can be."""
+    lines: list[str] = []
+    for width in WIDTHS if narrow else WIDTHS[:1]:
+        lines = [line for message in messages if (line := _headline(message, width))]
+        if sum(count(line) + 1 for line in lines) <= room:
+            break
+    return lines
+
+
+def _headline(message: Message, width: int) -> str:
     if message.role == "tool":
         return ""
     text = " ".join(block.text for block in message.blocks if isinstance(block, Text))

@@ -19,9 +19,12 @@ from lamina.text import label_of
 from lamina.values.message import Message
 from lamina.values.settings import Settings
 
-Trigger = Literal["threshold", "overflow", "manual"]
+# Of these `cold` is the only one that could wait: the window is not full yet.
+Trigger = Literal["threshold", "cold", "overflow", "manual", "history"]
 
 RESERVE, KEEP = 16_384, 20_000
+# Turns to come are reckoned with at most this part of the room.
+AHEAD_SHARE = 0.25
 # A summary is a message of its own, and names what the question under way goes on using.
 MARGIN = 64
 
@@ -43,9 +46,31 @@ def summary_limit(settings: Settings, window: int) -> int:
     return min(settings.compaction_summary, max(1, min(KEEP, window // 3) // 2))
 
 
+def compaction_margin(summary_tokens: int) -> int:
+    """What a cut has to free besides its summary. Below the window it is not urgent, and has to be
+    worth the cache that it breaks."""
+    return max(MARGIN, summary_tokens // 2)
+
+
 def is_compaction_due(tokens: int, settings: Settings, window: int) -> bool:
     """Whether a request of this size calls for compaction; never if that is off."""
     return settings.compaction != "off" and tokens > window - reserve_limit(settings, window)
+
+
+def is_compaction_near(
+    tokens: int, most: int, settings: Settings, messages: Sequence[Message], sizes: Sequence[int]
+) -> bool:
+    """Whether a request of this size leaves too little of the `most` that it may take for the
+    turns to come, if they are like those in `messages`."""
+    ahead = settings.compaction_ahead * _turn_tokens(messages, sizes)
+    return tokens > most - min(ahead, int(AHEAD_SHARE * most))
+
+
+def _turn_tokens(messages: Sequence[Message], sizes: Sequence[int]) -> int:
+    """What a turn takes on the average, of those that stand behind the latest summary."""
+    begin = max((i + 1 for i, m in enumerate(messages) if m.id == SUMMARY_ID), default=0)
+    turns = sum(is_question(message) for message in messages[begin:])
+    return sum(sizes[begin:]) // max(1, turns)
 
 
 class NoCompaction(Struct, frozen=True):
@@ -102,8 +127,7 @@ def plan_compaction(
     if isinstance(first_kept, NoCompaction):
         return first_kept
     dropped_tokens = sum(sizes[:first_kept])
-    # Below the threshold a cut is not urgent: it has to be worth the cache that it breaks.
-    margin = max(MARGIN, summary_tokens // 2) if trigger == "threshold" else MARGIN
+    margin = compaction_margin(summary_tokens) if trigger in ("threshold", "cold") else MARGIN
     if dropped_tokens <= summary_tokens + margin:
         return NoCompaction(
             f"only {dropped_tokens:,} tokens could go, which is not enough: the summary that would "
@@ -120,7 +144,7 @@ def plan_compaction(
         turn_begin=begin,
         question=turn_question,
         goal=goal,
-        previous_summary="\n\n".join(message.text for message in past if message.id == SUMMARY_ID),
+        previous_summary=summary_among(past),
         files=merge_files(known_files, touched_files(past)),
         tokens_dropped=dropped_tokens,
         tokens_kept=sum(sizes[first_kept:]),
@@ -128,6 +152,35 @@ def plan_compaction(
         trigger=trigger,
         kept_line=_opening_of(messages[first_kept]),
     )
+
+
+def plan_strip(
+    messages: Sequence[Message],
+    sizes: Sequence[int],
+    first_kept: int,
+    *,
+    summary_tokens: int,
+    goal: str = "",
+    known_files: TouchedFiles = NO_FILES,
+) -> CompactionPlan:
+    """The plan of a cut between two turns that limits on history ask for."""
+    past = messages[:first_kept]
+    return CompactionPlan(
+        first_kept=first_kept,
+        goal=goal,
+        previous_summary=summary_among(past),
+        files=merge_files(known_files, touched_files(past)),
+        tokens_dropped=sum(sizes[:first_kept]),
+        tokens_kept=sum(sizes[first_kept:]),
+        summary_tokens=summary_tokens,
+        trigger="history",
+        kept_line=_opening_of(messages[first_kept]) if first_kept < len(messages) else "",
+    )
+
+
+def summary_among(messages: Sequence[Message]) -> str:
+    """What an earlier cut said of what went before, if it stands among these."""
+    return "\n\n".join(message.text for message in messages if message.id == SUMMARY_ID)
 
 
 def is_question(message: Message) -> bool:

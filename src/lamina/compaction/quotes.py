@@ -74,3 +74,15 @@ def _whole_lines(head: str, tail: str) -> tuple[str, str]:
     end, start = head.rfind("\n"), tail.find("\n")
     head = head[:end] if end * 2 >= len(head) else head
     return head.rstrip(), (tail[start:] if 0 <= start * 2 <= len(tail) else tail).lstrip("\r\n")
+
+
+def shorten(text: str, limit: int, count: Count) -> str:
+    """`text` within `limit` tokens; its middle goes if need be, which is marked."""
+    share = limit
+    while (size := count(text)) > limit and share > 0:
+        half = len(text) * share // size // 2
+        shorter = f"{text[:half]}\n{GAP}\n{text[len(text) - half :]}"
+        if count(shorter) <= limit:
+            return shorter
+        share -= max(1, share // 8)
+    return text if size <= limit else ""

@@ -12,7 +12,7 @@ from msgspec import Struct
 from lamina.compaction.cuts import find_cuts
 from lamina.compaction.instruction import summary_instruction
 from lamina.compaction.plan import CompactionPlan
-from lamina.compaction.quotes import GAP, Count
+from lamina.compaction.quotes import Count, shorten
 from lamina.journal import SUMMARY_ID
 from lamina.text import escape_content, label_of
 from lamina.values.message import Context, Image, Message, Text, Thinking, ToolCall, ToolResult
@@ -83,18 +83,6 @@ def _lines(message: Message, count: Count) -> Iterator[str]:
                 yield f"[{who} with an image]"
             case Thinking():
                 pass
-
-
-def shorten(text: str, limit: int, count: Count) -> str:
-    """`text` within `limit` tokens; its middle goes if need be, which is marked."""
-    share = limit
-    while (size := count(text)) > limit and share > 0:
-        half = len(text) * share // size // 2
-        shorter = f"{text[:half]}\n{GAP}\n{text[len(text) - half :]}"
-        if count(shorter) <= limit:
-            return shorter
-        share -= max(1, share // 8)
-    return text if size <= limit else ""
 
 
 def step_instruction(

@@ -1,6 +1,7 @@
 """Whether the file of a model is in use by some process of this machine.
 
-Law: a process that runs a model holds a shared lock on its file until it ends, however it ends.
+Laws: a process that runs a model holds a shared lock on its file until it ends, however it ends.
+One that writes a file piece by piece holds it alone.
 """
 
 import os
@@ -9,6 +10,15 @@ from contextlib import suppress
 from pathlib import Path
 
 if sys.platform == "win32":
+    import msvcrt
+
+    def claim_file(handle: int) -> bool:
+        """Takes an open file for this process alone, until it is closed. False if it is taken."""
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
 
     def hold_file(_: Path) -> None:
         """Windows itself does not remove a file that is in use."""
@@ -18,6 +28,16 @@ if sys.platform == "win32":
 
 else:
     import fcntl
+
+    def claim_file(handle: int) -> bool:
+        """Takes an open file for this process alone, until it is closed. False if it is taken."""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True  # a file system without locks
+        return True
 
     def hold_file(path: Path) -> None:
         """Says that this process uses a file, from now on."""

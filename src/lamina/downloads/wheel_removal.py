@@ -19,7 +19,8 @@ def model_files(wheel: ModelWheel) -> list[Path]:
         return [folder]
     if wheel.folder:
         return sorted(path for path in folder.rglob("*") if path.is_file())
-    return [path for path in map(wheel.path_of, wheel.files) if path.is_file()]
+    paths = [*map(wheel.path_of, wheel.files), *([wheel.incomplete_path] if wheel.parts else [])]
+    return [path for path in paths if path.is_file()]
 
 
 def size_of(files: Sequence[Path]) -> int:

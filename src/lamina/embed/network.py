@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 # More than MAX_TOKENS need in any language; anything beyond would be tokenised for nothing.
 MAX_CHARACTERS: Final = 32 * MAX_TOKENS
+UNKNOWN: Final = "[UNK]"
+# What is longer is no word of any language: an address, or a file pasted as text.
+LONGEST_WORD: Final = 24
+WHOLE_WORD: Final = 4
+# Of a text without words, which could be of any language.
+FLUENT: Final = float("inf")
 
 
 class Network:
@@ -43,6 +49,28 @@ class Network:
         """The tokens of a text that the network reads."""
         ids: list[int] = self._tokenizer.encode(_readable(text)).ids
         return ids
+
+    def fluency(self, text: str) -> float:
+        """How many letters of a text one token of it stands for: many in a language that the
+        vocabulary was made for, one or none in a script that it does not know."""
+        text = _readable(text)
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        words: dict[int, list[tuple[str, str]]] = {}
+        for token, (start, end), word in zip(
+            encoding.tokens, encoding.offsets, encoding.word_ids, strict=True
+        ):
+            if any(map(str.isalpha, text[start:end])):
+                words.setdefault(word, []).append((token, text[start:end]))
+        letters = count = 0
+        for pieces in words.values():
+            length = sum(len(piece) for token, piece in pieces if token != UNKNOWN)
+            if length > LONGEST_WORD:
+                continue
+            # A short word that it has whole is known as well as a long one.
+            is_whole = len(pieces) == 1 and length > 1
+            letters += max(length, WHOLE_WORD) if is_whole else length
+            count += len(pieces)
+        return letters / count if count else FLUENT
 
 
 def _readable(text: str) -> str:

@@ -75,7 +75,7 @@ def describe_agent(agent: Agent, workspace: Path) -> dict[str, Any]:
 _EMPTY: dict[str, Any] = {
     "name": "", "description": "", "version": "", "model": "", "place": "", "persona_parts": [],
     "persona": "", "memory": "", "settings": {}, "options": {}, "guides": [], "servers": {},
-    "projects": [], "skills": [], "relations": {}, "problems": [],
+    "projects": [], "skills": [], "relations": {}, "problems": [], "notes": [], "autonomous": False,
 }  # fmt: skip
 
 

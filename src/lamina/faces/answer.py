@@ -1,6 +1,7 @@
 """An answer as plain data: what it says, cites and cost, and what it waits for."""
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from lamina.runners.runner import Answer
 from lamina.session.session import Session
 from lamina.values.event import UsageReported
 from lamina.values.note import Hit
+from lamina.values.prices import CostSum
 from lamina.values.usage import Usage
 
 # The vendors' words for an answer that reached its limit.
@@ -44,11 +46,13 @@ def describe_answer(answer: Answer, session: Session, warnings: Sequence[str]) -
         "target": turn.context.target if turn else session.settings.target,
         "usage": describe_usage(answer.usage),
         "cost": answer.cost,
+        "unpriced": answer.unpriced,
         "requests": answer.requests,
         "layers": layers,
         "context": context,
         "verdict": msgspec.to_builtins(turn.verdict) if turn else None,
         "warnings": list(warnings),
+        "displays": msgspec.to_builtins(turn.displays) if turn else [],
     } | _describe_sources(answer)
 
 
@@ -92,7 +96,7 @@ class TurnCost(Struct, frozen=True, kw_only=True):
     """The requests of a turn together."""
 
     usage: Usage
-    cost: float = 0.0
+    cost: CostSum
     first_s: float | None = None
     requests: int = 1
 
@@ -104,7 +108,7 @@ def sum_reports(reports: Sequence[UsageReported]) -> TurnCost:
             **{name: sum(getattr(usage, name) for usage in usages) for name in SPENT},
             cache_reported=all(usage.cache_reported for usage in usages),
         ),
-        cost=sum(report.cost for report in reports),
+        cost=reduce(CostSum.plus, (report.cost for report in reports), CostSum()),
         first_s=reports[0].first_s if reports else None,
         requests=len(reports),
     )

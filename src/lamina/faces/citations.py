@@ -4,36 +4,66 @@ Law: a number that is shown means one source, which is shown, too. Numbers are k
 is complete, so its words wait until then.
 """
 
-from lamina.runners.runner import Listener
-from lamina.values.event import BlockDelta, BlockEnded, BlockStarted, Event, TurnEnded
+from collections.abc import Callable
+
+from lamina.runners.runner import Listener, Runner
+from lamina.values.event import (
+    AnswerChanged,
+    BlockDelta,
+    BlockEnded,
+    BlockStarted,
+    Event,
+    RequestRetried,
+    RequestStarted,
+    ToolStarted,
+    TurnEnded,
+)
 
 
-def hold_until_final(listener: Listener) -> Listener:
-    """A listener that hears the words of an answer when they are final."""
-    kind = ""
+def hold_until_final(listener: Listener, runner: Runner) -> Listener:
+    """A listener that hears the words of an answer which rests on sources when they are final.
+    Words that turn out to stand in front of a call are no answer, and are heard then."""
+    return _HeldWords(listener, lambda: runner.cites).hear
 
-    async def hear(event: Event) -> None:
-        nonlocal kind
+
+class _HeldWords:
+    def __init__(self, listener: Listener, cites: Callable[[], bool]) -> None:
+        self._listener = listener
+        self._cites = cites
+        self._is_holding = False
+        self._held: list[Event] = []
+
+    async def hear(self, event: Event) -> None:
         match event:
-            case BlockStarted():
-                kind = event.kind
-                if kind == "text":
-                    return
-            case BlockDelta() | BlockEnded() if kind == "text":
-                return
-            case TurnEnded(answer=answer) if answer:
-                for event_of_text in (
+            case BlockStarted(kind=kind):
+                self._is_holding = kind == "text" and self._cites()
+                if kind == "action":
+                    await self._let_go()
+            case ToolStarted() | RequestStarted():
+                await self._let_go()
+            case RequestRetried():
+                self._held.clear()
+            case AnswerChanged() if self._held:
+                return  # nobody heard what it was before
+            case TurnEnded(answer=answer) if answer and self._held:
+                self._held = [
                     BlockStarted(index=0, kind="text"),
                     BlockDelta(index=0, text=answer),
                     BlockEnded(index=0),
-                ):
-                    await _tell(event_of_text)
+                ]
+                await self._let_go()
             case _:
                 pass
-        await _tell(event)
+        if self._is_holding and isinstance(event, BlockStarted | BlockDelta | BlockEnded):
+            self._held.append(event)
+        else:
+            await self._tell(event)
 
-    async def _tell(event: Event) -> None:
-        if (pending := listener(event)) is not None:
+    async def _let_go(self) -> None:
+        held, self._held = self._held, []
+        for event in held:
+            await self._tell(event)
+
+    async def _tell(self, event: Event) -> None:
+        if (pending := self._listener(event)) is not None:
             await pending
-
-    return hear

@@ -135,7 +135,7 @@ def _extras() -> list[InstalledExtra]:
         extras.append(
             InstalledExtra(
                 extra=extra,
-                uses=tuple(REQUIREMENTS[need].noun for need in needs),
+                uses=tuple(dict.fromkeys(REQUIREMENTS[need].noun for need in needs)),
                 missing=tuple(missing),
                 hint=install_hint(*needs) if missing else "",
             )

@@ -10,7 +10,8 @@ from lamina.faces.mentions import mention_guide
 from lamina.runners.runner import ChatRunner
 from lamina.session.members import SessionItem
 from lamina.session.session import core_of
-from lamina.sources.selector import describe_problems
+from lamina.sources.selector import describe_problems, name_errors
+from lamina.values.agent import Problem
 from lamina.values.item import ItemId, kind_of
 
 
@@ -33,7 +34,8 @@ class ItemOverview:
         self._runner = runner
         self.inside: tuple[SessionItem, ...] = ()
         self.known: tuple[AgentItem, ...] = ()
-        self.problems: tuple[str, ...] = ()
+        self._failure: tuple[str, ...] = ()
+        self._problems: tuple[Problem, ...] = ()
 
     async def look_up(self, *, tools: bool = False) -> None:
         """Looks at the agent's files again, and with `tools` asks its servers as well. What cannot
@@ -47,7 +49,7 @@ class ItemOverview:
             guides = await turns.selector.guides()
             self.inside = await session.items()
         except (LaminaError, OSError) as error:
-            self.problems = (str(error),)
+            self._failure = (str(error),)
             return
         memberships = session.state.library.members
         offers = [(g.id, g.include, g.description, g.globs) for g in guides.guides]
@@ -62,7 +64,20 @@ class ItemOverview:
             )
             for item, include, about, globs in offers
         )
-        self.problems = tuple(describe_problems(guides.problems))
+        self._failure, self._problems = (), tuple(guides.problems)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with what was looked up."""
+        return (*self._failure, *describe_problems(self._problems))
+
+    def tell_problems(self) -> tuple[str, ...]:
+        """The same for a person: how much of it is merely odd is said once in a session, here or
+        with a request."""
+        errors = name_errors(self._problems)
+        selector = core_of(self._runner.session).turns.selector
+        count = [line for line in describe_problems(self._problems) if line not in errors]
+        return (*self._failure, *errors, *selector.take_news(count))
 
     async def has_guides(self) -> bool:
         """Whether there are rules or references to mention."""

@@ -5,6 +5,7 @@ from typing import Any, assert_never
 
 import msgspec
 
+from lamina.audit.hook_displays import find_displays
 from lamina.journal import Journal, path_to
 from lamina.values.entry import (
     BranchSummaryEntry,
@@ -33,7 +34,14 @@ from lamina.values.entry import (
     UnknownEntry,
 )
 from lamina.values.message import Message, Text, Thinking, ToolCall, ToolResult
-from lamina.values.patch import op_name, op_reason
+from lamina.values.patch import (
+    Display,
+    HookDisplay,
+    MessagesCachedAppend,
+    PatchOp,
+    op_name,
+    op_reason,
+)
 from lamina.values.request import ContextItem, ContextTool, RequestContext
 
 
@@ -61,15 +69,14 @@ def describe_entry(entry: Entry) -> tuple[str, str]:
             return "item", f"{item.id} {item.version[:8]} ({len(item.content):,} characters)"
         case TransformEntry(transformer=who, patch=patch):
             if patch.display:
-                shown = patch.display.title
-                if patch.display.summary:
-                    shown += f" · {patch.display.summary}"
-                return "transform", f"{shown} (by {who})"
-            ops = [f"{op_name(op)}: {op_reason(op)}".rstrip(": ") for op in patch.ops]
+                return "transform", describe_display(HookDisplay(hook=who, display=patch.display))
+            ops = map(_describe_op, patch.ops)
             return "transform", f"{'; '.join(ops)} (by {who})"
-        case EphemeralEntry(tool_texts=texts, messages=messages):
+        case EphemeralEntry(tool_texts=texts, messages=messages, patches=patches):
             names = [text.name for text in texts] + [message.role for message in messages]
-            return "ephemeral", f"for one request: {', '.join(names)}"
+            names += [_describe_op(op) for once in patches for op in once.ops]
+            shown = "".join(f" · {describe_display(shown)}" for shown in find_displays([entry]))
+            return "ephemeral", f"for one request: {', '.join(names)}{shown}"
         case MessageEntry(message=message, interrupted=interrupted, whole_results=wholes):
             cut = " [interrupted]" if interrupted else ""
             return message.role, _where_whole(wholes) + render_message(message) + cut
@@ -126,6 +133,21 @@ def describe_entry(entry: Entry) -> tuple[str, str]:
             return "unknown", f"an entry of type {kind!r}, which this version does not know"
         case _:
             assert_never(entry)
+
+
+def describe_display(shown: HookDisplay) -> str:
+    """What a hook wants a person to be shown, in a line."""
+    display = shown.display
+    texts = " · ".join(filter(None, (display.title, display.summary)))
+    return f"{texts} (by {shown.hook})"
+
+
+def display_lines(display: Display) -> list[str]:
+    """What else there is to be shown: its text, then its data."""
+    lines = display.markdown.splitlines()
+    if display.data is not None:
+        lines.append(msgspec.json.encode(display.data).decode())
+    return lines
 
 
 def _where_whole(wholes: Mapping[str, str]) -> str:
@@ -210,3 +232,10 @@ def render_message(message: Message) -> str:
     if uses:
         parts.append("[" + ", ".join(f"{use.item} {use.form}" for use in uses) + "]")
     return "\n".join(parts)
+
+
+def _describe_op(op: PatchOp) -> str:
+    if isinstance(op, MessagesCachedAppend):
+        texts = [f"{m.custom_type or m.role}: {render_message(m)}" for m in op.messages]
+        return f"added {'; '.join(texts)}"
+    return f"{op_name(op)}: {op_reason(op)}".rstrip(": ")

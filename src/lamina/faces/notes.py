@@ -1,7 +1,7 @@
 """What the notes of a workspace hold, and what is wrong with them."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -9,10 +9,12 @@ import anyio.to_thread
 from msgspec import Struct
 
 from lamina.errors import QueryError
+from lamina.faces.link_check import NoteProblem, check_links
 from lamina.notes.names import NoteNames
-from lamina.notes.query.parser import parse_query
-from lamina.notes.sections import heading_names, is_heading_anchor
-from lamina.values.note import Catalogue, Hit, Note, Scope
+from lamina.notes.query.cache import check_query
+from lamina.notes.search_block.parser import parse_search
+from lamina.notes.sections import heading_names
+from lamina.values.note import Catalogue, Hit, Note, NoteQuery, Scope
 from lamina.wiring.workspaces import open_workspace
 from lamina.workspace.folder import FolderWorkspace
 
@@ -26,14 +28,6 @@ class NoteSearchOptions(Struct, frozen=True, kw_only=True):
     lexical: bool
 
 
-class NoteProblem(Struct, frozen=True, kw_only=True):
-    """Something that is wrong with a note."""
-
-    path: str
-    what: str
-    detail: str
-
-
 async def undo_change(folder: Path, change: str | None) -> str:
     """Takes back a change to files, and says what was taken back."""
     from lamina.workspace.file_actions.actions import FileActions
@@ -43,7 +37,7 @@ async def undo_change(folder: Path, change: str | None) -> str:
 
 
 def find_problems(catalogue: Catalogue, paths: tuple[str, ...]) -> list[NoteProblem]:
-    """What is wrong with the notes, by path."""
+    """What is wrong with the notes, and which links were decided, by path."""
     names = NoteNames(paths, {note.path: note.aliases for note in catalogue.notes if note.aliases})
     problems = [
         NoteProblem(path=_path_of(text, paths), what="unreadable", detail=text)
@@ -55,7 +49,7 @@ def find_problems(catalogue: Catalogue, paths: tuple[str, ...]) -> list[NoteProb
             NoteProblem(path=note.path, what="frontmatter", detail=problem)
             for problem in note.problems
         ]
-        problems += _wrong_links(note, names, headings)
+        problems += check_links(note, names, headings)
         problems += _wrong_queries(note)
     return problems
 
@@ -66,32 +60,26 @@ def _path_of(problem: str, paths: tuple[str, ...]) -> str:
     return max(candidates, key=len, default=problem.partition(": ")[0])
 
 
-def _wrong_links(
-    note: Note, names: NoteNames, headings: Mapping[str, frozenset[str]]
-) -> list[NoteProblem]:
-    problems = []
-    for link in dict.fromkeys((*note.links, *note.embeds)):
-        target = names.resolve(link, beside=note.path)
-        if target.path is None:
-            what = "ambiguous link" if target.matches else "broken link"
-            detail = target.warning.replace("; it is left out", "")
-            problems.append(NoteProblem(path=note.path, what=what, detail=detail))
-        elif target.path in headings and not is_heading_anchor(
-            target.anchor, headings[target.path]
-        ):
-            detail = f"{link!r}: {target.path} has no heading {target.anchor!r}"
-            problems.append(NoteProblem(path=note.path, what="broken heading", detail=detail))
-    return problems
-
-
 def _wrong_queries(note: Note) -> list[NoteProblem]:
-    problems = []
-    for query in note.queries:
-        try:
-            parse_query(query)
-        except QueryError as error:
-            problems.append(NoteProblem(path=note.path, what="query", detail=str(error)))
-    return problems
+    return [
+        NoteProblem(path=note.path, what=what, detail=detail)
+        for query in note.queries
+        for what, detail in _judge_query(query)
+    ]
+
+
+def _judge_query(query: NoteQuery) -> list[tuple[str, str]]:
+    """What is wrong with a query, or why it is left out."""
+    if query.kind == "script":
+        name = query.text if query.text.startswith("$=") else "dataviewjs"
+        return [("script", f"{name}: scripts of notes are not run; it is left out")]
+    if query.kind != "search":
+        return [("query", problem) for problem in check_query(query)]
+    try:
+        parse_search(query.text)
+    except QueryError as error:
+        return [("search", str(error))]
+    return []
 
 
 @asynccontextmanager

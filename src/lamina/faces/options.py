@@ -24,7 +24,10 @@ class SettingChanges(Struct, frozen=True, kw_only=True):
     allow_hosts: tuple[str, ...] = ()
     window: int | None = None
     attachment_limit: int | None = None
-    promotion: Promotion = "lazy"
+    promotion: Promotion | None = None
+    spend_turn: float | None = None
+    spend_session: float | None = None
+    spend_day: float | None = None
 
     def as_settings(self) -> dict[str, Any]:
         """Those that were asked for, by name."""
@@ -42,7 +45,9 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     system: str = ""
     agent: str | None = None
     project: str | None = None
-    # Whether what the agent's folder brings now counts, for this opening.
+    # Files of hooks that are to take part.
+    hooks: tuple[Path, ...] = ()
+    # Whether what the agent's folder brings now counts, for this opening; and files of hooks.
     trust: bool = False
     mcp: Path | None = None
     mode: Mode = "agent"
@@ -50,6 +55,8 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     scope: Scope = Scope()
     # Whether the model may look at the workspace's files, and change them.
     files: bool = False
+    # Where the web is searched, if it is: an address, or the tool of a server.
+    web_search: str | None = None
     # Whether the model is told what the person wants remembered.
     memory: bool = True
     # The most tokens an answer may have.
@@ -81,7 +88,7 @@ def refuse_ignored(options: SessionOptions) -> None:
     Raises:
         UsageError: something does not go with the mode.
     """
-    if options.mode == "qa" and (options.mcp is not None or options.files):
+    if options.mode == "qa" and (options.mcp or options.files or options.web_search):
         raise UsageError(
             "--mode qa answers from notes and calls no tools: leave out the "
             "tools, or take --mode plan or agent"
@@ -93,5 +100,8 @@ def refuse_ignored(options: SessionOptions) -> None:
         )
     if options.project is not None and options.agent is None:
         raise UsageError(f"--project {options.project!r} needs --agent: projects are an agent's")
-    if options.trust and options.agent is None and options.session is None:
-        raise UsageError("--trust needs --agent: it is about what an agent's folder brings")
+    is_about = options.agent or options.session or options.hooks
+    if options.trust and not is_about:
+        raise UsageError(
+            "--trust needs --agent or --hooks: it is about what a folder or a file brings"
+        )

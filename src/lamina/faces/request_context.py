@@ -1,6 +1,6 @@
 """What a request was made of: its layers, items and segments, and how much a cache served."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,6 +10,8 @@ from lamina.faces.sent_requests import describe_segment, last_request
 from lamina.ports import TargetBook
 from lamina.session.session import Session
 from lamina.text import label_of
+from lamina.values.entry import RequestEntry
+from lamina.values.envelope import Options
 from lamina.values.item import ItemId, Provenance, kind_of
 from lamina.values.item_kind import ITEM_KINDS
 from lamina.values.prompt import LAYERS, Prompt, Segment
@@ -102,12 +104,16 @@ def describe_context(session: Session, book: TargetBook, *, full: bool) -> dict[
         "target": request.context.target if request else None,
         "layers": describe_layers(prompt, cached, agreement.tokens),
         **{name: plain.get(name, []) for name in ("items", "tools", "left_out", "boundaries")},
+        "options": describe_options(recorded.options) if recorded else {},
+        "citations": list(recorded.citations) if recorded else [],
         "allowed_tools": plain.get("allowed_tools"),
         "agreement": _agreement(agreement),
         "fit": plain.get("fit", {}),
+        "history_price": _history_price(request),
         "usage": describe_usage(usage) if usage else None,
         "verdict": msgspec.to_builtins(reply.verdict) if reply else None,
         "problems": list(recorded.problems) if recorded else [],
+        "displays": msgspec.to_builtins(recorded.displays) if recorded else [],
     }
     if full:
         report["segments"] = [
@@ -115,6 +121,27 @@ def describe_context(session: Session, book: TargetBook, *, full: bool) -> dict[
             for segment in prompt
         ]
     return report
+
+
+def _history_price(request: RequestEntry | None) -> dict[str, Any] | None:
+    price = request.context.history_price if request else None
+    return asdict(price) if price else None
+
+
+def describe_options(options: Options) -> dict[str, Any]:
+    """How a model was to answer, as far as anything was said of it."""
+    return {name: value for name, value in asdict(options).items() if value is not None}
+
+
+def write_options(options: Options, citations: Sequence[int]) -> str:
+    """The same in a line, and what an answer was held to cite; empty if nothing was said."""
+    words = [
+        "a schema" if name == "schema" else f"{name} {value}"
+        for name, value in describe_options(options).items()
+    ]
+    if citations:
+        words.append(f"must cite {' '.join(f'[^{number}]' for number in citations)}")
+    return ", ".join(words)
 
 
 def _agreement(agreement: Agreement) -> Mapping[str, Any]:

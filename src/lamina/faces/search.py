@@ -4,12 +4,13 @@ Laws: what is chosen here is chosen as in a session, by the same functions. An a
 item which part of the question brought it, and which text of it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.assembly.inclusion import find_member, find_mentions, missing_member_error
 from lamina.embed.index.corpus import IndexedCorpus
 from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.faces.plain_text import brief
@@ -19,7 +20,7 @@ from lamina.selection.expansion import find_related
 from lamina.selection.items import choose_items
 from lamina.selection.question import split_question
 from lamina.selection.scores import Matrix, Scores, best_of, lay_out_chunks, rank_documents
-from lamina.sources.related_items import expand_chosen
+from lamina.sources.related_items import ChosenFrom, expand_all
 from lamina.values.item import ItemId
 from lamina.values.selection import Document, Preset, Query, SearchSettings, SelectedItem
 from lamina.values.selection import preset as preset_named
@@ -81,10 +82,14 @@ class IndexSearch:
         self.index = index
         self._warn = warn
         self._progress = progress
+        # What was told is not told again, however many searches it concerns.
+        self._told: set[str] = set()
 
     def warn_of(self, problems: Iterable[str]) -> None:
         for problem in problems:
-            self._warn(problem)
+            if problem not in self._told:
+                self._told.add(problem)
+                self._warn(problem)
 
     async def load(self, candidates: Candidates) -> IndexedCorpus:
         """What there is, ready to be searched."""
@@ -111,19 +116,46 @@ def describe_lexical(corpus: IndexedCorpus) -> tuple[str, ...]:
 async def select_candidates(
     question: str, candidates: Candidates, how: SelectOptions, search: IndexSearch
 ) -> tuple[SearchResult, ...]:
-    """What a question needs, the best first."""
-    answer = await search.score(question, candidates)
-    documents = candidates.documents
+    """What a question needs, as a session begins: what is always in, what the question names, then
+    what search chooses of what it may choose, rules and references first, the best of each first,
+    and what comes along with that. With `top` just the best of all."""
     if how.top is not None:
-        selection = rank_documents(documents, answer.scores, answer.query, most=how.top)
-    else:
-        settings = how.settings(candidates.settings)
-        selection = choose_items(documents, answer.scores, answer.query, settings)
-        selection += await expand_chosen(answer.corpus, selection, settings)
-        ids = [document.id for document in documents]
-        selection += find_related(selection, candidates.relations, ids, set())
+        return await rank_candidates(question, candidates, how.top, search)
+    search.warn_of(candidates.problems)
+    always = {c.document.id for c in candidates.candidates if c.include == "always"}
+    there = always | _find_named(question, candidates, search)
+    answers: list[ScoredQuestion] = []
+    choices: list[ChosenFrom] = []
+    for pool, own_settings in candidates.searched(there):
+        if not (settings := how.settings(own_settings)).search:
+            continue
+        answer = await search.score(question, replace(candidates, candidates=pool, problems=()))
+        documents = answer.candidates.documents
+        items = choose_items(documents, answer.scores, answer.query, settings)
+        answers.append(answer)
+        choices.append(ChosenFrom(settings=settings, corpus=answer.corpus, items=items))
+    additions = await expand_all(choices)
+    found = [choice.items + new for choice, new in zip(choices, additions, strict=True)]
+    ids = [document.id for document in candidates.documents]
+    chosen = [item for items in found for item in items]
+    related = find_related(chosen, candidates.relations, ids, there)
     search.warn_of(search.index.notes())
-    return _describe(answer, selection)
+    by_id = candidates.by_id()
+    results = [_included(by_id[item], item in always) for item in by_id if item in there]
+    for answer, items in zip(answers, found, strict=True):
+        results += _describe(answer, items, by_id)
+    return (*results, *(_result(item, by_id[item.item], "") for item in related))
+
+
+def _find_named(question: str, candidates: Candidates, search: IndexSearch) -> set[ItemId]:
+    """The rules and references that the question itself adds, as `@rule:name`."""
+    named: set[ItemId] = set()
+    for mention in find_mentions(question) if candidates.guides else ():
+        if (item := find_member(mention, candidates.guides)) is not None:
+            named.add(item)
+        else:
+            search.warn_of([str(missing_member_error(mention, candidates.guides))])
+    return named
 
 
 async def rank_candidates(
@@ -133,16 +165,26 @@ async def rank_candidates(
     answer = await search.score(question, candidates)
     ranking = rank_documents(candidates.documents, answer.scores, answer.query, most=top)
     search.warn_of(search.index.notes())
-    return _describe(answer, ranking)
+    return _describe(answer, ranking, candidates.by_id())
 
 
-def _describe(answer: ScoredQuestion, items: Sequence[SelectedItem]) -> tuple[SearchResult, ...]:
-    by_id = answer.candidates.by_id()
+def _included(candidate: Candidate, is_always: bool) -> SearchResult:
+    why = "always included" if is_always else "named in the question"
+    return SearchResult(
+        name=candidate.name, server=candidate.server, score=None, why=why,
+        kind=candidate.kind, id=candidate.document.id, origin="", include=candidate.include,
+    )  # fmt: skip
+
+
+def _describe(
+    answer: ScoredQuestion, items: Sequence[SelectedItem], by_id: Mapping[ItemId, Candidate]
+) -> tuple[SearchResult, ...]:
     ranks = _lexical_ranks(answer)
     columns = _columns(answer.candidates.documents)
     results = []
     for rank, item in enumerate(items, 1):
-        result = _result(item, by_id[item.item], _best_part(answer, columns[item.item]))
+        part = _best_part(answer, columns.get(item.item, slice(0, 0)))
+        result = _result(item, by_id[item.item], part)
         results.append(replace(result, rank=rank, lexical_rank=ranks.get(item.item)))
     return tuple(results)
 

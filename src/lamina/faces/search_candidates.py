@@ -1,29 +1,43 @@
-"""What can be chosen for a question: the tools of files, the rules and references of agents."""
+"""What can be chosen for a question: the tools of files; the rules, references and tools of agents.
+
+Law: an agent is opened as a session opens it, so that its servers are started if its folder is
+trusted, and named if they are not.
+"""
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from lamina.agents import holds_agent
 from lamina.errors import UsageError
+from lamina.extras import require
+from lamina.faces.hook_files import TrustAsker
 from lamina.faces.tool_file import ListedTool, read_tools
-from lamina.selection.chunks import chunk_item, chunk_tool
+from lamina.faces.trust import settle_trust
+from lamina.selection.chunks import chunk_tool
+from lamina.sources.candidates import guide_document, tool_document
+from lamina.tools.toolbox import Toolbox
 from lamina.values.agent import Guide
-from lamina.values.item import ItemId
+from lamina.values.item import ItemId, key_of
 from lamina.values.selection import Document, SearchSettings
-from lamina.wiring.agents import find_agent, list_agents, read_agent
+from lamina.values.settings import Settings
+from lamina.values.tool import OfferedTool
+from lamina.wiring.agent_defaults import AgentDefaults, read_agent_defaults
+from lamina.wiring.agents import list_agents
+from lamina.wiring.tool_hosts import agent_hosts
 
 
 class CandidateSources(Struct, frozen=True, kw_only=True):
-    """Where candidates come from: files with tools, agents by path or name."""
+    """Where candidates come from: files with tools, agents by path or name. With `trust` all that
+    the agents' folders bring counts, without asking."""
 
     tools: tuple[Path, ...] = ()
     agents: tuple[str, ...] = ()
     workspace: Path = Path()
+    trust: bool = False
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
@@ -37,17 +51,34 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 class Candidates(Struct, frozen=True, kw_only=True):
-    """What there is to choose from; `settings` and `relations` are how the agent wants it to be
-    chosen."""
+    """What there is to choose from; the settings and `relations` are how the agent wants it to be
+    chosen. `guides` are the rules and references among the candidates."""
 
     candidates: tuple[Candidate, ...]
-    settings: SearchSettings = SearchSettings()
+    guides: tuple[Guide, ...] = ()
+    guide_search: SearchSettings = SearchSettings()
+    tool_search: SearchSettings = SearchSettings()
     relations: dict[str, tuple[str, ...]] = {}
     problems: tuple[str, ...] = ()
 
     @property
     def documents(self) -> tuple[Document, ...]:
         return tuple(candidate.document for candidate in self.candidates)
+
+    def searched(
+        self, there: Container[ItemId] = ()
+    ) -> tuple[tuple[tuple[Candidate, ...], SearchSettings], ...]:
+        """What search may choose besides what is `there`: of the rules and references, and of the
+        tools, each with how it is chosen. They are searched apart, as in a session."""
+        free = [
+            candidate
+            for candidate in self.candidates
+            if candidate.include in ("", "agent") and candidate.document.id not in there
+        ]
+        guides = tuple(candidate for candidate in free if candidate.kind != "tool")
+        tools = tuple(candidate for candidate in free if candidate.kind == "tool")
+        pools = ((guides, self.guide_search), (tools, self.tool_search))
+        return tuple((pool, settings) for pool, settings in pools if pool)
 
     def by_id(self) -> dict[ItemId, Candidate]:
         return {candidate.document.id: candidate for candidate in self.candidates}
@@ -73,11 +104,13 @@ def _holds_tools(path: Path) -> bool:
     return not (isinstance(content, dict) and "mcpServers" in content)
 
 
-def gather_candidates(sources: CandidateSources) -> Candidates:
-    """The tools of files, and the rules and references of agents whatever their include mode;
-    without either, of the workspace itself.
+async def gather_candidates(sources: CandidateSources, asker: TrustAsker) -> Candidates:
+    """The tools of files, and the rules, references and tools of agents whatever their include
+    mode; without either, of the workspace itself. Whoever can be asked decides about a folder that
+    is not trusted.
 
     Raises:
+        ExtraMissing: an agent's servers are trusted, and what speaks to them is not installed.
         UsageError: a file cannot be read, or there is nothing to choose from.
     """
     agents = sources.agents
@@ -85,26 +118,65 @@ def gather_candidates(sources: CandidateSources) -> Candidates:
         if not holds_agent(sources.workspace):
             raise _nothing_in(sources.workspace)
         agents = (str(sources.workspace),)
-    candidates = [_tool_candidate(tool) for path in sources.tools for tool in read_tools(path)]
-    settings = SearchSettings()
-    relations: dict[str, tuple[str, ...]] = {}
-    problems: list[str] = []
+    tools = [_listed_candidate(tool) for path in sources.tools for tool in read_tools(path)]
+    gathered = Candidates(candidates=tuple(tools))
     for name in agents:
-        agent = read_agent(find_agent(name, sources.workspace), sources.workspace)
-        candidates += [_guide_candidate(guide) for guide in agent.guides]
-        settings = msgspec.convert(agent.settings.get("guide_search", settings), SearchSettings)
-        relations |= agent.relations
-        if agent.problems:
-            count = len(agent.problems)
-            odd = f"{count:,} {'oddities' if count > 1 else 'oddity'} in the files of the agent"
-            problems.append(f"{odd} {name!r}; `lamina agent check {shlex.quote(name)}` names them")
-        if not agent.guides:
-            problems.append(f"the agent {name!r} has no rules and no references")
+        agent = await read_agent_defaults(name, sources.workspace)
+        agent = await settle_trust(agent, asker, trust=sources.trust)
+        gathered = _join(gathered, await _gather_agent(agent, name, sources.workspace))
+    return gathered
+
+
+async def _gather_agent(agent: AgentDefaults, name: str, workspace: Path) -> Candidates:
+    """What an agent has, as a session would be given it."""
+    guides, settings = agent.agent.guides, agent.settings
+    tools, problems = await _start_servers(agent, workspace)
+    if agent.agent.problems:
+        count = len(agent.agent.problems)
+        odd = f"{count:,} {'oddities' if count > 1 else 'oddity'} in the files of the agent"
+        problems.append(f"{odd} {name!r}; `lamina agent check {shlex.quote(name)}` names them")
+    if not guides and not tools:
+        problems.append(f"the agent {name!r} has no rules and no references")
     return Candidates(
-        candidates=tuple(candidates),
-        settings=settings,
-        relations=relations,
+        candidates=(
+            *map(_guide_candidate, guides),
+            *(_offered_candidate(tool, settings) for tool in tools),
+        ),
+        guides=guides,
+        guide_search=settings.guide_search,
+        tool_search=settings.tool_search,
+        relations=agent.agent.relations,
         problems=tuple(problems),
+    )
+
+
+async def _start_servers(
+    agent: AgentDefaults, workspace: Path
+) -> tuple[tuple[OfferedTool, ...], list[str]]:
+    """The tools that an agent's servers and skills offer, and what is said of those that are not
+    offered."""
+    if agent.servers.servers:
+        require("mcp")
+    async with Toolbox(*agent_hosts(agent, workspace, stays=False)) as toolbox:
+        toolset = await toolbox.toolset()
+    # What is not trusted is said once, with all that does not count.
+    problems = [
+        f"not offered: {tool.what}: {tool.detail}"
+        for tool in toolset.withheld
+        if tool.reason != "untrusted"
+    ]
+    return toolset.tools, [*agent.notices, *problems]
+
+
+def _join(one: Candidates, other: Candidates) -> Candidates:
+    """The candidates of both; of two ways to choose, the later one's."""
+    return Candidates(
+        candidates=one.candidates + other.candidates,
+        guides=one.guides + other.guides,
+        guide_search=other.guide_search,
+        tool_search=other.tool_search,
+        relations=one.relations | other.relations,
+        problems=one.problems + other.problems,
     )
 
 
@@ -117,7 +189,7 @@ def _nothing_in(workspace: Path) -> UsageError:
     )
 
 
-def _tool_candidate(tool: ListedTool) -> Candidate:
+def _listed_candidate(tool: ListedTool) -> Candidate:
     chunks = chunk_tool(
         tool.name,
         tool.description,
@@ -130,8 +202,19 @@ def _tool_candidate(tool: ListedTool) -> Candidate:
     )
 
 
-def _guide_candidate(guide: Guide) -> Candidate:
-    chunks = chunk_item(guide.name, guide.description, guide.text)
+def _offered_candidate(tool: OfferedTool, settings: Settings) -> Candidate:
+    server, _, name = key_of(tool.id).partition("/")
+    is_always = tool.include == "agent" and settings.tool_policy == "all"
     return Candidate(
-        document=Document(guide.id, chunks), name=guide.name, kind=guide.kind, include=guide.include
+        document=tool_document(tool),
+        name=name,
+        kind="tool",
+        server=server,
+        include="always" if is_always else tool.include,
+    )
+
+
+def _guide_candidate(guide: Guide) -> Candidate:
+    return Candidate(
+        document=guide_document(guide), name=guide.name, kind=guide.kind, include=guide.include
     )

@@ -127,6 +127,7 @@ def describe_request(recorded: RebuiltRequest, requests: RequestList) -> dict[st
         "layers": measure_changes(recorded),
         "segments": [_describe_change(change) for change in recorded.changes],
         "context": recorded.listed.request.context,
+        "displays": recorded.displays,
         "damage": recorded.damage,
     }
 

@@ -21,8 +21,10 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     messages: int = 0
     entries: int = 0
     usage: Usage = Usage()
-    # In US dollars, at the prices that the book of models has now.
-    cost: float = 0.0
+    # In US dollars, at the prices that the book of models has now, without the `unpriced` requests,
+    # whose price nobody knows; None if those are all.
+    cost: float | None = 0.0
+    unpriced: int = 0
     bytes: int = 0
     written: float = 0.0
     damage: int = 0
@@ -49,6 +51,7 @@ async def list_sessions(workspace: Path, everywhere: bool) -> list[SessionRow]:
 
 def _row(listed: ListedSession, workspace: str, book: TargetBook) -> SessionRow:
     totals = listed.totals or SessionTotals()
+    cost = total_cost(totals, book)
     return SessionRow(
         session=listed.session,
         workspace=totals.workspace or workspace,
@@ -56,7 +59,8 @@ def _row(listed: ListedSession, workspace: str, book: TargetBook) -> SessionRow:
         messages=totals.messages,
         entries=totals.entries,
         usage=totals.usage,
-        cost=total_cost(totals, book),
+        cost=cost.known,
+        unpriced=cost.unpriced,
         bytes=listed.bytes,
         written=listed.written,
         damage=totals.damage,

@@ -9,21 +9,26 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
+from msgspec import Struct
 
 from lamina.errors import ModelMissing, UsageError
 from lamina.extras import Need, require
+from lamina.faces.hook_files import load_hooks
 from lamina.faces.options import PromptOptions, SessionOptions, refuse_ignored
 from lamina.faces.stored_session import find_session
 from lamina.notes.references import is_url
-from lamina.ports import Approver, JournalStore, WorkspaceSource
+from lamina.ports import Approver, Clock, Index, JournalStore, WorkspaceSource
 from lamina.providers.local.models import is_model_path
 from lamina.providers.model_book import load_book
+from lamina.runners.preview import NoProviders
 from lamina.runners.runner import ChatRunner
 from lamina.session.session import Session, core_of
+from lamina.sources.hooks import Hooks
 from lamina.sources.note_search import WorkspaceSearch
-from lamina.values.patch import Display, OptionsSet
+from lamina.stores.memory import MemoryStore
+from lamina.stores.scratch import ScratchStore
 from lamina.values.request import LeftOut
-from lamina.values.settings import Settings, Target
+from lamina.values.settings import LOCAL_WIRES, Settings, Target
 from lamina.wiring import default_target
 from lamina.wiring.runners import Clients, open_agent, open_plan, open_qa
 from lamina.wiring.workspaces import memory_file
@@ -80,6 +85,8 @@ def require_extras(
         wanted.append("search")
     if sends and options.mcp is not None:
         wanted.append("mcp")
+    if sends and options.web_search and not options.web_search.startswith("mcp:"):
+        wanted.append("web")
     for reference in prompt.references:
         if is_url(reference):
             wanted.append("web")
@@ -88,18 +95,26 @@ def require_extras(
     require(*wanted)
 
 
+class Rehearsal(Struct, frozen=True, kw_only=True):
+    """What a runner works with that only shows what it would send: nobody is asked, and nothing is
+    kept. `clock` None is the usual one."""
+
+    index: Index
+    clock: Clock | None = None
+
+
 async def open_runner(
     options: SessionOptions,
     notices: Notices,
     *,
     approver: Approver | None = None,
     needs_key: bool = False,
-    author: str = "lamina.cli",
     workspace: WorkspaceSource | None = None,
+    rehearsal: Rehearsal | None = None,
 ) -> ChatRunner:
     """The runner; an embedded model that is not on this machine is fetched. With `needs_key` a
-    vendor that cannot be asked is refused. `author` signs what is changed. `workspace` is that of
-    the options, if it was opened before.
+    vendor that cannot be asked is refused. `workspace` is that of the options, if it was opened
+    before. In a `rehearsal` it can only preview, and needs neither a key nor a model.
 
     Raises:
         ExtraMissing: what the target needs is not installed.
@@ -110,28 +125,34 @@ async def open_runner(
         UsageError: there is no such agent or project, or an option would have no effect.
     """
     refuse_ignored(options)
+    hooks = await load_hooks(options, notices)
     agent = await _read_agent(options, notices)
     session, name = options.session, options.target
     store: JournalStore | None = None
     if session is not None:
         stored = await find_session(session, options.workspace)
         session, store = stored.session, stored.store
+        store = ScratchStore(store) if rehearsal else store
     elif name is None:
         name = (agent.agent.model if agent else "") or default_target()
     # One person, one conversation: a slot more would cost memory for nothing. What the model read
     # is kept for the next command, as the session is.
     clients = Clients(slots=1, remember=True)
-    if name is not None:
+    if name is not None and not rehearsal:
         target = load_book().find(name)
         require(target.wire)
-        if needs_key and target.wire != "llamacpp":
+        if needs_key and target.wire not in LOCAL_WIRES:
             # Also without its address nobody could answer.
             await clients.provider(target)
         await ensure_target(target, notices)
     if _is_searched(options, agent):
         await ensure_search(notices)
-    runner = await _open(session, store, options, agent, approver, clients, workspace)
+    runner = await _open(
+        session, store, options, agent, approver, clients, workspace, rehearsal, hooks
+    )
     runner.closing.append(clients.aclose)
+    if rehearsal is not None:
+        core_of(runner.session).turns.spending.rehearse()
     try:
         core_of(runner.session).turns.selector.progress = notices.index_progress(
             "indexing", "chunks"
@@ -141,10 +162,11 @@ async def open_runner(
         changes = options.changes.as_settings()
         window = changes.pop("window", None)
         await _change(runner.session, changes)
-        await ensure_target(runner.session.target(), notices)
+        if not rehearsal:
+            await ensure_target(runner.session.target(), notices)
         if window is not None:
             await _change(runner.session, {"window": window})
-        await limit_answers(runner.session, options.max_tokens, author)
+        await limit_answers(runner.session, options.max_tokens)
     except BaseException:
         with anyio.CancelScope(shield=True):
             await runner.close()
@@ -160,6 +182,8 @@ async def _open(
     approver: Approver | None,
     clients: Clients,
     workspace: WorkspaceSource | None,
+    rehearsal: Rehearsal | None,
+    hooks: Hooks | None,
 ) -> ChatRunner:
     window = options.changes.window
     # An agent has settings of its own, as a session that is there has.
@@ -177,13 +201,20 @@ async def _open(
         "providers": clients,
         "memory_file": memory_file() if options.memory else None,
         "scope": options.scope,
+        "hooks": hooks,
     }
+    if rehearsal is not None:
+        opening |= {
+            "providers": NoProviders(), "store": store or MemoryStore(), "summarizer": None,
+            "index": rehearsal.index, "clock": rehearsal.clock,
+        }  # fmt: skip
     if options.mode == "qa":
         return await open_qa(session, **opening)
     open_with_tools = open_plan if options.mode == "plan" else open_agent
     return await open_with_tools(
-        session, mcp=options.mcp, files=options.files, approver=approver, **opening
-    )
+        session, mcp=options.mcp, files=options.files, web_search=options.web_search,
+        approver=approver, **opening,
+    )  # fmt: skip
 
 
 async def _read_agent(options: SessionOptions, notices: Notices) -> "AgentDefaults | None":
@@ -191,22 +222,13 @@ async def _read_agent(options: SessionOptions, notices: Notices) -> "AgentDefaul
     and agreed to."""
     if options.agent is None:
         return None
-    from lamina.faces.trust import trust_folder
+    from lamina.faces.trust import settle_trust
     from lamina.wiring.agent_defaults import read_agent_defaults
 
     agent = await read_agent_defaults(
         options.agent, options.workspace, project=options.project, default_persona=SYSTEM
     )
-    folder = agent.trust
-    if folder.counts:
-        return agent
-    if not options.trust:
-        if not await notices.agree(folder):
-            return agent
-        if folder.can_be_kept:
-            await trust_folder(folder)
-    # As it was shown: whatever the folder holds by now, it is not read again.
-    return agent.trusted()
+    return await settle_trust(agent, notices, trust=options.trust)
 
 
 def _persona(
@@ -272,14 +294,10 @@ async def _change(session: Session, changes: dict[str, Any]) -> None:
         await session.update_settings(**changes)
 
 
-async def limit_answers(session: Session, tokens: int | None, author: str) -> None:
+async def limit_answers(session: Session, tokens: int | None) -> None:
     """Limits the session's answers, from the next one on."""
-    if tokens in (None, session.envelope.options.max_tokens):
-        return
-    # Journals of the chat have never held a title for it.
-    title = f"Answers of at most {tokens:,} tokens"
-    display = None if author == "lamina.chat" else Display(title=title)
-    await session.apply(author, OptionsSet(max_tokens=tokens), display=display)
+    if tokens not in (None, session.state.options.max_tokens):
+        await session.update_settings(max_tokens=tokens)
 
 
 async def ensure_target(target: Target, notices: Notices) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from lamina.errors import UsageError
 from lamina.faces.journal_log import describe_entry
 from lamina.faces.plain_text import shorten
 from lamina.session.session import Session
@@ -42,6 +43,28 @@ def questions_of(session: Session) -> list[MessageEntry]:
         for entry in session.entries
         if isinstance(entry, MessageEntry) and entry.message.role == "user"
     ]
+
+
+LAST = "last"
+
+
+def find_question(session: Session, word: str) -> MessageEntry:
+    """The question that a person names by its entry; `last` is the last one on the path.
+
+    Raises:
+        UsageError: there is no such question.
+    """
+    questions = questions_of(session)
+    if word == LAST:
+        on_path = {entry.id for entry in session.path}
+        questions = [entry for entry in questions if entry.id in on_path]
+        if not questions:
+            raise UsageError("nothing was asked on this path yet")
+        return questions[-1]
+    for entry in questions:
+        if entry.id == word or entry.id.lstrip("0") == word.lstrip("0"):
+            return entry
+    raise UsageError(f"{word} is no question of session {session.id}; its tree lists them")
 
 
 class QuestionRow(Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ has parts is named with a dot (`guide_search.top_n`); without one it is set as a
 of a preset.
 """
 
+from collections.abc import Container
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
@@ -13,9 +14,10 @@ from msgspec import Struct
 from msgspec.structs import asdict, fields, replace
 
 from lamina.errors import InvalidSetting, UsageError
+from lamina.session.settings import nearest_setting
 from lamina.values.envelope import Options
 from lamina.values.selection import Preset, SearchSettings
-from lamina.values.settings import Settings
+from lamina.values.settings import OPTION_SETTINGS, Settings
 
 _WORDS = {
     int: "a whole number", float: "a number", str: "a text", bool: "true or false",
@@ -40,7 +42,9 @@ def _types_of(holder: type[Struct]) -> dict[str, Any]:
 
 
 # What goes with a request and is not a setting of the session.
-OPTION_TYPES = _types_of(Options)
+OPTION_TYPES = {
+    name: kind for name, kind in _types_of(Options).items() if name not in OPTION_SETTINGS
+}
 SETTING_TYPES: dict[str, Any] = _types_of(Settings) | OPTION_TYPES
 NONE = "none"
 
@@ -53,7 +57,7 @@ def parse_setting(name: str, text: str) -> Any:
         InvalidSetting: it is no value of it.
     """
     if name not in SETTING_TYPES:
-        raise UsageError(f"no setting {name!r}; /settings lists them")
+        raise UsageError(f"no setting {name!r}{nearest_setting(name)}; /settings lists them")
     word = None if text.lower() == NONE else text
     if SETTING_TYPES[name] is bool:
         word = _BOOLEANS.get(text.lower(), text.lower())
@@ -107,15 +111,22 @@ def write_value(value: object) -> str:
 
 
 def list_settings(settings: Settings, options: Options) -> list[tuple[str, str, str]]:
-    """Names, values, and what they are by default."""
-    return [*_list_fields(settings), *_list_fields(options)]
+    """Names, values, and what they are by default. `options` are those in force."""
+    return [*_list_fields(in_force(settings, options)), *_list_fields(options, only=OPTION_TYPES)]
 
 
-def _list_fields(holder: Struct, prefix: str = "") -> list[tuple[str, str, str]]:
+def in_force(settings: Settings, options: Options) -> Settings:
+    """The settings with what options in force say instead of them."""
+    return replace(settings, **{name: getattr(options, name) for name in OPTION_SETTINGS})
+
+
+def _list_fields(
+    holder: Struct, prefix: str = "", only: Container[str] = SETTING_TYPES
+) -> list[tuple[str, str, str]]:
     rows = []
     for field in fields(holder):
         name = f"{prefix}{field.name}"
-        if name not in SETTING_TYPES:
+        if name not in only:
             continue
         value = getattr(holder, field.name)
         rows.append((name, write_value(value), write_value(field.default)))
@@ -143,7 +154,7 @@ def read_settings(params: dict[str, Any], standing: Settings) -> dict[str, Any]:
     for name in params:
         if name not in Settings.__struct_fields__:
             names = ", ".join(Settings.__struct_fields__)
-            raise UsageError(f"no setting `{name}`; there are {names}")
+            raise UsageError(f"no setting `{name}`{nearest_setting(name)}; there are {names}")
     now = describe_settings(standing)
     changes = {name: _whole(value, now[name]) for name, value in params.items()}
     for name, value in changes.items():

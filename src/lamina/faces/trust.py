@@ -9,8 +9,10 @@ from anyio.to_thread import run_sync
 from msgspec import Struct
 
 from lamina.errors import UsageError
+from lamina.faces.hook_files import TrustAsker
 from lamina.values.trust import TrustRecord
-from lamina.wiring.agent_defaults import read_agent_defaults
+from lamina.wiring.agent_defaults import AgentDefaults, read_agent_defaults
+from lamina.wiring.hook_files import is_hook_file, read_hook_file
 from lamina.wiring.trust import FolderTrust, keep_trust, trust_book
 
 
@@ -23,11 +25,13 @@ class TrustedFolder(Struct, frozen=True, kw_only=True):
 
 
 async def look_at_folder(which: str, workspace: Path) -> FolderTrust:
-    """What the agent of a name or path brings, and how it stands.
+    """What the agent of a name or path brings, or a file of hooks, and how it stands.
 
     Raises:
-        UsageError: there is no such agent.
+        UsageError: there is no such agent or file.
     """
+    if is_hook_file(which):
+        return (await run_sync(read_hook_file, which, workspace)).trust
     return (await read_agent_defaults(which, workspace)).trust
 
 
@@ -54,6 +58,23 @@ async def trust_folder(folder: FolderTrust) -> None:
         UsageError: that cannot be kept.
     """
     await run_sync(keep_trust, folder)
+
+
+async def settle_trust(
+    agent: AgentDefaults, asker: TrustAsker, *, trust: bool = False
+) -> AgentDefaults:
+    """The agent with what counts of its folder: what the person trusts, says with `trust`, or is
+    shown now and agrees to."""
+    folder = agent.trust
+    if folder.counts:
+        return agent
+    if not trust:
+        if not await asker.agree(folder):
+            return agent
+        if folder.can_be_kept:
+            await trust_folder(folder)
+    # As it was shown: whatever the folder holds by now, it is not read again.
+    return agent.trusted()
 
 
 def revoke_trust(which: str, workspace: Path) -> str:
@@ -83,6 +104,7 @@ def describe_folder_trust(folder: FolderTrust) -> dict[str, Any]:
         "servers": list(claims.servers),
         "settings": claims.settings,
         "model": claims.model,
+        "hooks": list(claims.hooks),
         "files": [
             {"server": file.server, "path": file.path, "digest": file.digest}
             for file in claims.files

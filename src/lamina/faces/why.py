@@ -20,10 +20,12 @@ from lamina.runners.citations import SEARCHED
 from lamina.values.entry import PLANNED, CustomEntry, MessageEntry, RequestEntry
 from lamina.values.item import Include, ItemId, key_of, kind_of
 from lamina.values.item_kind import MEMBER_KINDS
+from lamina.values.patch import HookDisplay
 from lamina.values.request import ContextItem, ContextTool, LeftOut, RequestContext
 
 # What was asked for and not had, for a person to put right.
 ASTRAY = ("missing", "ambiguous")
+NO_LEVEL = "---"
 
 
 class Reason(Struct, frozen=True, kw_only=True):
@@ -44,6 +46,19 @@ class Reason(Struct, frozen=True, kw_only=True):
     # What else is to be said of it, as that it was kept from an earlier question.
     notes: tuple[str, ...] = ()
 
+    @property
+    def place(self) -> str:
+        """What stands before its name: the priority in three digits, or the server of a tool."""
+        if not self.item or kind_of(ItemId(self.item)) == "tool":
+            return f"{self.server}. •" if self.server else "•"
+        return f"{NO_LEVEL if self.level is None else f'{self.level:03d}'} •"
+
+    @property
+    def badge(self) -> str:
+        """How it came to be there, as `Always` or `Agent - 0.87`."""
+        score = "" if self.score is None else f" - {self.score:.2f}"
+        return f"{self.include.capitalize()}{score}"
+
 
 class Explanation(Struct, frozen=True, kw_only=True):
     """The context of a question's first request, told apart by kind."""
@@ -62,11 +77,15 @@ class Explanation(Struct, frozen=True, kw_only=True):
     items: tuple[ContextItem, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     warnings: tuple[str, ...] = ()
+    # What hooks want people to be shown of what they changed.
+    displays: tuple[HookDisplay, ...] = ()
     # Why this may not be all that was sent.
     problems: tuple[str, ...] = ()
     # What was searched for in notes, and which planned calls were run.
     found: dict[str, Any] | None = None
     planned: dict[str, Any] | None = None
+    # What the model searched for in the course of the turn.
+    searches: tuple[dict[str, Any], ...] = ()
 
 
 def explain_question(journal: Journal, number: int | None, book: TargetBook) -> Explanation:
@@ -96,6 +115,7 @@ def explain_question(journal: Journal, number: int | None, book: TargetBook) -> 
         why,
         found=_find_record(journal, SEARCHED, why.request),
         planned=_find_record(journal, PLANNED, why.request),
+        searches=_searches_for(journal, message),
     )
 
 
@@ -135,6 +155,7 @@ def _explain(recorded: RebuiltRequest, message: MessageEntry, number: int, of: i
         items=tuple(kinds[""]),
         left_out=_left_out(context),
         warnings=context.warnings,
+        displays=recorded.displays,
         problems=(*recorded.problems, *map(str, recorded.damage)),
     )
 
@@ -254,4 +275,21 @@ def _find_record(journal: Journal, kind: str, request: str) -> dict[str, Any] | 
         for entry in journal.entries.values()
         if isinstance(entry, CustomEntry) and entry.kind == kind and isinstance(entry.data, dict)
     ]
-    return next((data for data in reversed(records) if data.get("request") == request), None)
+    own = [data for data in records if data.get("request") == request and "query" not in data]
+    return own[-1] if own else None
+
+
+def _searches_for(journal: Journal, question: MessageEntry) -> tuple[dict[str, Any], ...]:
+    """The searches that were called for between a question of the path and the next one."""
+    records: list[dict[str, Any]] = []
+    is_inside = False
+    for entry in path_to(journal.leaf, journal.entries):
+        match entry:
+            case MessageEntry(message=message) if message.role == "user":
+                is_inside = entry.id == question.id
+            case CustomEntry(kind=kind, data=dict() as data) if kind == SEARCHED and is_inside:
+                if "query" in data:
+                    records.append(data)
+            case _:
+                pass
+    return tuple(records)

@@ -1,9 +1,4 @@
-"""Sessions of other systems as entries of ours.
+"""Sessions of other systems: as entries of ours (`detection`), and as requests (`requests/`).
 
 Private: see `lamina` for what is public.
 """
-
-from lamina.formats.detection import import_session
-from lamina.formats.imported_session import ImportedSession, ImportProblem
-
-__all__ = ["ImportedSession", "ImportProblem", "import_session"]

@@ -42,7 +42,8 @@ def results_of(message: Message) -> tuple[ToolResult, ...]:
 def split_results(
     results: Iterable[ToolResult], waiting: Mapping[str, str]
 ) -> tuple[list[ToolResult], list[ToolResult]]:
-    """Results that a call waits for, with the names of the tools, and those that none does."""
+    """Results that a call waits for, in the order of the calls and with the names of the tools, and
+    those that none does."""
     fitting: dict[str, ToolResult] = {}
     orphans: list[ToolResult] = []
     for result in results:
@@ -51,7 +52,7 @@ def split_results(
             fitting[result.call_id] = replace(result, name=name)
         else:
             orphans.append(result)
-    return list(fitting.values()), orphans
+    return [fitting[call] for call in waiting if call in fitting], orphans
 
 
 def orphan_text(result: ToolResult) -> Text:

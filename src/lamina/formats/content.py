@@ -217,6 +217,10 @@ def read_usage(usage: Mapping[str, Any]) -> Usage | None:
         input=count_in(usage, "input_tokens", "input") + cached_tokens + written_tokens,
         cached=cached_tokens,
         written=written_tokens,
+        written_long=min(
+            written_tokens,
+            count_in(object_in(usage, "cache_creation"), "ephemeral_1h_input_tokens"),
+        ),
         output=count_in(usage, "output_tokens", "output"),
         cache_reported="cache_read_input_tokens" in usage or "cacheRead" in usage,
     )

@@ -12,6 +12,8 @@ from lamina.errors import UsageError
 from lamina.formats.claude_code import import_claude_code, looks_like_claude_code
 from lamina.formats.codex import import_codex, looks_like_codex
 from lamina.formats.copilot_cli import import_copilot_cli, looks_like_copilot_cli
+from lamina.formats.gemini_cli import import_gemini_cli
+from lamina.formats.gemini_sessions import looks_like_gemini
 from lamina.formats.imported_session import ImportedSession
 from lamina.formats.json_fields import Object
 from lamina.formats.json_lines import JsonLine, JsonLinesFile, parse_json, read_lines
@@ -32,6 +34,7 @@ _FORMATS = (
     _Format(name="Claude Code", matches=looks_like_claude_code, import_file=import_claude_code),
     _Format(name="Codex", matches=looks_like_codex, import_file=import_codex),
     _Format(name="Copilot CLI", matches=looks_like_copilot_cli, import_file=import_copilot_cli),
+    _Format(name="Gemini CLI", matches=looks_like_gemini, import_file=import_gemini_cli),
     _Format(name="request log", matches=looks_like_request_log, import_file=import_request_log),
 )
 # Enough to tell; a file of 100,000 lines is not looked at twice.

@@ -117,11 +117,12 @@ class _Importer:
         steps = [step for step in steps if step[0]] or steps[:1]
         if rest:
             extra["parts"] = rest
+        usage = read_opencode_usage(object_in(info, "tokens"))
         for index, (blocks, results) in enumerate(steps):
             last = index == len(steps) - 1
             self._write(
                 Message(role="assistant", blocks=tuple(blocks)), at, {} if index else extra,
-                usage=_usage(object_in(info, "tokens")) if last else None, model=target,
+                usage=usage if last else None, model=target,
             )  # fmt: skip
             if results:
                 self._write(Message(role="tool", blocks=tuple(results)), at, {})
@@ -170,7 +171,8 @@ class _Importer:
         )  # fmt: skip
 
 
-def _usage(tokens: Object) -> Usage | None:
+def read_opencode_usage(tokens: Object) -> Usage | None:
+    """OpenCode's figures, whose input is without what was cached."""
     if not tokens:
         return None
     cache = object_in(tokens, "cache")

@@ -32,7 +32,7 @@ from lamina.values.entry import (
     TransformEntry,
 )
 from lamina.values.message import Message
-from lamina.values.patch import CompactionApply, OptionsSet, Patch
+from lamina.values.patch import CompactionApply, MessagesCachedAppend, OptionsSet, Patch
 
 SOURCE = "pi"
 _PLACE = ("type", "id", "parentId", "timestamp")
@@ -192,7 +192,10 @@ def _custom_message(entry: _PiEntry) -> EntryParts:
     pi_message = entry.read_message({**entry.value, "role": "custom"})
     if pi_message is None:
         return None
-    return MessageEntry, {"message": pi_message.message, "rest": without(pi_message.rest, *_PLACE)}
+    # It asks nothing: the next question comes behind it.
+    patch = Patch(ops=(MessagesCachedAppend(messages=(pi_message.message,)),))
+    rest = without(pi_message.rest, *_PLACE, "customType")
+    return TransformEntry, {"transformer": "pi.custom_message", "patch": patch, "rest": rest}
 
 
 def _model(entry: _PiEntry) -> EntryParts:
@@ -219,16 +222,16 @@ def _thinking_level(entry: _PiEntry) -> EntryParts:
 
 def _compaction(entry: _PiEntry) -> EntryParts:
     summary = text_in(entry.value, "summary")
-    op = CompactionApply(first_kept=_first_kept(entry), summary=summary, reason="compacted in pi")
+    first_kept = _first_kept(entry, text_in(entry.value, "firstKeptEntryId"))
+    op = CompactionApply(first_kept=first_kept, summary=summary, reason="compacted in pi")
     patch, rest = Patch(ops=(op,)), entry.without("summary")
     return TransformEntry, {"transformer": "pi.compaction", "patch": patch, "rest": rest}
 
 
-def _first_kept(entry: _PiEntry) -> int:
+def _first_kept(entry: _PiEntry, foreign_id: str) -> int:
     """The index, in the messages at the entry's place, of the first one from the kept entry on."""
     builder, place = entry.builder, entry.place
     messages = builder.state(place).envelope.cached
-    foreign_id = text_in(entry.value, "firstKeptEntryId")
     path, kept_id = builder.path(place), builder.find(foreign_id)
     if kept_id is None or kept_id not in path:
         entry.report("missing_kept", f"the kept entry {foreign_id!r} is not on the path")
@@ -268,7 +271,9 @@ def _custom(entry: _PiEntry) -> EntryParts:
 
 
 def _transform(entry: _PiEntry) -> EntryParts:
-    pi_patch = read_patch(entry.value, entry.builder, entry.line)
+    pi_patch = read_patch(
+        entry.value, entry.builder, entry.line, lambda kept: _first_kept(entry, kept)
+    )
     if pi_patch is None:
         return None
     rest = entry.without("transformerName", "patch", "display") | pi_patch.rest

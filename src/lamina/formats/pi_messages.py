@@ -45,7 +45,9 @@ def read_message(value: Object, builder: SessionBuilder, line: int) -> PiMessage
             return _bash(value)
         case "user" | "custom" | "hookMessage":
             blocks, rest = _content(value, builder, line)
-            return PiMessage(message=Message(role="user", blocks=blocks), rest=rest)
+            custom_type, shown = text_in(value, "customType"), value.get("display") is not False
+            message = Message(role="user", blocks=blocks, custom_type=custom_type, shown=shown)
+            return PiMessage(message=message, rest=rest)
         case "branchSummary" | "compactionSummary":
             rest = without(value, "summary")
             return PiMessage(message=_user_message(text_in(value, "summary")), rest=rest)

@@ -1,11 +1,11 @@
 """Patches of pi's `context_transform` entries to ours.
 
-Laws: the names of the ops are the same; fields may be in camelCase or in snake_case. A patch is
+Laws: the names of the ops are the same; those of fields may be ours, or the documents'. A patch is
 read whole or not at all. Fields that no op of ours has, and what a display says of its renderer,
 are in `rest`.
 """
 
-import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -16,20 +16,15 @@ from lamina.formats.call_pairs import pair_calls
 from lamina.formats.json_fields import Object, object_in, text_in, without
 from lamina.formats.pi_messages import read_message
 from lamina.formats.session_builder import SessionBuilder
-from lamina.values.message import Message
+from lamina.values.field_names import with_our_names
+from lamina.values.message import Message, ToolDefinition
 from lamina.values.patch import Display, Patch, PatchOp
 
-_HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _DISPLAY = ("title", "summary", "markdown")
-_OTHER_NAMES = {
-    "invalidate_cache_reason": "reason",
-    "part_name": "name",
-    "first_kept_index": "first_kept",
-    "tool_names": "names",
-}
 _FIELDS: dict[str, frozenset[str]] = {
     str(kind.__struct_config__.tag): frozenset(kind.__struct_fields__) for kind in PatchOp.__args__
 }
+_TOOL = ToolDefinition.__struct_fields__
 
 
 class PiPatch(Struct, frozen=True, kw_only=True):
@@ -37,15 +32,18 @@ class PiPatch(Struct, frozen=True, kw_only=True):
     rest: dict[str, Any]
 
 
-def read_patch(value: Object, builder: SessionBuilder, line: int) -> PiPatch | None:
-    """The patch of an entry; None, and reported, if an op of it cannot be read."""
+def read_patch(
+    value: Object, builder: SessionBuilder, line: int, find_place: Callable[[str], int]
+) -> PiPatch | None:
+    """The patch of an entry; None, and reported, if an op of it cannot be read. `find_place` says
+    where in history the messages of a foreign entry begin."""
     patch = value.get("patch")
     ops: list[PatchOp] = []
     rest: dict[str, Any] = {}
     beside: dict[str, Any] = {}
     for index, op in enumerate(patch if isinstance(patch, list) else [patch]):
         try:
-            patch_op, other_fields = _read_op(op, builder, line)
+            patch_op, other_fields = _read_op(op, builder, line, find_place)
         except (ValueError, msgspec.ValidationError, InvalidSetting) as error:
             builder.report(line, "unreadable_patch", f"op {index}: {error}")
             return None
@@ -60,25 +58,26 @@ def read_patch(value: Object, builder: SessionBuilder, line: int) -> PiPatch | N
     return PiPatch(patch=Patch(ops=tuple(ops), display=display), rest=rest)
 
 
-def _read_op(op: Any, builder: SessionBuilder, line: int) -> tuple[PatchOp, Object]:
+def _read_op(
+    op: Any, builder: SessionBuilder, line: int, find_place: Callable[[str], int]
+) -> tuple[PatchOp, Object]:
     if not isinstance(op, dict):
         raise ValueError(f"a {type(op).__name__} is no op")
     tag = text_in(op, "op", "type")
     known_fields = _FIELDS.get(tag)
     if known_fields is None:
         raise ValueError(f"there is no op {tag!r}")
-    fields: Object = {"op": tag}
-    other_fields: Object = {}
     flat = {**without(op, "op", "type", "options"), **object_in(op, "options")}
-    for name, field in flat.items():
-        ours = snake_case(name)
-        ours = _OTHER_NAMES.get(ours, ours)
-        if ours == "content" and "text" in known_fields:
-            ours = "text"
-        if ours in known_fields and ours not in fields:
-            fields[ours] = field
-        else:
-            other_fields[name] = field
+    if "first_kept" in known_fields and (kept := text_in(flat, "firstKeptEntryId")):
+        flat = {"first_kept": find_place(kept), **without(flat, "firstKeptEntryId")}
+    named = with_our_names(flat, known_fields)
+    if named.get("scope") == "ephemeral" and "scope" in known_fields:
+        named["scope"] = "uncached"
+    if named.get("scope") == "cached" and not named.get("reason"):
+        # Kept as it was said; what needs a reason and has none is not applied here.
+        known_fields -= {"scope"}
+    fields: Object = {"op": tag, **{name: named[name] for name in named if name in known_fields}}
+    other_fields: Object = {name: named[name] for name in named if name not in known_fields}
     if "messages" in known_fields:
         fields["messages"] = _read_messages(fields.get("messages"), builder, line)
     if "tools" in known_fields and isinstance(fields.get("tools"), list):
@@ -104,7 +103,7 @@ def _read_messages(values: Any, builder: SessionBuilder, line: int) -> list[Obje
 
 
 def _read_tool(tool: Any) -> Any:
-    return {snake_case(name): part for name, part in tool.items()} if isinstance(tool, dict) else 0
+    return with_our_names(tool, _TOOL) if isinstance(tool, dict) else 0
 
 
 def _read_display(value: Any) -> tuple[Display | None, Any]:
@@ -119,7 +118,3 @@ def _read_display(value: Any) -> tuple[Display | None, Any]:
     )
     known_names = [name for name in _DISPLAY if isinstance(value.get(name), str)]
     return display, without(value, *known_names)
-
-
-def snake_case(name: str) -> str:
-    return _HUMP.sub(lambda match: f"_{match[1].lower()}", name)

@@ -10,7 +10,7 @@ begins, and at the end no turn is under way.
 import base64
 import binascii
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
@@ -27,7 +27,7 @@ from lamina.formats.imported_session import ImportedSession, ImportProblem
 from lamina.formats.json_fields import Object
 from lamina.formats.json_lines import JsonLine, LineRecord, UnreadLine
 from lamina.formats.parent_order import IdPair, order_by_parent
-from lamina.journal import State, fold_entry, initial_state
+from lamina.formats.result_order import order_results
 from lamina.values.entry import (
     BranchSummaryEntry,
     CustomEntry,
@@ -38,10 +38,15 @@ from lamina.values.entry import (
     MessageEntry,
     ModelEntry,
     SessionEntry,
+    TransformEntry,
 )
 from lamina.values.envelope import SystemPart
 from lamina.values.item import Picture
 from lamina.values.message import Image, Message, ToolDefinition, ToolResult
+from lamina.values.patch import MessagesCachedAppend, PatchOp
+
+if TYPE_CHECKING:
+    from lamina.journal import State
 
 _REFUSED = (JournalError, InvalidPatch, InvalidSetting)
 
@@ -73,6 +78,10 @@ class SessionBuilder:
         self.root = self.last = header.id
         self._entries: list[Entry] = [header]
         self._parents: dict[str, str] = {}
+        # Loaded with the first session that is built: whoever only looks into files needs no fold.
+        from lamina.journal import fold_entry, initial_state
+
+        self._fold_entry = fold_entry
         self._states: dict[str, State] = {header.id: initial_state(header)}
         self._ids: dict[str, str] = {}
         self._raws: dict[str, Any] = {}
@@ -209,7 +218,7 @@ class SessionBuilder:
             self._tails[place], place = end, self._tails[place]
         return end
 
-    def state(self, place: str) -> State:
+    def state(self, place: str) -> "State":
         return self._states[place]
 
     def path(self, place: str) -> list[str]:
@@ -270,12 +279,13 @@ class SessionBuilder:
             place = self._write(place, LeaveEntry, self._time_of(place))
         if self._entries[-1].id != place:
             self._write(place, LeafEntry, self._time_of(place))
+        entries, moves = order_results(self._entries)
         return ImportedSession(
-            entries=tuple(self._entries),
+            entries=tuple(entries),
             problems=tuple(self._problems),
             leaf=place,
             blobs=tuple(self._blobs.values()),
-            lines=tuple(self._lines),
+            lines=tuple((line, moves.get(entry, entry)) for line, entry in self._lines),
         )
 
     # -- inside ----------------------------------------------------------------------------------
@@ -291,13 +301,16 @@ class SessionBuilder:
         entry = cast(Entry, kind(id=place, parent=parent, at=at, **fields))
         if isinstance(entry, MessageEntry):
             entry = replace(entry, message=replace(entry.message, id=place))
+        elif isinstance(entry, TransformEntry):
+            ops = tuple(_with_id(op, place) for op in entry.patch.ops)
+            entry = replace(entry, patch=replace(entry.patch, ops=ops))
         try:
-            state = fold_entry(self._states[parent], entry)
+            state = self._fold_entry(self._states[parent], entry)
         except _REFUSED as error:
             self.report(line, "refused", str(error))
             kind_name = f"{self.source}.unreadable"
             entry = CustomEntry(id=place, parent=parent, at=at, kind=kind_name, data=raw)
-            state = fold_entry(self._states[parent], entry)
+            state = self._fold_entry(self._states[parent], entry)
         self._entries.append(entry)
         self._states[place] = state
         self._parents[place] = parent
@@ -312,6 +325,8 @@ class SessionBuilder:
         parent = self._settle(parent, at, line)
         if message.role == "user" and self._states[parent].envelope.uncached:
             parent = self._write(parent, LeaveEntry, at)
+        if message.role == "assistant" and (target := fields.get("model")):
+            message = message.thought_by(target.partition(":")[2])
         return self._write(parent, MessageEntry, at, line, raw, message=message, **fields)
 
     def _results(
@@ -356,3 +371,10 @@ class SessionBuilder:
         message = Message(role="tool", blocks=missing_results(waiting))
         extra = {"lamina": {"missing_result": True}}
         return self._write(parent, MessageEntry, at, line, message=message, extra=extra)
+
+
+def _with_id(op: PatchOp, entry: str) -> PatchOp:
+    """An op that adds one message, which is called by its entry, as other messages are."""
+    if not isinstance(op, MessagesCachedAppend) or len(op.messages) != 1 or op.messages[0].id:
+        return op
+    return replace(op, messages=(replace(op.messages[0], id=entry),))

@@ -4,7 +4,7 @@ Private: see `lamina` for what is public.
 """
 
 from lamina.journal.calibration import is_believable
-from lamina.journal.fold import awaits_results, fold_entry, initial_state, replay
+from lamina.journal.fold import ALWAYS, awaits_results, fold_entry, initial_state, replay
 from lamina.journal.grown_entries import GrownEntries
 from lamina.journal.journal import (
     Journal,
@@ -14,25 +14,36 @@ from lamina.journal.journal import (
     read_journal,
     walk_back,
 )
-from lamina.journal.laid_versions import LaidVersions
-from lamina.journal.patch_effects import SUMMARY_ID, apply_patch, laid_items
+from lamina.journal.laid_versions import LaidVersions, find_laid_versions, has_grown, laid_items
+from lamina.journal.patch_deltas import shorten_patch
+from lamina.journal.patch_effects import SUMMARY_ID, apply_patch
+from lamina.journal.plain_patch import open_patch, parse_op, read_op, read_patch
 from lamina.journal.reasons import (
     LIBRARY_SOURCE,
     MovedParts,
     RecordedReason,
+    find_changed_options,
     find_moved_names,
     texts_of,
 )
 from lamina.journal.removed_tools import TOOLS, TOOLS_JOIN
+from lamina.journal.renderer import known_renderer, renderer_in
 from lamina.journal.repair import (
     close_answered_request,
     fold_repaired,
     lost_results,
     replay_repaired,
 )
+from lamina.journal.request_copy import (
+    RequestCopy,
+    check_once,
+    copy_for_request,
+    options_for_request,
+)
 from lamina.journal.state import LastRequests, Library, OpenTurn, State
 
 __all__ = [
+    "ALWAYS",
     "LIBRARY_SOURCE",
     "SUMMARY_ID",
     "TOOLS",
@@ -52,9 +63,23 @@ __all__ = [
     "initial_state",
     "is_believable",
     "fold_entry",
+    "find_changed_options",
+    "find_laid_versions",
+    "has_grown",
     "find_moved_names",
     "fold_repaired",
+    "known_renderer",
     "laid_items",
+    "renderer_in",
+    "RequestCopy",
+    "check_once",
+    "copy_for_request",
+    "options_for_request",
+    "open_patch",
+    "parse_op",
+    "read_op",
+    "read_patch",
+    "shorten_patch",
     "journal_of",
     "lost_results",
     "path_to",

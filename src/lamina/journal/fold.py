@@ -10,17 +10,13 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
-from lamina.errors import InvalidPatch, JournalError
+from lamina.errors import JournalError
 from lamina.journal.calibration import calibrate
-from lamina.journal.laid_versions import apply_lay_ops, find_laid_versions, lay_uses
-from lamina.journal.patch_effects import (
-    apply_op,
-    check_reasons,
-    laid_items,
-    latest_in_force,
-)
-from lamina.journal.reasons import RecordedReason, find_moved_parts, reason_of
+from lamina.journal.laid_versions import laid_items, lay_uses
+from lamina.journal.patch_effects import append_messages, calls_wait
+from lamina.journal.patched_state import patch_state
 from lamina.journal.removed_tools import TAKEN_OUT, TOOLS_JOIN, move_tools
+from lamina.journal.request_copy import check_once, copy_for_request, options_for_request
 from lamina.journal.state import (
     KnownItem,
     LastRequests,
@@ -54,11 +50,13 @@ from lamina.values.entry import (
     TransformEntry,
     UnknownEntry,
 )
-from lamina.values.envelope import Envelope
+from lamina.values.envelope import Envelope, SystemParts
 from lamina.values.item import Item, ItemId
 from lamina.values.message import Message, Text
-from lamina.values.patch import CompactionApply, Patch, op_name, op_reason
+from lamina.values.patch import Patch
 
+# Who lays down what applies to every turn.
+ALWAYS = "lamina.always"
 BRANCH_NOTICE = "[Another branch of this conversation was left. What came of it:]"
 
 
@@ -73,7 +71,9 @@ def initial_state(entry: Entry) -> State:
     state = State(
         session=entry,
         settings=entry.settings,
-        envelope=Envelope(system=entry.system, tools=entry.tools, options=entry.options),
+        envelope=Envelope(
+            system=SystemParts(entry.system), tools=entry.tools, options=entry.options
+        ),
         leaf=entry.id,
     )
     return _always(state, entry.included, entry.id)
@@ -107,15 +107,20 @@ def fold_entry(state: State, entry: Entry) -> State:
         case ItemEntry(item=item):
             state = _keep_item(state, item, entry.id)
         case TransformEntry(transformer=transformer, patch=patch):
-            state = move_tools(state, _transform(state, patch), transformer, patch)
+            state = move_tools(state, patch_state(state, transformer, patch), transformer, patch)
+            if transformer == ALWAYS:
+                always = state.envelope.always | {item for item, _ in _laid_by(patch)}
+                state = replace(state, envelope=replace(state.envelope, always=always))
             if transformer == TOOLS_JOIN and state.requests.sent is not None:
                 state = replace(state, tool_joins=state.tool_joins + 1)
-        case EphemeralEntry(tool_texts=texts, messages=messages):
-            # Results of planned tools stay for their turn, messages for one request.
+        case EphemeralEntry(tool_texts=texts, messages=messages, patches=patches):
+            for once in patches:
+                check_once(state, once)
+            # Results of planned tools stay for their turn, the rest for one request.
             tool_texts = texts or state.envelope.tool_texts
             uncached = state.envelope.uncached + messages
             envelope = replace(state.envelope, tool_texts=tool_texts, uncached=uncached)
-            state = replace(state, envelope=envelope)
+            state = replace(state, envelope=envelope, once=state.once + patches)
         case ResultEntry(result=result, whole=whole):
             turn = state.turn
             wholes = {**turn.whole_results, result.call_id: whole} if whole else turn.whole_results
@@ -123,7 +128,10 @@ def fold_entry(state: State, entry: Entry) -> State:
             state = replace(state, turn=replace(turn, results=results, whole_results=wholes))
         case DecisionEntry():
             state = _decide(state, entry)
-        case SettingsEntry(settings=settings):
+        case SettingsEntry(settings=settings, replaces=names):
+            if names:
+                options = replace(state.envelope.options, **dict.fromkeys(names))
+                state = replace(state, envelope=replace(state.envelope, options=options))
             # Other limits, another try for what had no room.
             if settings.window != state.settings.window:
                 state = _change_library(state, still_out=frozenset())
@@ -147,7 +155,9 @@ def fold_entry(state: State, entry: Entry) -> State:
             cached = state.envelope.cached.extend(
                 (Message(role="user", blocks=(text,), id=entry_id),)
             )
-            state = replace(state, envelope=replace(state.envelope, cached=cached))
+            requests = replace(state.requests, branched=True)
+            envelope = replace(state.envelope, cached=cached)
+            state = replace(state, envelope=envelope, requests=requests)
         case OpeningEntry():
             state = _open_again(state, entry)
         case InboxEntry(taken=""):
@@ -155,7 +165,11 @@ def fold_entry(state: State, entry: Entry) -> State:
         case InboxEntry(taken=taken):
             inbox = {key: message for key, message in state.inbox.items() if key != taken}
             state = replace(state, inbox=inbox)
-        case LeafEntry() | LabelEntry() | InfoEntry() | CustomEntry() | UnknownEntry():
+        case LeafEntry(warm_at=warm_at):
+            requests = replace(state.requests, branched=True)
+            requests = replace(requests, warm_at=warm_at) if warm_at else requests
+            state = replace(state, requests=requests)
+        case LabelEntry() | InfoEntry() | CustomEntry() | UnknownEntry():
             pass
         case IncludeEntry(item=item_id, membership=membership, name=name):
             # Added again, it comes last.
@@ -171,6 +185,10 @@ def fold_entry(state: State, entry: Entry) -> State:
         case _:
             assert_never(entry)
     return replace(state, leaf=entry.id)
+
+
+def _laid_by(patch: Patch) -> list[tuple[ItemId, str]]:
+    return [key for op in patch.ops for key in laid_items(op)]
 
 
 def _change_library(state: State, **changes: Any) -> State:
@@ -214,6 +232,9 @@ def _append(state: State, message: Message, leaf: str) -> State:
     messages = cached.extend((message,))
     pictured = state.pictured or message.pictured
     if message.role != "user":
+        if turn.behind_results and message.role == "tool":
+            messages = append_messages(messages, turn.behind_results)
+            turn = replace(turn, behind_results=())
         if turn.called_by or turn.results or turn.decisions:
             turn = replace(turn, called_by="", results={}, whole_results={}, decisions={})
         envelope = replace(state.envelope, cached=messages)
@@ -240,6 +261,7 @@ def _append(state: State, message: Message, leaf: str) -> State:
 
 def _request(state: State, entry: RequestEntry) -> State:
     context, library, requests = entry.context, state.library, state.requests
+    copy = copy_for_request(state)
     if context.items:
         known = dict(library.known)
         for item in context.items:
@@ -266,6 +288,8 @@ def _request(state: State, entry: RequestEntry) -> State:
         cuts=len(requests.cuts),
         standing=library.standing,
         tools=state.envelope.tool_list,
+        options=options_for_request(state),
+        returning=copy.returning,
     )
     return replace(
         state,
@@ -285,13 +309,15 @@ def _reply(state: State, entry: ReplyEntry) -> State:
     state = replace(
         state,
         envelope=replace(state.envelope, uncached=()),
+        once=(),
         requests=LastRequests(
             sent=request,
             sent_usage=entry.usage,
             sent_reply=entry.provider_id,
             sent_standing=before.standing,
             sent_tools=before.tools,
-            reasons=requests.reasons[before.reasons :],
+            sent_options=before.options,
+            reasons=(*before.returning, *requests.reasons[before.reasons :]),
             cuts=requests.cuts[before.cuts :],
         ),
         leaf=entry.id,
@@ -307,59 +333,9 @@ def _reply(state: State, entry: ReplyEntry) -> State:
 
 def _end_turn(state: State) -> State:
     envelope = replace(state.envelope, tool_texts=(), uncached=())
-    return replace(state, turn=replace(state.turn, start=None), envelope=envelope)
+    return replace(state, turn=replace(state.turn, start=None), envelope=envelope, once=())
 
 
 def awaits_results(state: State) -> bool:
     """Whether the last message calls tools whose results are not there yet."""
-    cached = state.envelope.cached
-    return bool(len(cached) and cached[-1].calls)
-
-
-def _transform(state: State, patch: Patch) -> State:
-    for op in patch.ops:
-        for item, version in laid_items(op):
-            if (item, version) not in state.library.items:
-                problem = f"no content is kept of {item!r}, version {version[:8]!r}"
-                raise InvalidPatch(op_name(op), problem)
-    before, library, requests = state.envelope, state.library, state.requests
-    standing, in_force, cuts = library.standing, library.in_force, requests.cuts
-    check_reasons(patch)
-    envelope, start, reasons = before, state.turn.start, []
-    for op in patch.ops:
-        after, start = apply_op(envelope, op, start, state.requests.sent is not None)
-        if op_reason(op):
-            reasons.append(reason_of(op, envelope, after))
-        envelope = after
-    if envelope.cached is not before.cached:
-        in_force = latest_in_force(envelope.cached)
-    if envelope.library is not before.library or envelope.cached is not before.cached:
-        standing = find_laid_versions(envelope, standing)
-    for op in patch.ops:
-        if isinstance(op, CompactionApply):
-            dropped = min(op.first_kept, len(before.cached)) - max(0, op.after)
-            if dropped > 0:
-                cuts = (*cuts, (op.reason, dropped))
-            if op.read or op.modified:
-                state = replace(state, read_files=op.read, modified_files=op.modified)
-    return replace(
-        state,
-        envelope=envelope,
-        library=replace(library, standing=apply_lay_ops(standing, patch), in_force=in_force),
-        turn=replace(state.turn, start=start),
-        requests=replace(
-            requests,
-            reasons=requests.reasons + _net_reasons(reasons, before, envelope),
-            cuts=cuts,
-        ),
-    )
-
-
-def _net_reasons(
-    reasons: list[RecordedReason], before: Envelope, after: Envelope
-) -> tuple[RecordedReason, ...]:
-    """The reasons of a patch, each with what its op moved and no later one moved back."""
-    if len(reasons) < 2:
-        return tuple(reasons)
-    net = find_moved_parts(before, after)
-    return tuple(replace(reason, moved=reason.moved.within(net)) for reason in reasons)
+    return calls_wait(state.envelope)

@@ -11,7 +11,16 @@ from msgspec.structs import replace
 from lamina.values.envelope import Envelope
 from lamina.values.item import ItemId
 from lamina.values.message import Use
-from lamina.values.patch import ItemLay, ItemSupersede, Patch
+from lamina.values.patch import (
+    ItemLay,
+    ItemSupersede,
+    LibraryConsolidate,
+    MessagesCachedAppend,
+    MessagesCachedReplace,
+    MessagesUncachedAppend,
+    Patch,
+    PatchOp,
+)
 
 
 class LaidVersions(Struct, frozen=True, kw_only=True):
@@ -21,6 +30,35 @@ class LaidVersions(Struct, frozen=True, kw_only=True):
     versions: tuple[str, ...]
     current: str
     in_library: bool = False
+
+
+class StandingItems(Struct, frozen=True, kw_only=True):
+    """What stood in an envelope, so that those that grew out of it need not be looked through."""
+
+    envelope: Envelope
+    standing: Mapping[ItemId, LaidVersions]
+
+    def versions_in(self, envelope: Envelope, item: ItemId) -> tuple[str, ...]:
+        """The versions of an item whose blocks stand in `envelope`, a later one."""
+        if not has_grown(self.envelope, envelope):
+            return find_versions(envelope, item)
+        laid = self.standing.get(item)
+        versions = laid.versions if laid else ()
+        new = envelope.cached.since(len(self.envelope.cached))
+        uses = (use for message in new if message.context for use in message.context.uses)
+        return (*versions, *(u.version for u in uses if u.item == item and u.form == "full"))
+
+
+def has_grown(before: Envelope, after: Envelope) -> bool:
+    """Whether all that stood before still stands, with messages added behind it if at all."""
+    shared = after.cached.shared_with(before.cached)
+    return after.library is before.library and shared == len(before.cached)
+
+
+def find_versions(envelope: Envelope, item: ItemId) -> tuple[str, ...]:
+    """The versions of an item whose blocks stand in `envelope`; all of it is looked through."""
+    laid = find_laid_versions(envelope, {}).get(item)
+    return laid.versions if laid else ()
 
 
 def lay_uses(
@@ -71,9 +109,29 @@ def apply_lay_ops(
     if not (laid or gone):
         return standing
     after = dict(standing)
-    for item, versions in standing.items():
-        if item in laid and laid[item] in versions.versions:
-            versions = replace(versions, current=laid[item])
-        current = "" if (item, versions.current) in gone else versions.current
-        after[item] = replace(versions, current=current)
+    for item, version in laid.items():
+        if (versions := after.get(item)) and version in versions.versions:
+            after[item] = replace(versions, current=version)
+    for item, version in gone:
+        if (versions := after.get(item)) and versions.current == version:
+            after[item] = replace(versions, current="")
     return after
+
+
+def laid_items(op: PatchOp) -> list[tuple[ItemId, str]]:
+    """The item versions that an op lays down, whose contents have to be there."""
+    match op:
+        case ItemLay(item=item, version=version):
+            return [(item, version)]
+        case LibraryConsolidate(items=items):
+            return [(laid.item, laid.version) for laid in items]
+        case (
+            MessagesCachedReplace(messages=messages)
+            | MessagesCachedAppend(messages=messages)
+            | MessagesUncachedAppend(messages=messages)
+        ):
+            contexts = [message.context for message in messages]
+            uses = [use for context in contexts if context for use in context.uses]
+            return [(use.item, use.version) for use in uses if use.form == "full"]
+        case _:
+            return []

@@ -10,6 +10,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from lamina.errors import InvalidPatch, InvalidSetting
+from lamina.journal.laid_versions import StandingItems, find_versions
 from lamina.values.collections import Chain
 from lamina.values.envelope import LIBRARY, Envelope, LaidItem, SystemPart
 from lamina.values.item import ItemId
@@ -19,6 +20,7 @@ from lamina.values.patch import (
     ItemLay,
     ItemSupersede,
     LibraryConsolidate,
+    MessagesCachedAppend,
     MessagesCachedReplace,
     MessagesUncachedAppend,
     OptionsSet,
@@ -30,29 +32,14 @@ from lamina.values.patch import (
     SystemPartsReplace,
     ToolsRemove,
     ToolsReplace,
+    lacks_reason,
     op_name,
-    op_reason,
 )
 
 # The id of the message that stands for what a compaction removed.
 SUMMARY_ID = "summary"
 
 _OPTIONS = ("temperature", "top_p", "max_tokens", "reasoning")
-
-
-def laid_items(op: PatchOp) -> list[tuple[ItemId, str]]:
-    """The item versions that an op lays down, whose contents have to be there."""
-    match op:
-        case ItemLay(item=item, version=version):
-            return [(item, version)]
-        case LibraryConsolidate(items=items):
-            return [(laid.item, laid.version) for laid in items]
-        case MessagesCachedReplace(messages=messages) | MessagesUncachedAppend(messages=messages):
-            contexts = [message.context for message in messages]
-            uses = [use for context in contexts if context for use in context.uses]
-            return [(use.item, use.version) for use in uses if use.form == "full"]
-        case _:
-            return []
 
 
 def apply_patch(
@@ -74,14 +61,16 @@ def check_reasons(patch: Patch) -> None:
     InvalidPatch: an op needs a reason and has none.
     """
     for op in patch.ops:
-        if op.needs_reason and not op_reason(op):
+        if lacks_reason(op):
             raise InvalidPatch(op_name(op), "changes what is cached and needs a non-blank reason")
 
 
 def apply_op(
-    envelope: Envelope, op: PatchOp, start: int | None, sent: bool
-) -> tuple[Envelope, int | None]:
-    """The envelope after one op, and where the turn under way now starts."""
+    envelope: Envelope, op: PatchOp, start: int | None, sent: bool,
+    stood: StandingItems | None = None,
+) -> tuple[Envelope, int | None]:  # fmt: skip
+    """The envelope after one op, and where the turn under way now starts. `stood` spares it to look
+    through all of history for what stands."""
     match op:
         case SystemPartSet(name=name, text=text):
             envelope = replace(envelope, system=_set_part(envelope.system, op, name, text))
@@ -106,9 +95,14 @@ def apply_op(
             if len(tools) < len(envelope.tools):
                 envelope = replace(envelope, tools=tools, listed=())
         case MessagesCachedReplace(messages=messages):
-            _check_replaced(op, envelope.cached, messages)
-            envelope = replace(envelope, cached=Chain(_with_ids(messages, "replaced", 0)))
-            start = None if start is None else min(start, len(messages))
+            envelope = replace(envelope, cached=_replace_messages(envelope.cached, op))
+            start = None if start is None else min(start, len(envelope.cached))
+        case MessagesCachedAppend(messages=messages):
+            check_appended(op)
+            if calls_wait(envelope):
+                problem = "tool calls wait for their results; add messages behind those"
+                raise InvalidPatch(op_name(op), problem)
+            envelope = replace(envelope, cached=append_messages(envelope.cached, messages))
         case ResultsReplace():
             envelope = replace(envelope, cached=_replace_results(envelope.cached, op))
         case MessagesUncachedAppend(messages=messages):
@@ -123,8 +117,8 @@ def apply_op(
                 raise InvalidPatch(op_name(op), str(error)) from error
         case CompactionApply():
             envelope, start = _compact(envelope, op, start)
-        case ItemLay(item=item, version=version):
-            envelope = _lay(envelope, item, version, sent)
+        case ItemLay():
+            envelope = _lay(envelope, op, sent, stood)
         case ItemSupersede():
             pass
         case LibraryConsolidate():
@@ -146,7 +140,7 @@ def _compact(
     split = start is not None and after <= start < cut
     in_force = latest_in_force(cached.since(after)[: cut - after])
     middle: list[Message] = []
-    there = {laid.item for laid in envelope.library} | _brought_by((*head, *behind))
+    there = {laid.item for laid in envelope.library} | brought_by((*head, *behind))
     if op.summary:
         summary = Message(role="user", blocks=(Text(op.summary),), id=SUMMARY_ID)
         if split and start is not None:
@@ -221,6 +215,48 @@ def _check_replaced(
                 raise InvalidPatch(op_name(op), f"the call {call.id!r} {problem}")
 
 
+def _replace_messages(cached: Chain[Message], op: MessagesCachedReplace) -> Chain[Message]:
+    messages = op.messages
+    if not 0 <= op.kept <= len(cached):
+        problem = f"cannot keep the first {op.kept} messages: history has {len(cached)}"
+        raise InvalidPatch(op_name(op), problem)
+    if not op.kept:
+        _check_replaced(op, cached, messages)
+        return Chain(_with_ids(messages, "replaced", 0))
+    head = cached.until(op.kept)
+    if op.kept < len(cached) or any(map(_is_paired, messages)):
+        _check_replaced(op, cached, (*head, *messages))
+    return head.extend(_with_ids(messages, "replaced", op.kept, head[-1].id))
+
+
+def check_appended(op: MessagesCachedAppend) -> None:
+    """Raises:
+    InvalidPatch: a call in it has no result there, or a result no call.
+    """
+    answered = list(_answers(op.messages))
+    calls = sum(len(message.calls) for message in op.messages)
+    if calls != len(answered) or any(place is None for _, place, _ in answered):
+        problem = "calls of tools and their results are added together, or not at all"
+        raise InvalidPatch(op_name(op), problem)
+
+
+def append_messages(cached: Chain[Message], messages: tuple[Message, ...]) -> Chain[Message]:
+    """History with messages behind it, each with an id."""
+    last = cached[-1].id if len(cached) else ""
+    return cached.extend(_with_ids(messages, "appended", len(cached), last))
+
+
+def calls_wait(envelope: Envelope) -> bool:
+    """Whether the last message calls tools whose results are not there yet."""
+    cached = envelope.cached
+    return bool(len(cached) and cached[-1].calls)
+
+
+def _is_paired(message: Message) -> bool:
+    """Whether it holds a call or a result."""
+    return any(isinstance(block, ToolCall | ToolResult) for block in message.blocks)
+
+
 def _replace_results(cached: Chain[Message], op: ResultsReplace) -> Chain[Message]:
     messages = list(cached)
     place = next((i for i, message in enumerate(messages) if message.id == op.message), None)
@@ -285,13 +321,18 @@ def latest_in_force(messages: Iterable[Message]) -> tuple[ItemId, ...] | None:
     return next((items for items in reversed(lists) if items is not None), None)
 
 
-def _brought_by(messages: Iterable[Message]) -> set[ItemId]:
+def brought_by(messages: Iterable[Message]) -> set[ItemId]:
+    """The items that messages hold in full."""
     contexts = (message.context for message in messages)
     return {u.item for context in contexts if context for u in context.uses if u.form == "full"}
 
 
-def _with_ids(messages: tuple[Message, ...], stem: str, start: int) -> tuple[Message, ...]:
-    """Messages with ids: neighbours without one would become one message on the wire."""
+def _with_ids(
+    messages: tuple[Message, ...], stem: str, start: int, last: str = ""
+) -> tuple[Message, ...]:
+    """Messages with ids, behind one of the id `last`: neighbours without one, or of the same one,
+    would become one message on the wire."""
+    start += last == f"{stem}:{start}"
     return tuple(
         message if message.id else replace(message, id=f"{stem}:{index}")
         for index, message in enumerate(messages, start)
@@ -317,16 +358,20 @@ def _set_part(
     return (*parts, new)
 
 
-def _lay(envelope: Envelope, item: ItemId, version: str, sent: bool) -> Envelope:
+def _lay(envelope: Envelope, op: ItemLay, sent: bool, stood: StandingItems | None) -> Envelope:
+    item, version = op.item, op.version
     if not sent:
         others = tuple(laid for laid in envelope.library if laid.item != item)
         return replace(envelope, library=(*others, LaidItem(item=item, version=version)))
-    if len(envelope.cached) and envelope.cached[-1].calls:
+    if calls_wait(envelope):
         raise InvalidPatch("item_lay", "tool calls wait for their results; lay it down after them")
-    stood = {laid.item for laid in envelope.library} | _brought_by(envelope.cached)
-    use = Use(item=item, version=version, form="full", replaces=item in stood)
+    versions = stood.versions_in(envelope, item) if stood else find_versions(envelope, item)
+    use = Use(item=item, version=version, form="full", replaces=bool(versions))
+    # Where its text stands above, that it applies again is all there is to say.
+    is_told = op.in_force is not None and version in versions
     name = f"lay:{len(envelope.cached)}:{item}"
-    message = Message(role="user", blocks=(Context(uses=(use,)),), id=name)
+    context = Context(uses=() if is_told else (use,), in_force=op.in_force)
+    message = Message(role="user", blocks=(context,), id=name)
     return replace(envelope, cached=envelope.cached.extend((message,)))
 
 

@@ -4,12 +4,20 @@ Law: a reason covers what its op moved, and nothing else. What an op moved is re
 envelopes before and after it, by the sources that segments have in a prompt.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from msgspec import Struct
 
 from lamina.values.collections import Chain
-from lamina.values.envelope import LIBRARY, Envelope
+from lamina.values.envelope import (
+    LIBRARY,
+    Envelope,
+    Options,
+    SystemOrder,
+    SystemPart,
+    order_parts,
+)
 from lamina.values.message import Message
 from lamina.values.patch import PatchOp, op_name, op_reason
 
@@ -17,8 +25,8 @@ LIBRARY_SOURCE = f"system:{LIBRARY}"
 
 
 class MovedParts(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What moved: tools, system parts and the library by their source, and the messages from one
-    on, by its place in history. Behind it everything is processed anew."""
+    """What moved: tools, system parts, the library and options by their source, and the messages
+    from one on, by its place in history. Behind it everything is processed anew."""
 
     sources: tuple[str, ...] = ()
     messages_from: int | None = None
@@ -35,11 +43,13 @@ class MovedParts(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class RecordedReason(Struct, frozen=True, kw_only=True):
     """A reason on the path since the last request that was sent, the op that it was given with,
-    and what that op moved."""
+    and what that op moved. `is_return` says that it only moves back what stood otherwise in one
+    request: what was cached before that may still be."""
 
     text: str
     op: str = ""
     moved: MovedParts = MovedParts()
+    is_return: bool = False
 
     def covers_source(self, source: str) -> bool:
         return source in self.moved.sources
@@ -59,14 +69,37 @@ def find_moved_parts(before: Envelope, after: Envelope) -> MovedParts:
     sources: set[str] = set()
     if before.tool_list is not after.tool_list:
         sources |= find_moved_names(_tools(before), _tools(after))
-    if before.system is not after.system:
-        sources |= find_moved_names(_parts(before), _parts(after))
-    if _library(before) != _library(after):
-        sources.add(LIBRARY_SOURCE)
+    for order in _ORDERS:
+        # However it is laid out: which part stands first, without a separator, depends on that.
+        if before.system is not after.system or bool(before.library) != bool(after.library):
+            sources |= find_moved_names(_parts(before, order), _parts(after, order))
+        if _library(before, order) != _library(after, order):
+            sources.add(LIBRARY_SOURCE)
+    sources |= {f"option:{name}" for name in find_changed_options(before.options, after.options)}
     return MovedParts(
         sources=tuple(sorted(sources)),
         messages_from=_first_moved(before.cached, after.cached),
     )
+
+
+def find_changed_options(before: Options, after: Options) -> list[str]:
+    """The names of options that differ. They stand in no segment; what a provider's cache makes of
+    them is its own affair."""
+    if before is after:
+        return []
+    names = Options.__struct_fields__
+    return [name for name in names if getattr(before, name) != getattr(after, name)]
+
+
+def find_return(copy: Envelope, own: Envelope) -> MovedParts:
+    """What stands otherwise again once a request that was made of `copy` is followed by one that is
+    made of its `own`. Also what only stood behind, or is back: others come behind it."""
+    there, back = find_moved_parts(own, copy), find_moved_parts(copy, own)
+    places = [there.messages_from, back.messages_from]
+    if len(copy.cached) != len(own.cached):
+        places.append(min(len(copy.cached), len(own.cached)))
+    first = min((place for place in places if place is not None), default=None)
+    return MovedParts(sources=back.sources, messages_from=first)
 
 
 def find_moved_names(
@@ -94,17 +127,33 @@ def _tools(envelope: Envelope) -> list[tuple[str, object]]:
     return [(f"tool:{tool.name}", tool) for tool in envelope.tool_list]
 
 
-def _parts(envelope: Envelope) -> list[tuple[str, object]]:
-    """The parts that have a text. The first of them stands without a separator."""
-    texts = [(part.name, part.text.strip()) for part in envelope.system]
-    texts = [(name, text) for name, text in texts if text]
-    return [(f"system:{name}", (text, not place)) for place, (name, text) in enumerate(texts)]
+def _parts(envelope: Envelope, order: "_Order") -> list[tuple[str, object]]:
+    """The parts that have a text. The first of them stands without a separator, unless the library
+    is in front of it."""
+    parts = order(envelope.system)
+    texts = [(part.name, part.text.strip(), False) for part in parts.before]
+    texts += [(part.name, part.text.strip(), bool(envelope.library)) for part in parts.behind]
+    texts = [(name, text, follows) for name, text, follows in texts if text]
+    return [
+        (f"system:{name}", (text, not place and not follows))
+        for place, (name, text, follows) in enumerate(texts)
+    ]
 
 
-def _library(envelope: Envelope) -> tuple[object, bool]:
+def _library(envelope: Envelope, order: "_Order") -> tuple[object, bool]:
     """Its header stands without a separator if there is no system part in front of it."""
     library = envelope.library
-    return (library, bool(library) and any(part.text.strip() for part in envelope.system))
+    if not library:
+        return (library, False)
+    return (library, any(part.text.strip() for part in order(envelope.system).before))
+
+
+_Order = Callable[[Iterable[SystemPart]], SystemOrder]
+_ORDERS: tuple[_Order, ...] = (
+    partial(order_parts, shared_first=False, library_first=False),
+    partial(order_parts, shared_first=True, library_first=False),
+    partial(order_parts, shared_first=True, library_first=True),
+)
 
 
 def _first_moved(before: Chain[Message], after: Chain[Message]) -> int | None:

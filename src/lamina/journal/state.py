@@ -18,9 +18,10 @@ from lamina.values.entry import (
     RequestEntry,
     SessionEntry,
 )
-from lamina.values.envelope import Envelope
+from lamina.values.envelope import Envelope, Options
 from lamina.values.item import Item, ItemId
-from lamina.values.message import ToolDefinition, ToolResult
+from lamina.values.message import Message, ToolDefinition, ToolResult
+from lamina.values.patch import OnceOps
 from lamina.values.settings import Settings
 from lamina.values.usage import Usage
 
@@ -71,8 +72,8 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
     long.
 
     Of calls that wait: `called_by` is the request whose answer called, `results` what has run
-    already, `whole_results` the blobs with all of those that were cut, and `decisions` what a
-    person decided.
+    already, `whole_results` the blobs with all of those that were cut, `decisions` what a person
+    decided, and `behind_results` messages that come behind the results.
     """
 
     question: str = ""
@@ -83,16 +84,20 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
     results: Mapping[str, ToolResult] = {}
     whole_results: Mapping[str, str] = {}
     decisions: Mapping[str, DecisionEntry] = {}
+    behind_results: tuple[Message, ...] = ()
 
 
 class RecordedBefore(Struct, frozen=True, kw_only=True):
     """What had been recorded when a request was prepared: how many reasons and cuts, what stood,
-    and the list of tools. The rest is for the next one to explain."""
+    the list of tools and the options. The rest is for the next one to explain, and so is what moves
+    back after a request that had something of its own (`returning`)."""
 
     reasons: int
     cuts: int
     standing: Mapping[ItemId, LaidVersions]
     tools: tuple[ToolDefinition, ...]
+    options: Options = Options()
+    returning: tuple[RecordedReason, ...] = ()
 
 
 class LastRequests(Struct, frozen=True, kw_only=True):
@@ -103,10 +108,13 @@ class LastRequests(Struct, frozen=True, kw_only=True):
 
     `sent` is the last one known to be sent, `sent_usage` what the provider said it cost, and
     `sent_reply` what the provider calls its answer. `sent_standing` is what stood then (whatever is
-    gone since has to be reported), `sent_tools` the list of tools that went with it.
+    gone since has to be reported), `sent_tools` the list of tools and `sent_options` the options
+    that went with it.
 
     `reasons` are those recorded on this path since then, with what they cover; `cuts` how many
-    messages gave way to a summary, each with the reason.
+    messages gave way to a summary, each with the reason. `warm_at` is when a request of another
+    branch that begins with `sent` was sent, if one was: it kept the cache alive. `branched` says
+    that the path left another one since then, whose requests may be in the cache as well.
     """
 
     open: RequestEntry | None = None
@@ -116,8 +124,16 @@ class LastRequests(Struct, frozen=True, kw_only=True):
     sent_reply: str = ""
     sent_standing: Mapping[ItemId, LaidVersions] = {}
     sent_tools: tuple[ToolDefinition, ...] = ()
+    sent_options: Options = Options()
     reasons: tuple[RecordedReason, ...] = ()
     cuts: tuple[tuple[str, int], ...] = ()
+    warm_at: float = 0.0
+    branched: bool = False
+
+    @property
+    def cached_at(self) -> float | None:
+        """When what `sent` left in the cache was last in use; None if nothing was sent."""
+        return max(self.sent.at, self.warm_at) if self.sent is not None else None
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -129,7 +145,8 @@ class State(Struct, frozen=True, kw_only=True):
     `goal` is what the session set out from, `read_files` and `modified_files` are what compactions
     took out of sight. `pictured` says whether any message or item has images, whose bytes a request
     then needs. `calibration` is what each target counts, over what we estimate. `inbox` are
-    messages that wait for the next turn, by the entry that holds them.
+    messages that wait for the next turn, by the entry that holds them. `once` is what changes the
+    next request only.
 
     Of tools: `allowed` run unasked, each with the digest of the definition that was allowed;
     `withdrawn` were removed by a person or a hook, by the model's names for them and with the
@@ -153,7 +170,13 @@ class State(Struct, frozen=True, kw_only=True):
     pictured: bool = False
     calibration: Mapping[str, float] = {}
     inbox: Mapping[str, InboxEntry] = {}
+    once: tuple[OnceOps, ...] = ()
     allowed: Mapping[ItemId, str] = {}
     withdrawn: Mapping[str, str] = {}
     hosted: frozenset[str] = frozenset()
     tool_joins: int = 0
+
+    @property
+    def options(self) -> Options:
+        """How a model is to answer: as options say, else as settings do."""
+        return self.envelope.options.over(self.settings.options)

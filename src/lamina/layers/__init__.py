@@ -3,7 +3,9 @@
 Private: see `lamina` for what is public.
 """
 
-from lamina.layers.assembler import Assembler, ItemVersions, Layout, segment_digest
+from lamina.layers.assembler import Assembler, ItemVersions, segment_digest
+from lamina.layers.layout import Layout, layout_for
+from lamina.layers.system_text import with_compiled_system
 from lamina.layers.token_sizes import MESSAGE_TOKENS, measure_layers
 
 __all__ = [
@@ -11,6 +13,8 @@ __all__ = [
     "Assembler",
     "ItemVersions",
     "Layout",
+    "layout_for",
     "measure_layers",
     "segment_digest",
+    "with_compiled_system",
 ]

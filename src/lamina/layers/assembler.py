@@ -16,9 +16,10 @@ from msgspec.structs import replace
 
 import lamina.text as render
 from lamina.codec import canonical_bytes
+from lamina.layers.layout import Layout
 from lamina.layers.token_sizes import CALL_TOKENS, MESSAGE_TOKENS, picture_tokens
 from lamina.values.collections import Chain
-from lamina.values.envelope import Envelope
+from lamina.values.envelope import Envelope, SystemPart, is_personal
 from lamina.values.item import Item, ItemId, Picture
 from lamina.values.message import (
     Context,
@@ -42,20 +43,11 @@ from lamina.values.prompt import (
     WireRole,
     link_segments,
 )
-from lamina.values.settings import Promotion
 
 # Where a message stands: before this turn, as its question, or as a step taken since.
 Region = Literal["history", "asked", "steps"]
 ItemVersions = Mapping[tuple[ItemId, str], Item]
 Count = Callable[[str], int]
-
-
-class Layout(Struct, frozen=True, kw_only=True):
-    """What decides how an envelope is laid out, besides the envelope."""
-
-    promotion: Promotion = "lazy"
-    # Thinking is only sent back to the vendor that signed it.
-    wire: str = "openai"
 
 
 class Assembler:
@@ -112,7 +104,10 @@ class Assembler:
 
     def block(self, item: Item, shape: str) -> tuple[str, int]:
         """The rendered block of an item version and its tokens, made once per version."""
-        key = (item.id, item.version, shape, item.title, item.ctime, item.mtime)
+        key = (
+            item.id, item.version, shape, item.title, item.ctime, item.mtime,
+            str(item.unseen_pictures),
+        )  # fmt: skip
         if key not in self._blocks:
             bare = render.render_bare(item) if shape == "bare" else None
             text = bare or render.render_item(item, "attached" if shape == "bare" else shape)  # type: ignore[arg-type]
@@ -165,21 +160,38 @@ class Assembler:
         return self._front
 
     def _front_segments(self, envelope: Envelope, items: ItemVersions) -> Iterator[Segment]:
+        shared = self.layout.shares_front
         for tool in envelope.tool_list:
-            yield self._segment("tools", "tools", "tools", tool, f"tool:{tool.name}", opens=True)
+            yield self._segment(
+                "tools", "tools", "tools", tool, f"tool:{tool.name}", opens=True, shared=shared
+            )
         glue = ""
-        for part in envelope.system:
+        order = self.layout.order_parts(envelope.system)
+        for part in order.before:
             if text := part.text.strip():
-                yield self._system("L1", glue + text, f"system:{part.name}", opens=not glue)
+                shared = shared and not is_personal(part.name)
+                yield self._part(part, glue + text, opens=not glue, shared=shared)
                 glue = "\n\n"
-        if envelope.library:
-            yield self._system("L2", glue + render.LIBRARY_HEADER, "system:library", opens=not glue)
+        if library := envelope.library:
+            shared = shared and library[0].item in envelope.always
+            yield self._system(
+                "L2", glue + render.LIBRARY_HEADER, "system:library", opens=not glue, shared=shared
+            )
             glue = ""
-            for laid in envelope.library:
+            for laid in library:
+                shared = shared and laid.item in envelope.always
                 text, tokens = self.block(items[laid.item, laid.version], "attached")
                 source = f"{laid.item}@{laid.version[:8]}"
-                yield self._system("L2", glue + text, source, tokens=tokens + bool(glue))
+                tokens += bool(glue)
+                yield self._system("L2", glue + text, source, tokens=tokens, shared=shared)
                 glue = "\n\n"
+        for part in order.behind:
+            if text := part.text.strip():
+                yield self._part(part, glue + text, opens=not glue)
+                glue = "\n\n"
+
+    def _part(self, part: SystemPart, text: str, **how: Any) -> Segment:
+        return self._system("L1", text, f"system:{part.name}", **how)
 
     def _system(self, layer: Layer, text: str, source: str, **how: Any) -> Segment:
         return self._segment(layer, "system", "system", Text(text), source, **how)
@@ -214,13 +226,19 @@ class Assembler:
                 if strips:
                     block = Text(text.strip())
             elif isinstance(block, Context) or (
-                isinstance(block, Thinking)
-                and (block.provider != layout.wire or not (block.signature or block.redacted))
+                isinstance(block, Thinking) and not self._takes_back(block, message.model)
             ):
                 continue
             opens = not segments
             segments.append(self._segment(layer, role, message.id, block, source, opens=opens))
         return segments
+
+    def _takes_back(self, block: Thinking, model: str) -> bool:
+        layout = self.layout
+        # Whose it is was not always recorded; what was sent then goes on being sent.
+        is_own = not (model and layout.model) or model == layout.model
+        signed = block.signature or block.redacted
+        return bool(signed) and block.provider == layout.wire and is_own
 
     def _context_segments(
         self,
@@ -298,6 +316,7 @@ class Assembler:
         opens: bool = False,
         tokens: int | None = None,
         cached: bool = True,
+        shared: bool = False,
     ) -> Segment:
         if tokens is None:
             tokens = self._content_tokens(content)
@@ -312,6 +331,7 @@ class Assembler:
             digest=segment_digest(role, content, opens=opens),
             tokens=tokens,
             cached=cached,
+            shared=shared,
         )
 
     def _content_tokens(self, content: Content) -> int:

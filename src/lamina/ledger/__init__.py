@@ -1,27 +1,19 @@
-"""Comparing a prompt with the one sent before it, and what a provider's cache figures mean.
+"""Comparing a prompt with the one sent before it (`agreement`), what a provider's cache figures
+mean, and what requests cost.
 
 Private: see `lamina` for what is public.
 """
 
-from lamina.ledger.agreement import (
-    SentPrompt,
-    compare,
-    require_reason,
-    shared_digests,
-    shared_links,
-    shared_prefix,
-)
 from lamina.ledger.cache_verdict import expected_cached_tokens, judge_cache
-from lamina.ledger.cost import cost_of
+from lamina.ledger.cost import CostRange, cost_of, cost_range, sum_cost
+from lamina.ledger.history_price import price_history
 
 __all__ = [
-    "SentPrompt",
-    "compare",
+    "CostRange",
     "cost_of",
+    "cost_range",
     "expected_cached_tokens",
     "judge_cache",
-    "require_reason",
-    "shared_digests",
-    "shared_links",
-    "shared_prefix",
+    "price_history",
+    "sum_cost",
 ]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from lamina.values.request import Agreement, CacheMeaning, CacheVerdict
+from lamina.values.request import Agreement, CacheMeaning, CacheVerdict, WarmStart
 from lamina.values.settings import CacheRules
 from lamina.values.usage import Usage
 
@@ -44,6 +44,15 @@ class _CacheReading(Struct, frozen=True, kw_only=True):
     explicit_before: bool
     expected: int
     surely: int
+    warm: WarmStart | None = None
+    # How long ago others sent what is expected because of them.
+    warm_age: float = 0.0
+
+    @property
+    def sender(self) -> str:
+        """Who sent it."""
+        own = self.warm is not None and self.warm.source == "branch"
+        return "another branch" if own else "another session"
 
     @property
     def reported(self) -> int:
@@ -59,8 +68,14 @@ class _CacheReading(Struct, frozen=True, kw_only=True):
         return abs(self.reported - self.expected) <= self.slack
 
     @property
+    def is_unsure(self) -> bool:
+        """Whether less was read than others sent, which nobody can be sure of: another account may
+        have sent it, or another machine."""
+        return self.warm is not None and self.surely <= self.reported < self.expected - self.slack
+
+    @property
     def age(self) -> float:
-        return self.elapsed or 0
+        return self.elapsed or self.warm_age
 
     @property
     def lifetime(self) -> float:
@@ -111,6 +126,11 @@ _CAUSES = (
         ),
         "the explicit cache was not used again: all was sent",
     ),
+    _Cause(
+        "as_expected",
+        lambda r: r.warm is not None and r.is_near,
+        "{r.sender} sent the same {r.warm_age:.0f} s before, and it was found",
+    ),
     # As much was read as was to be expected: why it was that much.
     _Cause(
         "nothing_sent_before",
@@ -134,6 +154,26 @@ _CAUSES = (
         "{r.reachable:,} tokens could be in the cache; nothing under {r.rules.minimum:,} is kept",
     ),
     _Cause("as_expected", lambda r: r.is_near, "the prefix was found in the cache"),
+    # What others sent is read from their caches if it can be; who knows under which account.
+    _Cause(
+        "as_expected",
+        lambda r: (
+            r.warm is not None and r.surely > 0 and r.surely - r.slack <= r.reported < r.expected
+        ),
+        "what was sent on this branch was found, and not all that {r.sender} sent",
+    ),
+    _Cause(
+        "nothing_sent_before",
+        lambda r: r.is_unsure and r.agreement.first,
+        "the first request of this session; {r.reported:,} of the {r.expected:,} tokens that "
+        "{r.sender} sent {r.warm_age:.0f} s before were found",
+    ),
+    _Cause(
+        "model_changed",
+        lambda r: r.is_unsure and not r.same_cache,
+        "another model has a cache of its own; {r.reported:,} of the {r.expected:,} tokens that "
+        "{r.sender} sent {r.warm_age:.0f} s before were found",
+    ),
     # Text comes back as other tokens than it was written in, now and then.
     _Cause(
         "as_expected",
@@ -181,12 +221,12 @@ _CAUSES = (
 def judge_cache(
     agreement: Agreement, written: int, elapsed: float | None, rules: CacheRules, usage: Usage,
     factor: float, *, same_cache: bool = True, held: int | None = None,
-    explicit_before: bool = False,
+    explicit_before: bool = False, warm: WarmStart | None = None, warm_age: float = 0.0,
 ) -> CacheVerdict:  # fmt: skip
     """What the cached tokens that the provider reported mean. Counts are ours scaled by `factor`.
     `held` is what a server that keeps answers has of the request before and its answer, as it
     counted them itself. Of a cache made by hand at least its tokens are read; `explicit_before`
-    says that the request before had one."""
+    says that the request before had one. `warm` is what others sent, `warm_age` seconds before."""
     expected = 0
     if not agreement.first and same_cache and not _is_older(elapsed, rules):
         tokens, stored = round(agreement.tokens * factor), round(written * factor)
@@ -201,10 +241,20 @@ def judge_cache(
     elif explicit_before:
         # What stood in it was sent whole now; nobody else has kept it.
         expected = surely = 0
+    if usage.explicit:
+        warm = None
+    if warm is not None:
+        tokens = round(warm.tokens * factor)
+        tokens = expected_cached_tokens(min(tokens, usage.input), tokens, rules)
+        warm = warm if tokens > expected else None
+        # Of this session's own branches it is known who sent them, and to whom.
+        if warm is not None and warm.source == "branch" and agreement.first:
+            surely = tokens
+        expected = max(expected, tokens)
     reading = _CacheReading(
         agreement=agreement, written=written, elapsed=elapsed, rules=rules, usage=usage,
         factor=factor, same_cache=same_cache, explicit_before=explicit_before,
-        expected=expected, surely=surely,
+        expected=expected, surely=surely, warm=warm, warm_age=warm_age,
     )  # fmt: skip
     cause = next(cause for cause in _CAUSES if cause.holds(reading))
     return CacheVerdict(

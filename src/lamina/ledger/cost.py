@@ -1,17 +1,70 @@
-"""What a request cost, from what its provider reported and charges.
+"""What a request costs: before it is sent, and from what its provider reported.
+
+Law: where the price of a target is not known, there is no cost; that is not the same as none.
 
 Private: see `lamina` for what is public.
 """
 
+from msgspec import Struct
+
+from lamina.values.prices import MILLION, PriceTier
 from lamina.values.settings import Target
+from lamina.values.totals import TargetUsage
 from lamina.values.usage import Usage
 
 
-def cost_of(usage: Usage, target: Target) -> float:
-    """What a request cost, in US dollars."""
-    prices = target.cache
-    tokens = max(0, usage.input - usage.cached - usage.written) + usage.cached * prices.read_price
-    writes = max(0, usage.written - usage.written_long) * prices.write_price
-    tokens += writes + usage.written_long * prices.long_write_price
-    price = tokens * target.input_price + usage.output * target.output_price
-    return price / 1_000_000
+class CostRange(Struct, frozen=True, kw_only=True):
+    """The least and the most that a request can cost, in US dollars."""
+
+    low: float
+    high: float
+
+
+def cost_of(usage: Usage, target: Target) -> float | None:
+    """What a request cost, in US dollars; None if nobody knows the price of its target."""
+    return None if target.prices is None else _pay(usage, target.prices.tier_for(usage.input))
+
+
+def sum_cost(paid: TargetUsage, target: Target) -> float | None:
+    """What all requests of a sum cost; None if nobody knows the price of their target."""
+    return (
+        None if target.prices is None else _pay(paid.usage, target.prices.tier_for(paid.above + 1))
+    )
+
+
+def _pay(usage: Usage, tier: PriceTier) -> float:
+    # A provider's figures may contradict one another; they are paid for as they stand.
+    fresh = max(0, usage.input - usage.cached - usage.written)
+    price = (
+        fresh * tier.input
+        + usage.cached * tier.read
+        + max(0, usage.written - usage.written_long) * tier.write
+        + usage.written_long * tier.write_long
+        + usage.output * tier.output
+    )
+    return price / MILLION
+
+
+def cost_range(
+    input_tokens: int,
+    output_limit: int,
+    target: Target,
+    *,
+    cached: int = 0,
+    writes_long: bool = True,
+) -> CostRange | None:
+    """What a request may cost. At least: `cached` of its tokens are read from the cache, the others
+    are fresh, and no answer comes. At most: nothing is read, everything is paid for as what is
+    dearest (written, for the longer lifetime if `writes_long`), and the answer takes all of its
+    limit. None if nobody knows the price of the target."""
+    if target.prices is None:
+        return None
+    tier = target.prices.tier_for(input_tokens)
+    cached = min(max(cached, 0), input_tokens)
+    is_long = writes_long and target.cache.long_lifetime_s is not None
+    dearest = max(tier.input, tier.read, tier.write, tier.write_long if is_long else 0.0)
+    least = min(tier.read, tier.input, tier.write)
+    return CostRange(
+        low=(cached * least + (input_tokens - cached) * min(tier.input, tier.write)) / MILLION,
+        high=(input_tokens * dearest + output_limit * tier.output) / MILLION,
+    )

@@ -1,27 +1,42 @@
 """From names of notes and files, as people spell them in chats and links, to paths.
 
-Law: a name means one path or none. What is not found or not unique is reported, never guessed.
+Laws: a name means one path or none. What is not found or not unique is reported, never guessed.
+In a note, a name that several files have means the nearest one, as in Obsidian: the one in the
+note's own folder, else below it, else in the same top folder, else in the fewest folders. Where
+two are as near, and where nobody knows from which note a name is seen, it stays ambiguous.
 Building the names takes time in proportion to the paths; looking one up does not.
 """
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 NOTE_SUFFIX = ".md"
 # The most matches that a warning lists.
 _MOST_LISTED = 10
 _WIKILINK = re.compile(r"!?\[\[([^\n]*)\]\]")
 _BLOCK = re.compile(r"\^[A-Za-z0-9-]++\Z")
+# Dendron's links into another vault: `dendron://vault/note`.
+_OTHER_VAULT = "dendron://"
+# So many paths are looked at each time.
+_FEW = 16
+# Sorts behind every path that begins as it does.
+_LAST = "\U0010ffff"
+
+# What made one of several files of a name the nearest.
+Nearness = Literal["", "root", "same folder", "below", "same top folder", "fewest folders"]
+_How = Literal["path", "relative", "stem", "nearest", "alias", "missing"]
 
 
 class Link(Struct, frozen=True, kw_only=True):
     """A link in its parts, as `[[name#anchor|label]]`. The anchor is a heading (`Setup#Linux`
-    for one below another) or `^block`."""
+    for one below another) or `^block`. In Dendron the label stands first, so it may be a name."""
 
     name: str
     anchor: str = ""
@@ -30,12 +45,14 @@ class Link(Struct, frozen=True, kw_only=True):
 
 class ResolvedName(Struct, frozen=True, kw_only=True):
     """What a name means. `warning` is empty if it was found under exactly that name; `anchor` is
-    the heading or block behind it."""
+    the heading or block behind it. `matches` are all that it may mean; if these are several,
+    `nearness` says why `path` is the nearest."""
 
     name: str
     path: str | None = None
-    how: Literal["path", "relative", "stem", "alias", "missing", "ambiguous"] = "missing"
+    how: Literal["path", "relative", "stem", "nearest", "alias", "missing", "ambiguous"] = "missing"
     matches: tuple[str, ...] = ()
+    nearness: Nearness = ""
     anchor: str = ""
     warning: str = ""
 
@@ -49,7 +66,8 @@ def split_link(text: str) -> Link:
     name, mark, anchor = target.removesuffix("\\").partition("#")
     if inside and not mark and (block := _BLOCK.search(name)) and block.start():
         name, anchor = name[: block.start()], block[0]
-    return Link(name=name.strip(), anchor=anchor.strip(), label=label.strip())
+    name = name.strip().removeprefix(_OTHER_VAULT)
+    return Link(name=name, anchor=anchor.strip(), label=label.strip())
 
 
 def tag_matches(tag: str, wanted: str) -> bool:
@@ -64,7 +82,14 @@ def is_in_folder(path: str, folder: str) -> bool:
     return inside in ("", ".") or path.startswith(inside + "/")
 
 
-_Match = tuple[Literal["path", "relative", "stem", "alias"], tuple[str, ...]]
+class _Match(Struct, frozen=True):
+    """What was found under a name: one path, or several among which nothing decides. `namesakes`
+    are all files of the name. Missing: there are only files of that name in other folders."""
+
+    how: _How
+    paths: tuple[str, ...]
+    namesakes: tuple[str, ...] = ()
+    nearness: Nearness = ""
 
 
 class _Names:
@@ -77,19 +102,25 @@ class _Names:
         spell: Callable[[str], str],
     ) -> None:
         self._paths, self._aliases, self._spell = paths, aliases, spell
+        # By the end of a path and a folder: what is nearest there.
+        self._nearest: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._sorted: dict[str, list[tuple[str, str]]] = {}
 
     @cached_property
     def by_path(self) -> dict[str, tuple[str, ...]]:
         return _group((self._spell(path), path) for path in self._paths)
 
     @cached_property
-    def by_stem(self) -> dict[str, tuple[str, ...]]:
-        return _group(
-            (_stem(spelling), path) for spelling, paths in self.by_path.items() for path in paths
-        )
+    def _by_file(self) -> dict[str, tuple[str, ...]]:
+        return self._group_by_end(1)
 
     @cached_property
-    def by_alias(self) -> dict[str, tuple[str, ...]]:
+    def _by_place(self) -> dict[str, tuple[str, ...]]:
+        """By the last folder and the file."""
+        return self._group_by_end(2)
+
+    @cached_property
+    def _by_alias(self) -> dict[str, tuple[str, ...]]:
         paths = set(self._paths)
         return _group(
             (self._spell(name.strip()), path)
@@ -98,32 +129,90 @@ class _Names:
             if path in paths
         )
 
-    def find(self, name: str, beside: str | None) -> _Match | None:
-        """Full path, then from the note's folder, then a stem, then an alias."""
+    def find_path(self, name: str, beside: str | None) -> _Match | None:
+        """By the full path, else by the path from the folder of the note `beside`."""
         name = self._spell(name)
         if not name:
             return None
-        if paths := self._at(name) or self._at(name.removeprefix("/")):
-            return "path", paths
+        if paths := self._at(name) or (self._at(name[1:]) if name[0] == "/" else ()):
+            return _Match("path", paths, self._namesakes(name, beside), "root")
         full_path = _join(self._spell(beside or ""), name)
         if full_path is not None and (paths := self._at(full_path)):
-            return "path" if beside is None else "relative", paths
-        if paths := self.by_stem.get(_stem(name), ()):
-            return "stem", self._nearest(name, paths)
-        if paths := self.by_alias.get(name, ()):
-            return "alias", paths
+            how: _How = "relative" if beside else "path"
+            return _Match(how, paths, self._namesakes(name, beside), "same folder")
         return None
+
+    def find_end(self, name: str) -> tuple[str, tuple[str, ...]]:
+        """The paths that end in a name, and that end; else those of its file, and no end: `x/b` is
+        the end of `q/x/b.md`, not of `y/b.md`."""
+        name = self._spell(name).strip("/")
+        folder, _, file = name.rpartition("/")
+        paths = self._named(file) if file else ()
+        if not folder or not paths:
+            return file, paths
+        place = f"{folder.rpartition('/')[2]}/{file}"
+        candidates = self._by_place.get(place) or self._by_place.get(place + NOTE_SUFFIX, ())
+        ends = tuple(path for path in candidates if _is_end(name, self._spell(path)))
+        return (name, ends) if ends else ("", paths)
+
+    def find_nearest(self, name: str, beside: str) -> _Match | None:
+        """By the end of a path, the nearest to the note `beside`."""
+        end, paths = self.find_end(name)
+        if not end and len(paths) > 1:
+            # It names a folder, and there it is not: being near to the note would prove nothing.
+            return _Match("missing", paths)
+        if len(paths) < 2:
+            return _Match("stem", paths) if paths else None
+        folder = self._spell(beside).rpartition("/")[0]
+        places: dict[str, Nearness] = {"": "fewest folders"}
+        places |= {folder.partition("/")[0]: "same top folder", folder: "below"} if folder else {}
+        for place, nearness in reversed(places.items()):
+            if nearest := self._inside(end, paths, place):
+                return _Match("nearest", nearest, paths, nearness)
+        return None
+
+    def find_alias(self, name: str) -> _Match | None:
+        paths = self._by_alias.get(self._spell(name), ())
+        return _Match("alias", paths) if paths else None
+
+    def knows(self, name: str) -> bool:
+        """Whether a file has that path or that name."""
+        return name in self.by_path or bool(self._named(name.rpartition("/")[2]))
 
     def _at(self, path: str) -> tuple[str, ...]:
         return self.by_path.get(path) or self.by_path.get(path + NOTE_SUFFIX, ())
 
-    def _nearest(self, name: str, paths: tuple[str, ...]) -> tuple[str, ...]:
-        """`x/b` is the end of `q/x/b.md`, not of `y/b.md`."""
-        if "/" not in name or len(paths) == 1:
-            return paths
-        end = "/" + name.strip("/").removesuffix(NOTE_SUFFIX)
-        ends = (self._spell(path).removesuffix(NOTE_SUFFIX).endswith(end) for path in paths)
-        return tuple(path for path, is_end in zip(paths, ends, strict=True) if is_end) or paths
+    def _named(self, file: str) -> tuple[str, ...]:
+        return self._by_file.get(file) or self._by_file.get(file + NOTE_SUFFIX, ())
+
+    def _namesakes(self, name: str, beside: str | None) -> tuple[str, ...]:
+        """All files of a bare name that is seen from a note."""
+        return self._named(name) if beside and "/" not in name else ()
+
+    def _inside(self, end: str, paths: tuple[str, ...], folder: str) -> tuple[str, ...]:
+        """Those of `paths`, which end in `end`, that are in a folder or below it, in the fewest
+        further ones. Where there are many this is kept, so that however many links there are, a
+        path is looked at once for each folder that it is in."""
+        spelled = self._sorted.get(end)
+        if spelled is None:
+            spelled = self._sorted[end] = sorted((self._spell(path), path) for path in paths)
+        start = folder + "/" if folder else ""
+        first = bisect_left(spelled, (start,))
+        last = bisect_left(spelled, (start + _LAST,), first)
+        if last - first <= _FEW:
+            return _least_deep([path for _, path in spelled[first:last]])
+        if (end, folder) not in self._nearest:
+            nearest = _least_deep([path for _, path in spelled[first:last]])
+            self._nearest[end, folder] = nearest
+        return self._nearest[end, folder]
+
+    def _group_by_end(self, parts: int) -> dict[str, tuple[str, ...]]:
+        """By the last parts of a path."""
+        return _group(
+            ("/".join(spelling.rsplit("/", parts)[-parts:]), path)
+            for spelling, paths in self.by_path.items()
+            for path in paths
+        )
 
 
 class NoteNames:
@@ -138,20 +227,61 @@ class NoteNames:
 
     def resolve(self, name: str, beside: str | None = None) -> ResolvedName:
         """The path that `name` means, as a bare name, a path or a link; seen from the note
-        `beside`, where one is given. A file that is called like a link goes first; case and
-        Unicode normal form are ignored only where nothing matches exactly."""
+        `beside`, where one is given. A file that is called like a link goes first. Where the name
+        of a link means nothing and its label does, the label is the name, as Dendron has it:
+        `[[text|name]]`."""
         link = split_link(name)
         if not link.name and link.anchor and beside in self._exact.by_path:
-            return _judge_paths(name, link.anchor, "path", (beside,))
-        for names in (self._exact, self._loose):
-            for spelling, anchor in ((name, ""), (link.name, link.anchor)):
-                if match := names.find(spelling, beside):
-                    how, paths = match
-                    # Under another spelling it is not the path that was given.
-                    is_exact = names is self._exact or how == "alias"
-                    return _judge_paths(name, anchor, how if is_exact else "stem", paths)
+            return _judge(name, link.anchor, _Match("path", (beside,)))
+        find = self._find_from if beside else self._find
+        for spelling, anchor in ((name, ""), (link.name, link.anchor)):
+            if match := find(spelling, beside or ""):
+                is_spelled = _is_spelled(spelling, match.paths[0], is_seen=bool(beside))
+                # What another vault is called says nothing of where it is.
+                is_spelled = is_spelled or _OTHER_VAULT in name
+                return _judge(name, anchor, match, is_spelled=is_spelled)
+        if link.label:
+            meaning = self.resolve(link.label, beside)
+            if meaning.path is not None:
+                return replace(meaning, name=name)
         warning = f"{name!r} is not in the workspace; it is left out"
         return ResolvedName(name=name, anchor=link.anchor, warning=warning)
+
+    def resolve_link(self, target: str, labels: Iterable[str], beside: str) -> ResolvedName:
+        """What a link in the note `beside` means; if its target means nothing, one of its labels
+        may, as in `[[text|name]]`."""
+        meaning = self.resolve(target, beside)
+        if meaning.how != "missing" or meaning.matches:
+            return meaning
+        others = (self.resolve(label, beside) for label in labels)
+        return next((other for other in others if other.path is not None), meaning)
+
+    def _find(self, name: str, _: str) -> _Match | None:
+        """What a person means by a name. Case and Unicode normal form are ignored only where
+        nothing matches exactly."""
+        for names in (self._exact, self._loose):
+            if match := names.find_path(name, None):
+                # Under another spelling it is not the path that was given.
+                return match if names is self._exact else replace(match, how="stem")
+            if paths := names.find_end(name)[1]:
+                return _Match("stem", paths)
+        return self._exact.find_alias(name) or self._loose.find_alias(name)
+
+    def _find_from(self, name: str, beside: str) -> _Match | None:
+        """What a name means in a note: a path, else the nearest file that it is the end of. Of two
+        that are as near, the one in exactly this spelling."""
+        for names in (self._exact, self._loose):
+            if match := names.find_path(name, beside):
+                return match
+        match = self._loose.find_nearest(name, beside)
+        if match is None:
+            return self._exact.find_alias(name) or self._loose.find_alias(name)
+        if len(match.paths) > 1:
+            same = self._exact.find_end(name)[1]
+            if 0 < len(same) < len(match.namesakes):
+                spelled = tuple(set(match.paths).intersection(same))
+                match = replace(match, paths=spelled) if len(spelled) == 1 else match
+        return match
 
     def split(self, names: str) -> tuple[str, ...]:
         """The names in a comma-separated list; known names may contain commas."""
@@ -161,7 +291,7 @@ class NoteNames:
         while at < len(pieces):
             step = 1
             for ahead in range(min(self._most_commas + 1, len(pieces) - at), 1, -1):
-                if self._knows(", ".join(pieces[at : at + ahead])):
+                if self._exact.knows(", ".join(pieces[at : at + ahead])):
                     step = ahead
                     break
             parts.append(", ".join(pieces[at : at + step]))
@@ -173,38 +303,60 @@ class NoteNames:
         """The most separators in a known name: how far a split has to look ahead."""
         return max((path.count(", ") for path in self._paths), default=0)
 
-    def _knows(self, name: str) -> bool:
-        return name in self._exact.by_path or _stem(name) in self._exact.by_stem
+
+def list_paths(paths: Sequence[str], most: int = _MOST_LISTED) -> str:
+    """Paths as a sentence lists them: the first ones, and how many more there are."""
+    listing = ", ".join(map(repr, paths[:most]))
+    return f"{listing} and {len(paths) - most:,} more" if len(paths) > most else listing
 
 
-def _judge_paths(
-    name: str,
-    anchor: str,
-    how: Literal["path", "relative", "stem", "alias"],
-    paths: tuple[str, ...],
-) -> ResolvedName:
-    if len(paths) > 1:
-        listing = ", ".join(map(repr, paths[:_MOST_LISTED]))
-        if len(paths) > _MOST_LISTED:
-            listing += f" and {len(paths) - _MOST_LISTED:,} more"
+def _judge(name: str, anchor: str, match: _Match, *, is_spelled: bool = True) -> ResolvedName:
+    """What was found under a name, as a verdict."""
+    if match.how == "missing":
+        listing = list_paths(match.paths)
+        warning = f"{name!r} is not there; it is left out: there are {listing}"
+        return ResolvedName(name=name, matches=match.paths, anchor=anchor, warning=warning)
+    if len(match.paths) > 1:
+        listing = list_paths(match.paths)
         warning = f"{name!r} may mean any of {listing}; it is left out: give its path"
         return ResolvedName(
-            name=name, how="ambiguous", matches=paths, anchor=anchor, warning=warning
+            name=name, how="ambiguous", matches=match.paths, anchor=anchor, warning=warning
         )
+    path = match.paths[0]
     warning = ""
-    if how == "stem" and not _is_bare(name, paths[0]):
-        warning = f"{name!r} is not there under that path; {paths[0]!r} is taken for it"
+    if match.how == "stem" and not is_spelled:
+        warning = f"{name!r} is not there under that path; {path!r} is taken for it"
+    has_namesakes = len(match.namesakes) > 1
     return ResolvedName(
-        name=name, path=paths[0], how=how, matches=paths, anchor=anchor, warning=warning
+        name=name,
+        path=path,
+        how=match.how,
+        matches=match.namesakes if has_namesakes else match.paths,
+        nearness=match.nearness if has_namesakes else "",
+        anchor=anchor,
+        warning=warning,
     )
 
 
-def _is_bare(name: str, path: str) -> bool:
-    """Whether a name is just the stem of a path."""
-    return any(
-        "/" not in spelling and _stem(spelling) == _stem(path)
-        for spelling in (name, split_link(name).name)
-    )
+def _is_spelled(name: str, path: str, *, is_seen: bool) -> bool:
+    """Whether a path is what a name says: for a person its file, in a note its end."""
+    if is_seen:
+        return _is_end(_fold(name).strip("/"), _fold(path))
+    return "/" not in name and _is_end(name, path)
+
+
+def _is_end(name: str, path: str) -> bool:
+    """Whether a path ends in a name; the suffix of notes need not be said."""
+    end = "/" + name.removesuffix(NOTE_SUFFIX)
+    return f"/{path}".removesuffix(NOTE_SUFFIX).endswith(end)
+
+
+def _least_deep(paths: list[str]) -> tuple[str, ...]:
+    if len(paths) < 2:
+        return tuple(paths)
+    depths = [path.count("/") for path in paths]
+    least = min(depths)
+    return tuple(path for path, depth in zip(paths, depths, strict=True) if depth == least)
 
 
 def _join(beside: str, name: str) -> str | None:
@@ -231,10 +383,6 @@ def _group(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
         else:
             groups[key] = [*same, path]
     return {key: tuple(same) for key, same in groups.items()}
-
-
-def _stem(path: str) -> str:
-    return path.rsplit("/", 1)[-1].removesuffix(NOTE_SUFFIX)
 
 
 def _fold(text: str) -> str:

@@ -8,7 +8,6 @@ import hashlib
 import re
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import unquote
 
 from msgspec.structs import replace
 
@@ -18,34 +17,34 @@ from lamina.notes.frontmatter import (
     read_properties,
     split_frontmatter,
 )
+from lamina.notes.inline_fields import find_fields
+from lamina.notes.list_items import find_items
 from lamina.notes.names import NOTE_SUFFIX
-from lamina.notes.outline import CodeBlock, read_outline
+from lamina.notes.note_links import WIKILINK, NoteLinks, read_links
+from lamina.notes.outline import Outline, read_outline
 from lamina.notes.passages import cut_passages
-from lamina.text.pictures import PICTURE_SUFFIXES, decode_target, find_destination, mask_code
+from lamina.notes.query_blocks import find_queries
+from lamina.notes.tags import find_tags
+from lamina.text.data_pictures import replace_data_pictures
+from lamina.text.pictures import mask_code
 from lamina.text.secrets import find_secrets, list_pieces
-from lamina.values.note import Note
+from lamina.values.note import ListItem, Note
 
 __all__ = ["READER_VERSION", "decode_note", "read_note", "split_frontmatter"]
 
 # Goes up when the same bytes give a different note, so that saved notes are read again.
-READER_VERSION = 3
+READER_VERSION = 6
 
-QUERY_INFOS = ("lamina-query",)
+MOST_FIELDS = 5_000
+# What queries can show.
+SHOWN_FIELDS = (
+    "properties", "aliases", "tags", "links", "embeds", "headings", "fields", "items",
+)  # fmt: skip
 _MOST_PROBLEMS = 10
 
-# What ends a tag: white space, ASCII punctuation except `-`, `_` and `/`, and punctuation of other
-# scripts. The joiner U+200D and the selectors stay: emoji need them.
-_TAG = re.compile(
-    "#([^\\s\\0#!\"$%&'()*+,.:;<=>?@^`{|}~\\[\\]\\\\"
-    "\\u2000-\\u200c\\u200e-\\u206f\\u2e00-\\u2e7f\\u3000-\\u3020\\uff01-\\uff0f\\uff1a-\\uff20]+)"
-)
 _SEPARATORS = re.compile(r"[,\s]+")
-_WIKILINK = re.compile(r"\[\[((?:[^\[\]\n]|\[(?!\[)|\](?!\]))*+)\]\]")
 # What looks like a tag in a link is a heading.
 _TAG_IN_LINK = re.compile(r"\[\[[^\[\]\n]*\s#")
-# Most targets need no decoding; others are read with care.
-_LINK = re.compile(r"\](?:\((?:([^\s()<>\\&%]*+)\))?|:[ \t]+(\S++))")
-_SCHEME = re.compile(r"//|[A-Za-z][A-Za-z0-9+.-]{1,30}+:")
 
 
 def read_note(path: str, data: bytes, *, ctime: float = 0.0, mtime: float = 0.0) -> Note:
@@ -56,7 +55,8 @@ def read_note(path: str, data: bytes, *, ctime: float = 0.0, mtime: float = 0.0)
     properties, problems = _read_head(head, text)
     lines = body.split("\n")
     outline = read_outline(lines)
-    inline, links, embeds = _read_inline(body)
+    inline, links = _read_inline(body)
+    items = find_items(lines, outline.blocks, outline.headings, first_line)
     note = Note(
         path=path,
         title=title,
@@ -66,11 +66,15 @@ def read_note(path: str, data: bytes, *, ctime: float = 0.0, mtime: float = 0.0)
         size=len(data),
         aliases=_find_aliases(properties) if properties else (),
         tags=_distinct([*(_find_tags(properties) if properties else ()), *inline]),
-        links=links,
-        embeds=embeds,
+        links=links.links,
+        embeds=links.embeds,
+        labels=links.labels,
+        pictures=links.pictures,
         headings=tuple([heading.text for heading in outline.headings if heading.text]),
-        queries=_find_queries(lines, outline.blocks) if outline.blocks else (),
+        queries=find_queries(lines, outline.blocks, body) if "`" in body or "~" in body else (),
         properties=properties,
+        fields=_find_fields(lines, outline, items, first_line) if "::" in body else (),
+        items=items,
         passages=cut_passages(title, head, lines, first_line, outline.headings, outline.blocks),
         problems=_limit_problems((*undecodable, *problems)),
     )
@@ -78,17 +82,37 @@ def read_note(path: str, data: bytes, *, ctime: float = 0.0, mtime: float = 0.0)
     return replace(note, safe=safe) if safe else note
 
 
+def _find_fields(
+    lines: list[str], outline: Outline, items: tuple[ListItem, ...], first_line: int
+) -> tuple[tuple[str, str], ...]:
+    """The inline fields of a text, but for those of its lists, which belong to their items."""
+    skipped = {at for block in outline.blocks for at in range(block.line, block.end)}
+    for item in items:
+        start = item.line - first_line + 1
+        skipped.update(range(start, start + item.line_count))
+    return tuple(
+        field
+        for at, line in enumerate(lines)
+        if "::" in line and at not in skipped
+        for field in find_fields(line.strip())
+    )[:MOST_FIELDS]
+
+
 def _without_secrets(note: Note, head: str) -> dict[str, Any]:
     """What a query can show of a note and holds a secret, without it. A value is judged where it
     stands: by itself nobody would know what a password is."""
-    shown = "\n".join((head, *note.headings, *note.links, *note.embeds, *note.tags))
+    fields = (f"{name}: {value}" for name, value in note.fields)
+    items = (item.text for item in note.items)
+    shown = "\n".join(
+        (head, *note.headings, *note.links, *note.embeds, *note.tags, *fields, *items)
+    )
     findings = find_secrets(shown)
     if not findings:
         return {}
     pieces = list_pieces(shown, findings)
     return {
         name: safe
-        for name in ("properties", "aliases", "tags", "links", "embeds", "headings")
+        for name in SHOWN_FIELDS
         if (safe := _hide(value := getattr(note, name), pieces)) != value
     }
 
@@ -103,6 +127,8 @@ def _hide(value: Any, pieces: dict[str, str]) -> Any:
             return {name: _hide(inner, pieces) for name, inner in value.items()}
         case list() | tuple():
             return type(value)(_hide(inner, pieces) for inner in value)
+        case ListItem():
+            return replace(value, text=_hide(value.text, pieces))
         case _:
             # A password may be a number.
             return pieces.get(str(value), value)
@@ -110,15 +136,15 @@ def _hide(value: Any, pieces: dict[str, str]) -> Any:
 
 def decode_note(data: bytes) -> tuple[str, tuple[str, ...]]:
     """The text of a note without a byte order mark, and what is wrong with its bytes. Its lines
-    end at `\\n` only."""
+    end at `\\n` only. Pictures that it holds itself are a few words."""
     try:
-        return data.decode("utf-8").removeprefix("\ufeff"), ()
+        return replace_data_pictures(data.decode("utf-8").removeprefix("\ufeff")), ()
     except UnicodeDecodeError as error:
         text = data.decode("utf-8", "replace").removeprefix("\ufeff")
         line = data.count(b"\n", 0, error.start) + 1
         digits = data[error.start : error.end].hex(" ")
         problem = f"line {line}: the byte {digits} is not UTF-8; it and others are shown as U+FFFD"
-        return text, (problem,)
+        return replace_data_pictures(text), (problem,)
 
 
 def _read_head(head: str | None, text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -164,87 +190,23 @@ def _find_values(properties: dict[str, Any], keys: tuple[str, ...]) -> Iterator[
             yield str(value)
 
 
-def _read_inline(body: str) -> tuple[list[str], tuple[str, ...], tuple[str, ...]]:
-    """The tags, links and embeds of the text."""
-    has_tags = next(_find_inline_tags(body), None) is not None
-    # Searching for one character is far faster than for two, and many notes have none.
-    has_brackets = "]" in body
-    has_wikilinks = has_brackets and "[[" in body
-    has_links = has_brackets and ("](" in body or "]:" in body)
-    has_links = has_links and (NOTE_SUFFIX in body or NOTE_SUFFIX in body.lower())
-    if not (has_tags or has_wikilinks or has_links):
-        return [], (), ()
+def _read_inline(body: str) -> tuple[list[str], NoteLinks]:
+    """The tags and the links of the text."""
+    has_tags = next(find_tags(body), None) is not None
+    has_links = "]" in body or "<" in body
+    if not (has_tags or has_links):
+        return [], NoteLinks()
     plain_text = body
     if "`" in body or ("~" in body and "~~~" in body):
         plain_text, _ = mask_code(body)
-    links: list[tuple[int, str]] = list(_find_links(plain_text, body)) if has_links else []
-    embeds: list[str] = []
-    if has_wikilinks:
-        for start, target in _find_wikilinks(plain_text, body):
-            if not start or body[start - 1] != "!":
-                links.append((start, target))
-            elif not target.partition("#")[0].lower().endswith(PICTURE_SUFFIXES):
-                embeds.append(target)
-    if has_tags and has_wikilinks and _TAG_IN_LINK.search(body):
-        plain_text = _WIKILINK.sub(_blank_out, plain_text)
-    tags = list(_find_inline_tags(plain_text)) if has_tags else []
-    links.sort(key=lambda link: link[0])
-    return tags, tuple(dict.fromkeys([link for _, link in links])), tuple(dict.fromkeys(embeds))
-
-
-def _find_wikilinks(plain_text: str, body: str) -> Iterator[tuple[int, str]]:
-    """The positions of links in double brackets, and their targets without labels."""
-    for match in _WIKILINK.finditer(plain_text):
-        target = body[match.start(1) : match.end(1)].partition("|")[0].removesuffix("\\").strip()
-        # Code in a link is part of its name, but a link that is all code is not a link.
-        if target and not match[1].startswith("\0"):
-            yield match.start(), target
+    links = read_links(body, plain_text)
+    if has_tags and "[[" in body and _TAG_IN_LINK.search(body):
+        plain_text = WIKILINK.sub(_blank_out, plain_text)
+    return list(find_tags(plain_text)) if has_tags else [], links
 
 
 def _blank_out(match: re.Match[str]) -> str:
     return "\0" * (match.end() - match.start())
-
-
-def _find_inline_tags(plain_text: str) -> Iterator[str]:
-    for match in _TAG.finditer(plain_text):
-        start = match.start()
-        if start and not plain_text[start - 1].isspace():
-            continue
-        tag = match[1].strip("/")
-        if not tag.replace("/", "").isdigit() and any(map(_says_something, tag)):
-            yield tag
-
-
-def _says_something(character: str) -> bool:
-    return character.isalnum() or not character.isascii()
-
-
-def _find_links(plain_text: str, body: str) -> Iterator[tuple[int, str]]:
-    """The positions of Markdown links to notes, and their decoded targets."""
-    for match in _LINK.finditer(plain_text):
-        at = match.start()
-        if match.lastindex:
-            start, end = match.span(match.lastindex)
-        elif inside := find_destination(plain_text, at + 1):
-            start, end, _ = inside
-        else:
-            continue
-        target = body[start:end].strip()
-        if NOTE_SUFFIX not in target.lower():
-            continue
-        target = target if match.lastindex == 1 else decode_target(target)
-        path, mark, anchor = target.partition("#")
-        if path.lower().endswith(NOTE_SUFFIX) and not _SCHEME.match(path):
-            yield at, path + mark + unquote(anchor)
-
-
-def _find_queries(lines: list[str], blocks: list[CodeBlock]) -> tuple[str, ...]:
-    """The texts of a note's query blocks."""
-    return tuple(
-        "\n".join(lines[block.line + 1 : block.end - block.is_closed])
-        for block in blocks
-        if block.info.lower() in QUERY_INFOS
-    )
 
 
 def _distinct(tags: list[str]) -> tuple[str, ...]:

@@ -34,12 +34,14 @@ _MEGABYTE = 1_000_000
 
 
 class FetchRequest(Struct, frozen=True, kw_only=True):
-    """Asks for a body of up to `limit` bytes, if `accepts_type` is true of its type."""
+    """Asks for a body of up to `limit` bytes, if `accepts_type` is true of its type. With a `body`
+    of its own it is posted."""
 
     accept: str
     limit: int
     accepts_type: Callable[[str], bool]
     headers: Mapping[bytes | str, bytes | str] = {}
+    body: bytes | None = None
     connect_s: float
     read_s: float
 
@@ -106,7 +108,7 @@ async def _response(
     read_s = request.read_s
     timeouts = {"connect": request.connect_s, "read": read_s, "write": read_s}
     http_request = httpcore2.Request(
-        "GET",
+        "GET" if request.body is None else "POST",
         httpcore2.URL(
             scheme=scheme, host=host, port=address.port, target=address.target.encode("ascii")
         ),
@@ -116,8 +118,10 @@ async def _response(
             "Accept": request.accept,
             "Accept-Encoding": ACCEPTED_ENCODINGS,
             "Connection": "close",
+            **({} if request.body is None else {"Content-Length": str(len(request.body))}),
             **request.headers,
         },
+        content=request.body,
         extensions={"timeout": timeouts},
     )
     try:

@@ -85,6 +85,24 @@ async def resolve(host: str, port: int) -> Sequence[str]:
     return tuple(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
+async def find_addresses(address: Address, resolve: Resolve) -> Sequence[str]:
+    """All addresses that a host has, which are to be judged before one is connected to.
+
+    Raises:
+        FetchFailure: it has none, or could not be looked up.
+    """
+    if address.ip is not None:
+        return (str(address.ip),)
+    try:
+        ips = await resolve(address.host, address.port)
+    except (OSError, UnicodeError) as error:
+        is_unknown = getattr(error, "errno", None) in _NO_NAME
+        detail = "there is no such host" if is_unknown else "it could not be looked up"
+        raise fetch_failure("unreadable", f"{address.host}: {detail}") from error
+    # Where IPv6 leads nowhere, it often takes seconds to find out.
+    return sorted(ips, key=lambda ip: ":" in ip)
+
+
 class WebFetcher:
     """The web as a source of pages and pictures."""
 
@@ -249,7 +267,7 @@ class WebFetcher:
         before: tuple[Address, Zone] | None = None
         for _ in range(self._limits.redirects + 1):
             reach: Reach = _require(judge_name(address, rules))
-            ips = await self._addresses(address)
+            ips = await find_addresses(address, self._resolve)
             zone: Zone = _require(judge_addresses(address, reach, ips))
             if before and (why := judge_redirect_zones(*before, address, zone)):
                 raise FetchFailure(why)
@@ -262,18 +280,6 @@ class WebFetcher:
         raise fetch_failure(
             "unreadable", f"{address.host}: more than {limit} redirects were not followed"
         )
-
-    async def _addresses(self, address: Address) -> Sequence[str]:
-        if address.ip is not None:
-            return (str(address.ip),)
-        try:
-            ips = await self._resolve(address.host, address.port)
-        except (OSError, UnicodeError) as error:
-            is_unknown = getattr(error, "errno", None) in _NO_NAME
-            detail = "there is no such host" if is_unknown else "it could not be looked up"
-            raise fetch_failure("unreadable", f"{address.host}: {detail}") from error
-        # Where IPv6 leads nowhere, it often takes seconds to find out.
-        return sorted(ips, key=lambda ip: ":" in ip)
 
     async def _exchange(
         self, address: Address, ips: Sequence[str], request: "FetchRequest"

@@ -7,12 +7,20 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Collection,
     Mapping,
     Sequence,
 )
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
+from lamina.ports.search_index import Corpus as Corpus
+from lamina.ports.search_index import Embedder as Embedder
+from lamina.ports.search_index import FluentEmbedder as FluentEmbedder
+from lamina.ports.search_index import Index as Index
+from lamina.ports.search_index import Progress as Progress
+from lamina.ports.search_index import ReadTexts as ReadTexts
+from lamina.ports.sent_prefixes import SentPrefixes as SentPrefixes
+from lamina.ports.spend_ledger import SpendAccount as SpendAccount
+from lamina.ports.spend_ledger import SpendLedger as SpendLedger
 from lamina.ports.store import JournalStore as JournalStore
 from lamina.ports.store import OpenJournal as OpenJournal
 from lamina.values.agent import Guides
@@ -21,25 +29,10 @@ from lamina.values.message import Message, ToolCall
 from lamina.values.note import Catalogue, Passage
 from lamina.values.piece import Piece
 from lamina.values.request import GatheredItems, LeftOut
-from lamina.values.selection import Document
 from lamina.values.settings import Target
 from lamina.values.tool import Decision, OfferedTool, ToolOutput, Toolset
-from lamina.values.web import FetchedResource, UnfetchedResource, WebRules
+from lamina.values.web import FetchedResource, FoundPages, UnfetchedResource, WebRules
 from lamina.values.wire import Reply, WireRequest
-
-if TYPE_CHECKING:
-    import numpy
-    from numpy.typing import NDArray
-
-    from lamina.selection.expansion import SimilarityGraph
-    from lamina.selection.scores import Scores
-
-    Vectors = NDArray[numpy.float32]
-
-# Called with how many chunks are done, of how many.
-Progress = Callable[[int, int], None]
-# Texts by their digests; some may be missing.
-ReadTexts = Callable[[Sequence[bytes]], Awaitable[Mapping[bytes, str]]]
 
 
 class Clock(Protocol):
@@ -101,6 +94,19 @@ class TargetBook(Protocol):
 
     def wire(self, target: Target) -> Wire:
         """The wire form of a target."""
+        ...
+
+
+@runtime_checkable
+class TargetList(Protocol):
+    """A book that can say which targets it knows."""
+
+    def names(self) -> Sequence[str]:
+        """Their names; of a family of models, with `*` where the name goes on."""
+        ...
+
+    def find(self, name: str) -> Target:
+        """The target of a name."""
         ...
 
 
@@ -228,6 +234,20 @@ class WebSource(Protocol):
         ...
 
 
+class WebSearch(Protocol):
+    """Searches the web, somewhere that a person named. What it gives is screened: addresses of
+    public pages, short texts."""
+
+    @property
+    def name(self) -> str:
+        """Where queries go, for people."""
+        ...
+
+    async def search(self, query: str, limit: int) -> FoundPages | UnfetchedResource:
+        """Up to about `limit` pages for a query, or why there are none."""
+        ...
+
+
 class MemorySource(Protocol):
     """What a person wants remembered in every session."""
 
@@ -294,81 +314,6 @@ class Approver(Protocol):
 
     async def decide(self, call: ToolCall, tool: OfferedTool) -> Decision:
         """The person's decision about a call of a tool."""
-        ...
-
-
-class Embedder(Protocol):
-    """Turns texts into vectors, on this machine and without a network."""
-
-    @property
-    def name(self) -> str:
-        """Which model in which form: vectors of different names cannot be compared."""
-        ...
-
-    async def embed(self, texts: Sequence[str], progress: Progress | None = None) -> "Vectors":
-        """A row of length 1 for each text.
-
-        Raises:
-            ModelMissing: the model or its runtime is not on this machine.
-        """
-        ...
-
-
-class Corpus(Protocol):
-    """Documents that are ready to be searched."""
-
-    @property
-    def documents(self) -> Sequence[Document]:
-        """What can be found."""
-        ...
-
-    @property
-    def lexical(self) -> str:
-        """Why there are no vectors; empty if there are."""
-        ...
-
-    @property
-    def late(self) -> int:
-        """How many texts are found by their words for now, as there was no time to embed them."""
-        ...
-
-    @property
-    def failed(self) -> Sequence[str]:
-        """What could not be embedded, and why; it is found by its words, and tried again."""
-        ...
-
-    @property
-    def warnings(self) -> Sequence[str]:
-        """What went wrong with keeping what is known, each reported once; nothing is lost."""
-        ...
-
-    async def score(self, parts: Sequence[str]) -> "Scores":
-        """How well each chunk fits each part of a query."""
-        ...
-
-    async def graph(self, threshold: float, top: int) -> "SimilarityGraph":
-        """Which documents are like which: of each, up to `top` others that are at least as alike as
-        `threshold`. Built once and kept; empty where there are no vectors."""
-        ...
-
-
-class Index(Protocol):
-    """Keeps what is known of chunks from one session to the next: nothing is embedded twice."""
-
-    async def load(
-        self,
-        documents: Sequence[Document],
-        progress: Progress | None = None,
-        texts: ReadTexts | None = None,
-        patience: float | None = None,
-        among: Collection[bytes] | None = None,
-    ) -> Corpus:
-        """The documents, ready to be searched; what is new of them is embedded first. `texts` gives
-        those of documents that hold digests only, where nothing is known of them yet; what it does
-        not give is found by nothing, and asked for again. Embedding stops after `patience` seconds,
-        or sooner if it would not be done by then: what is left is found by its words, and the next
-        load goes on with it. Texts `among` these digests come first, and are all that is waited
-        for."""
         ...
 
 

@@ -1,67 +1,38 @@
-"""The book of providers and models, read once from a data file."""
+"""The book of providers and models: what models.toml says of their caches and wires, the generated
+table of their prices and limits, and a person's own file.
+
+Law: a person's file counts before the table, and the table before what a provider's models have in
+common. What none of them knows has no price.
+"""
 
 import os
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable
+from datetime import date
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from lamina.errors import InvalidSetting, ModelMissing, UnknownModel, UnknownTarget
-from lamina.ports import TokenCounter, Wire
+from lamina.errors import ModelMissing, UnknownModel, UnknownTarget
+from lamina.providers.models_file import COMMON, OWN_FILE, ModelRule, ModelRules, read_rules
+from lamina.providers.price_table import LIMITS, ListedModel, PricePeriod, PriceTable, load_prices
 from lamina.providers.tokens import counter_for
-from lamina.values.settings import CacheRules, Target
+from lamina.values.prices import Prices
+from lamina.values.settings import LOCAL_WIRES, CacheRules, Target
+
+if TYPE_CHECKING:
+    from lamina.ports import TokenCounter, Wire
 
 DEFAULT_TARGET = "local:smollm2-135m"
 LOCAL = "local"
-
-
-# Prices of `ModelFacts` and what the file calls them.
-_FILE_NAMES = {
-    f"{name}_price": name for name in ("read", "write", "long_write", "storage", "input", "output")
-}
-
-
-class ModelFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=_FILE_NAMES):
-    """What the book knows of the models that match `match`; the file explains the fields."""
-
-    match: str
-    wire: Literal["openai", "anthropic", "gemini", "llamacpp"]
-    encoding: str
-    window: Annotated[int, Meta(gt=0)]
-    max_output: Annotated[int, Meta(gt=0)]
-    minimum: Annotated[int, Meta(ge=0)]
-    step: Annotated[int, Meta(gt=0)]
-    read_price: float
-    write_price: float
-    input_price: float
-    output_price: float
-    exact_tokens: bool = False
-    token_factor: Annotated[float, Meta(gt=0)] = 1.0
-    lifetime_s: float | None = None
-    long_lifetime_s: float | None = None
-    long_write_price: float = 1.0
-    explicit: bool = False
-    storage_price: Annotated[float, Meta(ge=0)] = 0.0
-    keeps_answers: bool = False
-    restricts_tools: bool = False
-    max_tools: Annotated[int, Meta(ge=0)] = 0
-    base_url: str = ""
-    key_env: str = ""
-
-
-class _File(Struct):
-    """A file as it is written, before a model's gaps are filled in from its provider."""
-
-    providers: dict[str, dict[str, Any]] = {}
-    date: str = ""
+# Who says what a model on this machine takes.
+BUNDLED = "Lamina"
+# What a person's file calls the prices that are factors on another, and what they are the price of.
+FACTORS = {"read": "read", "write": "write", "long_write": "write_long"}
 
 
 class _ModelFile(Struct, frozen=True, kw_only=True):
@@ -74,11 +45,19 @@ class _ModelFile(Struct, frozen=True, kw_only=True):
 
 
 class ModelBook:
-    """Targets by name, `provider:model`; an unknown model gets its provider's common facts."""
+    """Targets by name, `provider:model`. A model that nobody knows gets what its provider's models
+    have in common, and no price."""
 
-    def __init__(self, facts: Mapping[str, tuple[ModelFacts, ...]], date: str = "") -> None:
-        self.date = date
-        self._facts = facts
+    def __init__(
+        self, rules: ModelRules, table: PriceTable, today: Callable[[], date] = date.today
+    ) -> None:
+        self.date, self._own_date = rules.date, rules.own_date
+        self._rules = rules.by_provider
+        self._table = table
+        self._vendors = {listed.provider for listed in table.models}
+        self._today = today
+        # Prices may change from one day to the next.
+        self._day = ""
         self._targets: dict[str, Target] = {}
         # By model, and by the folder where models are looked for.
         self._model_files: dict[tuple[str, str | None], _ModelFile] = {}
@@ -91,25 +70,95 @@ class ModelBook:
         Raises:
             UnknownTarget: no such provider, or no model named.
         """
+        if (day := self._today().isoformat()) != self._day:
+            self._day = day
+            self._targets.clear()
         if target := self._targets.get(name):
             return self._adapt_to_file(target) if target.provider == LOCAL else target
         provider, _, model = name.partition(":")
-        if provider not in self._facts or not model.strip():
-            raise UnknownTarget(name, tuple(self._facts), self._guess_target(name))
+        if provider not in self._rules or not model.strip():
+            raise UnknownTarget(name, tuple(self._rules), self._guess_target(name))
         # A pattern can be asked for by its own name, as `names` lists it.
-        facts = next(
-            fact
-            for fact in self._facts[provider]
-            if model == fact.match or fnmatchcase(model, fact.match)
+        rule = next(
+            rule
+            for rule in self._rules[provider]
+            if model == rule.facts.match or fnmatchcase(model, rule.facts.match)
         )
-        if provider == LOCAL and facts.match == "*" != model:
+        if provider == LOCAL and rule.facts.match == COMMON != model:
             _check_local(name, model)
-        fields = asdict(facts)
-        rules = CacheRules(**{key: fields[key] for key in CacheRules.__struct_fields__})
-        common = {key: fields[key] for key in Target.__struct_fields__ if key in fields}
-        target = Target(provider=provider, model=model, cache=rules, **common)
-        self._targets[name] = target
+        target = self._targets[name] = self._make_target(provider, model, rule)
         return self._adapt_to_file(target) if provider == LOCAL else target
+
+    def knows(self, name: str) -> bool:
+        """Whether the table or a person's file knows a model, and not only its provider."""
+        provider, _, model = name.partition(":")
+        own = (rule.facts.match for rule in self._rules.get(provider, ()) if "match" in rule.own)
+        is_listed = self._table.find(provider, model) is not None
+        return is_listed or any(fnmatchcase(model, pattern) for pattern in own)
+
+    def later_prices(self, name: str) -> tuple[PricePeriod, ...]:
+        """The prices that a target is going to have, as far as they are known."""
+        listed = self._table.find(*name.split(":", 1))
+        if (
+            listed is None
+            or (prices := self.find(name).prices) is None
+            or prices.source == OWN_FILE
+        ):
+            return ()
+        return tuple(period for period in listed.periods if period.since > self._day)
+
+    def _make_target(self, provider: str, model: str, rule: ModelRule) -> Target:
+        facts = asdict(rule.facts)
+        listed = self._table.find(provider, model)
+        limits, sources = self._find_limits(rule, listed)
+        rules = CacheRules(**{key: facts[key] for key in CacheRules.__struct_fields__})
+        common = {key: facts[key] for key in Target.__struct_fields__ if key in facts}
+        return Target(
+            provider=provider,
+            model=model,
+            cache=rules,
+            prices=self._find_prices(rule, listed),
+            limits_source=", ".join(sources),
+            **common | limits,
+        )
+
+    def _find_limits(
+        self, rule: ModelRule, listed: ListedModel | None
+    ) -> tuple[dict[str, int | None], list[str]]:
+        """How long prompts and answers may be, and who says so."""
+        sources = [OWN_FILE] if rule.own.intersection(LIMITS) else []
+        if rule.facts.wire in LOCAL_WIRES:
+            sources.append(BUNDLED)
+        limits = {name: getattr(rule.facts, name) for name in LIMITS}
+        # A window of one's own has nothing to do with the longest prompt of another.
+        kept = rule.own | ({"max_input"} if "window" in rule.own else frozenset())
+        for name in LIMITS:
+            if listed and name not in kept and (figure := getattr(listed, name)) is not None:
+                limits[name] = figure
+                sources.append(self._table.name_source(listed.sources[name]))
+        return limits, list(dict.fromkeys(sources))
+
+    def _find_prices(self, rule: ModelRule, listed: ListedModel | None) -> Prices | None:
+        facts = rule.facts
+        if own := facts.prices(self._own_date):
+            return own
+        if listed is None:
+            return None
+        prices = self._table.prices_of(listed, self._day, facts.storage)
+        if not (changed := rule.own.intersection(FACTORS)):
+            return prices
+        tiers = tuple(
+            replace(
+                tier,
+                **{
+                    field: getattr(facts.tier(tier.above, tier.input, tier.output), field)
+                    for name, field in FACTORS.items()
+                    if name in changed
+                },
+            )
+            for tier in prices.tiers
+        )
+        return replace(prices, tiers=tiers, source=f"{prices.source}, {OWN_FILE}")
 
     def _guess_target(self, model: str) -> str:
         """The target that somebody who gives just the name of a model probably means."""
@@ -117,20 +166,27 @@ class ModelBook:
 
         if model in LOCAL_MODELS:
             return f"{LOCAL}:{model}"
-        for provider, facts in self._facts.items():
-            if any(fact.match != "*" and fnmatchcase(model, fact.match) for fact in facts):
+        for provider, rules in self._rules.items():
+            patterns = (rule.facts.match for rule in rules if rule.facts.match != COMMON)
+            is_listed = bool(model) and self._table.find(provider, model) is not None
+            if is_listed or any(fnmatchcase(model, pattern) for pattern in patterns):
                 return f"{provider}:{model}"
         return ""
 
     def names(self) -> list[str]:
-        """Every provider and model pattern in the book, as targets."""
-        return [
-            f"{provider}:{fact.match}"
-            for provider, facts in self._facts.items()
-            for fact in (facts[-1], *facts[:-1])
-        ]
+        """Every provider, and every model and pattern in the book, as targets."""
+        found: list[str] = []
+        for provider, rules in self._rules.items():
+            own = [
+                rule.facts.match
+                for rule in rules
+                if "match" in rule.own or provider not in self._vendors
+            ]
+            listed = sorted(m.model for m in self._table.models if m.provider == provider)
+            found += [f"{provider}:{name}" for name in dict.fromkeys((COMMON, *own, *listed))]
+        return found
 
-    def counter(self, target: Target) -> TokenCounter:
+    def counter(self, target: Target) -> "TokenCounter":
         """The counter of a target: an exact one if its vocabulary is on this machine."""
         if target.provider != LOCAL:
             return counter_for(target)
@@ -162,14 +218,14 @@ class ModelBook:
         )
         return file
 
-    def wire(self, target: Target) -> Wire:
+    def wire(self, target: Target) -> "Wire":
         """The encoder for the target's wire, imported when it is first needed."""
         return _wire(target.wire)
 
 
 @cache
-def _wire(name: str) -> Wire:
-    return cast(Wire, import_module(f"lamina.providers.wires.{name}"))
+def _wire(name: str) -> "Wire":
+    return cast("Wire", import_module(f"lamina.providers.wires.{name}"))
 
 
 def _check_local(name: str, model: str) -> None:
@@ -181,7 +237,7 @@ def _check_local(name: str, model: str) -> None:
 
 def _adapt_to_file(target: Target) -> Target:
     """The target with what the model's own file says, if that is on this machine."""
-    from lamina.providers.local.gguf import context_length
+    from lamina.providers.local.gguf import context_length, thinks_first
     from lamina.providers.local.models import LOCAL_MODELS
 
     path = _find_file(target.model)
@@ -194,6 +250,8 @@ def _adapt_to_file(target: Target) -> Target:
         max_output=min(target.max_output, max(1, window // 2)),
         # Encoding and factor stay those of the estimate, in case the file disappears.
         exact_tokens=_file_counter(path) is not None,
+        # A grammar would take its thoughts for the answer.
+        enforces_citations=target.enforces_citations and not (path and thinks_first(path)),
     )
 
 
@@ -206,7 +264,7 @@ def _find_file(model: str) -> Path | None:
         return None
 
 
-def _file_counter(path: Path | None) -> TokenCounter | None:
+def _file_counter(path: Path | None) -> "TokenCounter | None":
     from lamina.providers.local.vocabulary import counter_for_model
 
     return counter_for_model(path) if path else None
@@ -223,51 +281,4 @@ def load_book(override: str | None = None) -> ModelBook:
 
 @cache
 def _load(path: str) -> ModelBook:
-    text = files("lamina.providers").joinpath("models.toml").read_text("utf-8")
-    book = msgspec.convert(tomllib.loads(text), _File)
-    try:
-        over = _read(path) if path else _File()
-        providers = _merge(book.providers, over.providers)
-        facts = {name: _fill_in(name, fields) for name, fields in providers.items()}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidSetting("LAMINA_MODELS", path, f"cannot be read: {error}") from error
-    except msgspec.ValidationError as error:
-        raise InvalidSetting("LAMINA_MODELS", path, str(error)) from error
-    return ModelBook(facts, over.date or book.date)
-
-
-def _read(path: str) -> _File:
-    return msgspec.convert(tomllib.loads(Path(path).read_text("utf-8")), _File)
-
-
-def _merge(
-    base: dict[str, dict[str, Any]], over: dict[str, dict[str, Any]]
-) -> dict[str, dict[str, Any]]:
-    providers = dict(base)
-    for name, fields in over.items():
-        # A provider that only the user's file names speaks OpenAI's wire unless it says otherwise.
-        base_fields = base.get(name) or base["compatible"]
-        # The user's models are tried first.
-        models = [*_models(name, fields), *_models(name, base_fields)]
-        providers[name] = base_fields | fields | {"models": models}
-    return providers
-
-
-def _fill_in(name: str, fields: dict[str, Any]) -> tuple[ModelFacts, ...]:
-    """The facts of a provider's models in order, and finally those of any other model."""
-    common = {key: value for key, value in fields.items() if key != "models"}
-    facts = []
-    for model in [*_models(name, fields), {"match": "*"}]:
-        try:
-            facts.append(msgspec.convert(common | model, ModelFacts))
-        except msgspec.ValidationError as error:
-            where = f"providers.{name}, model {model.get('match')!r}"
-            raise msgspec.ValidationError(f"{where}: {error}") from error
-    return tuple(facts)
-
-
-def _models(name: str, fields: dict[str, Any]) -> list[dict[str, Any]]:
-    try:
-        return msgspec.convert(fields.get("models", []), list[dict[str, Any]])
-    except msgspec.ValidationError as error:
-        raise msgspec.ValidationError(f"providers.{name}.models: {error}") from error
+    return ModelBook(read_rules(path), load_prices())

@@ -10,13 +10,22 @@ from msgspec.structs import replace
 from lamina.assembly.budget import Budget, assemble_turn, make_budget
 from lamina.audit.requests import other_digests
 from lamina.codec import entry_number
-from lamina.journal import State
-from lamina.layers import Assembler, Layout
-from lamina.ledger import SentPrompt, judge_cache, shared_digests
+from lamina.journal import (
+    State,
+    copy_for_request,
+    find_changed_options,
+    known_renderer,
+    options_for_request,
+    renderer_in,
+    texts_of,
+)
+from lamina.layers import Assembler, Layout, layout_for
+from lamina.ledger import judge_cache
+from lamina.ledger.agreement import SentPrompt, shared_digests
 from lamina.ports import TargetBook
 from lamina.record.record import Record
 from lamina.record.snapshot import SentLayout, freeze
-from lamina.values.entry import RENDERER, WIRE_FORM, RequestEntry
+from lamina.values.entry import RENDERER, RENDERERS, WIRE_FORM, RequestEntry
 from lamina.values.envelope import Envelope
 from lamina.values.prompt import Prompt
 from lamina.values.request import Boundary, CacheVerdict
@@ -37,7 +46,7 @@ class Layouts:
         self._record = record
         self._assembler: Assembler | None = None
         # The name of the counter, and what the layout is of.
-        self._assembled_for: tuple[str, Promotion, str] | None = None
+        self._assembled_for: tuple[str, Layout] | None = None
         self._sent: SentPrompt | None = None
         self._sent_for: str | None = None
         self._sent_at: tuple[Envelope, int] | None = None
@@ -45,11 +54,16 @@ class Layouts:
     def choose(self, name: str | None, settings: Settings) -> Target:
         return self.book.find(name or settings.target)
 
-    def assembler_for(self, target: Target, promotion: Promotion) -> Assembler:
+    def assembler_for(
+        self, target: Target, promotion: Promotion, renderer: int | None = None
+    ) -> Assembler:
+        """What lays out requests to `target`; by default with the renderer that the session goes on
+        with."""
+        renderer = renderer or renderer_in(self._record.state)
         counter = self.book.counter(target)
-        key = (counter.name, promotion, target.wire)
+        layout = layout_for(promotion, target.wire, target.model, renderer)
+        key = (counter.name, layout)
         if self._assembler is None or self._assembled_for != key:
-            layout = Layout(promotion=promotion, wire=target.wire)
             self._assembler = Assembler(counter.count, layout)
             self._assembled_for = key
             if snapshot := self._record.snapshot:
@@ -58,8 +72,10 @@ class Layouts:
 
     def rebuild(self, request: RequestEntry) -> Prompt:
         """The prompt of a request, as it would be sent today."""
-        assembler = self.assembler_for(self.book.find(request.target), request.promotion)
         state = self._record.state_at(request.id)
+        renderer = known_renderer(request, state.session)
+        target = self.book.find(request.target)
+        assembler = self.assembler_for(target, request.promotion, renderer)
         return assemble_turn(state, assembler)
 
     def is_as_recorded(self, request: RequestEntry, prompt: Prompt) -> bool:
@@ -76,14 +92,15 @@ class Layouts:
         factor = 1.0
         if not self.book.counter(target).exact:
             factor = max(1.0, state.calibration.get(target.name, 1.0))
-        return make_budget(state.settings, target, state.envelope.options.max_tokens, factor)
+        return make_budget(state.settings, target, options_for_request(state).max_tokens, factor)
 
     def remember(self, request: RequestEntry, prompt: Prompt, state: State) -> None:
         """`prompt` is what was sent for `request`, laid out from `state`."""
         wire = request.wire or self.book.find(request.target).wire
-        layout = Layout(promotion=request.promotion, wire=wire)
+        renderer = known_renderer(request, state.session)
+        layout = layout_for(request.promotion, wire, _model_of(request), renderer)
         self._sent, self._sent_for = SentPrompt(prompt=prompt, layout=layout), request.id
-        self._sent_at = (state.envelope, state.turn.start or 0)
+        self._sent_at = None if state.once else (state.envelope, state.turn.start or 0)
 
     def last_sent(self, base: State, assembler: Assembler, target: Target) -> SentPrompt | None:
         """The last request known to be sent on this path, for the next one, to `target`, to be
@@ -112,13 +129,14 @@ class Layouts:
         if sent.digests is not None:
             sent = next((trial for trial in trials if trial.digests is None), sent)
         self._sent, self._sent_for = sent, last.id
-        self._sent_at = (state.envelope, state.turn.start or 0)
+        self._sent_at = None if state.once else (state.envelope, state.turn.start or 0)
 
     def _make_again(
         self, last: RequestEntry, wire: str, state: State, assembler: Assembler
     ) -> SentPrompt:
         # Laid out as it was then: the settings may have changed since.
-        layout = Layout(promotion=last.promotion, wire=wire)
+        renderer = known_renderer(last, state.session)
+        layout = layout_for(last.promotion, wire, _model_of(last), renderer)
         if assembler.layout != layout:
             target = self.book.find(last.target)
             assembler = Assembler(self.book.counter(target).count, layout)
@@ -139,7 +157,7 @@ class Layouts:
         """Why a request is not made again as it was recorded; None if the journal was changed."""
         header = self._record.state.session
         renderer = last.renderer or header.renderer
-        if renderer != RENDERER:
+        if renderer not in RENDERERS:
             reason = f"texts are rendered otherwise since an upgrade ({renderer}, now {RENDERER})"
             return Boundary(kind="renderer_change", reason=reason)
         repaired = entry_number(header.repaired_until) or -1
@@ -207,13 +225,17 @@ class Layouts:
         usage = reply.usage
         target = self.book.find(request.target)
         last = state.requests.sent
-        rules = cache_rules(state.settings, target)
+        rules, warm = cache_rules(state.settings, target), request.context.warm
         # What the provider counts, over what we counted: the truest factor for this request.
         factor = usage.input / request.tokens if usage.input and request.tokens else 1.0
+        agreement = request.context.agreement
+        if rules.keeps_answers and last and last.cache_key not in ("", request.cache_key):
+            # A fork: the memory of a server is a session's own, and has nothing of another's.
+            agreement = replace(agreement, first=True)
         verdict = judge_cache(
-            request.context.agreement,
+            agreement,
             last.cached_tokens if last else 0,
-            request.at - last.at if last else None,
+            request.at - used_at if (used_at := state.requests.cached_at) is not None else None,
             rules,
             usage,
             factor,
@@ -221,10 +243,32 @@ class Layouts:
             held=_held(state, rules),
             explicit_before=state.requests.sent_usage is not None
             and bool(state.requests.sent_usage.explicit),
+            warm=warm,
+            warm_age=request.at - warm.at if warm else 0.0,
         )
-        if not reply.missed or verdict.meaning == "as_expected":
+        if verdict.meaning == "as_expected":
             return verdict
-        return replace(verdict, detail=f"{verdict.detail}; the provider says: {reply.missed}")
+        details = [verdict.detail, *_describe_options(state)]
+        details += [f"the provider says: {reply.missed}"] if reply.missed else []
+        return replace(verdict, detail="; ".join(details))
+
+
+def _model_of(request: RequestEntry) -> str:
+    return request.target.partition(":")[2]
+
+
+def _describe_options(state: State) -> list[str]:
+    """The options that changed since the last request with a reason, and that reason: some
+    providers keep their caches apart by them."""
+    changed = find_changed_options(state.requests.sent_options, options_for_request(state))
+    if state.requests.sent is None or not changed:
+        return []
+    reasons = (*state.requests.reasons, *copy_for_request(state).reasons)
+    given = {
+        name: texts_of(reason for reason in reasons if reason.covers_source(f"option:{name}"))
+        for name in changed
+    }
+    return [f"the option {name} changed ({why})" for name, why in given.items() if why]
 
 
 def _wire_change(last: RequestEntry, wire: str, target: Target) -> Boundary | None:

@@ -31,7 +31,7 @@ class Record:
     def __init__(self, opened: OpenJournal, clock: Clock) -> None:
         journal = opened.journal
         self._opened = opened
-        self._clock = clock
+        self.clock = clock
         self.entries = opened.entries
         self.snapshot: Snapshot | None = thaw(journal)
         # The state that the last request was laid out from, if it came by in opening.
@@ -104,7 +104,7 @@ class Record:
 
     def page(self, state: State | None = None) -> Page:
         """A blank page at the session's leaf, or at `state`. Nothing is kept of it by itself."""
-        first, now = self._opened.last + 1, self._clock.now()
+        first, now = self._opened.last + 1, self.clock.now()
         return Page(state or self.state, at=now, mint=lambda ahead: mint_id(first + ahead))
 
     @property

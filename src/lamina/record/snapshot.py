@@ -27,13 +27,13 @@ from lamina.values.entry import (
     RequestEntry,
     SessionEntry,
 )
-from lamina.values.envelope import Envelope
+from lamina.values.envelope import Envelope, SystemPart
 from lamina.values.item import Item, ItemId
 from lamina.values.message import Context, Message, ToolText
 from lamina.values.prompt import StrandRecord
 
 # Raised whenever a fold means something else than before.
-VERSION = f"{FORMAT}/{RENDERER}/7"
+VERSION = f"{FORMAT}/{RENDERER}/9"
 
 # How a message is had: as its entry has it, the same without its context, or from here.
 _AS_ENTRY, _BARE, _INLINE = range(3)
@@ -41,15 +41,16 @@ _AS_ENTRY, _BARE, _INLINE = range(3)
 _LATEST, _WORD = 32, array("Q").itemsize
 
 
-def _without(kind: type[Struct], *names: str) -> Any:
-    """A struct with the fields of `kind` except `names`, which are looked up, or kept apart."""
-    hints = get_type_hints(kind)
+def _without(kind: type[Struct], *names: str, **types: Any) -> Any:
+    """A struct with the fields of `kind` except `names`, which are looked up, or kept apart.
+    `types` are those of fields that are written as another type."""
+    hints = get_type_hints(kind) | types
     fields = [(name, hints[name]) for name in kind.__struct_fields__ if name not in names]
     return msgspec.defstruct(f"_{kind.__name__}", fields, kw_only=True)
 
 
 _State = _without(State, "session", "envelope", "library", "requests")
-_Envelope = _without(Envelope, "cached")
+_Envelope = _without(Envelope, "cached", system=tuple[SystemPart, ...])
 _Library = _without(Library, "items", "item_entries")
 _Requests = _without(LastRequests, "open", "sent")
 

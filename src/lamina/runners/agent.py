@@ -2,8 +2,9 @@
 requests are used up.
 
 Laws: messages that a person sends meanwhile come with the next request; results that are there by
-then stay. A tool that was removed from the session is not offered; one that a host withholds is
-reported once.
+then stay. The searches of a turn share one numbering of sources, and its answer has its citations
+by first mention. A tool that was removed from the session is not offered; one that a host withholds
+is reported once.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -16,10 +17,10 @@ from lamina.errors import UsageError
 from lamina.ports import Approver, ToolHost
 from lamina.runners.answer import Answer
 from lamina.runners.caller import Caller, WaitingCall
+from lamina.runners.citations import path_sources
 from lamina.runners.composer import with_composer
-from lamina.runners.inbox import Inbox
 from lamina.runners.mode import SUPERSEDED, RunContext, RunMode
-from lamina.runners.search_tool import QuestionReminder
+from lamina.runners.turn_searches import TurnSearches
 from lamina.session.session import core_of
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable
@@ -76,7 +77,6 @@ class AgentMode(RunMode):
         self,
         run: RunContext,
         tools: ToolList,
-        inbox: Inbox,
         *,
         approver: Approver | None = None,
         max_requests: int = MAX_REQUESTS,
@@ -86,10 +86,9 @@ class AgentMode(RunMode):
             raise UsageError(f"an agent needs at least one request, not {max_requests}")
         super().__init__(run)
         self._tools = tools
-        self._inbox = inbox
         self._approver = approver
         self._max_requests = max_requests
-        self._follow = follow or self._ask
+        self._follow = follow or self._ask_next
 
     async def begin(self, text: str, attach: Iterable[Attachable], target: str | None) -> Turn:
         await self._run.session.abandon_turn(SUPERSEDED)
@@ -104,34 +103,49 @@ class AgentMode(RunMode):
         target = target or self._run.target
         return await self._run.prepare(text, attach, target, toolset=self._tools.toolset)
 
+    async def _ask_next(self, text: str) -> Turn:
+        self._run.start_question()
+        return await self._ask(text)
+
     async def resume(self) -> Turn:
         await self._tools.refresh()
-        return await self._run.open_turn()
+        return await self._take_up()
+
+    async def ask_again(self, answer: str | None) -> Turn:
+        await self._tools.refresh()
+        await self._run.ask_again(answer)
+        return await self._take_up()
+
+    async def _take_up(self) -> Turn:
+        turn = await self._run.open_turn()
+        self._run.sources = path_sources(self._run.session.path)
+        return turn
 
     async def after(self, turn: Turn) -> Turn | Answer:
         run = self._run
         if not turn.pending_calls:
-            return await self._inbox.take(self._follow) or run.end("answered", turn)
+            return await run.inbox.take(self._follow) or await run.answer(turn)
         if waiting := await self._run_calls(turn):
             return run.end("waiting", turn, waiting)
-        if run.tally.requests >= self._max_requests:
+        most = run.session.settings.max_requests or self._max_requests
+        if run.tally.requests >= most:
             await run.warn(
                 f"stopped after {run.tally.requests} requests with tool calls under way; go on, or "
                 f"ask something else"
             )
             return run.end("limit", turn)
-        if self._inbox.steers and (next_turn := await self._inbox.take(self._follow)):
-            # The question gives way to the message; the results stay.
-            return next_turn
+        if run.inbox.steers:
+            # The question gives way to the message; the results stay, and so do their numbers.
+            sources, result = run.sources, run.search_result
+            if next_turn := await run.inbox.take(self._follow):
+                await run.keep_sources(sources, result, next_turn.id)
+                return next_turn
         results = run.session.state.turn.results
         return await turn.resume([results[call.id] for call in turn.pending_calls])
 
-    async def end(self) -> None:
-        await self._inbox.settle()
-
     async def _run_calls(self, turn: Turn) -> Sequence[WaitingCall]:
         session = self._run.session
-        tools = QuestionReminder(self._tools.host, session.state.turn.question)
+        tools = TurnSearches(self._tools.host, self._run, turn.id)
         caller = Caller(session, tools, self._approver, self._run.emit)
         try:
             return await caller.run(turn, self._tools.by_name)

@@ -6,6 +6,7 @@ from lamina.runners.caller import WaitingCall
 from lamina.session.turn import Turn
 from lamina.values.event import Ending, Event, UsageReported, WarningIssued
 from lamina.values.note import NoteSearchResult
+from lamina.values.prices import CostSum
 from lamina.values.usage import Usage
 
 
@@ -33,7 +34,9 @@ class Answer(Struct, frozen=True, kw_only=True):
     turn: Turn | None = None
     requests: int = 0
     usage: Usage = Usage()
-    cost: float = 0.0
+    # In US dollars, without the `unpriced` requests, whose price nobody knows; None if that is all.
+    cost: float | None = 0.0
+    unpriced: int = 0
     waiting_calls: tuple[WaitingCall, ...] = ()
     warnings: tuple[str, ...] = ()
     sources: tuple[CitedSource, ...] = ()
@@ -46,7 +49,7 @@ class Tally:
     def __init__(self) -> None:
         self.requests = 0
         self.usage = Usage()
-        self.cost = 0.0
+        self.cost = CostSum()
         self.warnings: list[str] = []
         self.turn: Turn | None = None
 
@@ -55,7 +58,7 @@ class Tally:
             case WarningIssued(text=text):
                 self.warnings.append(text)
             case UsageReported(usage=usage, cost=cost):
-                self.cost += cost
+                self.cost = self.cost.plus(cost)
                 self.usage = Usage(
                     input=self.usage.input + usage.input,
                     cached=self.usage.cached + usage.cached,

@@ -12,15 +12,20 @@ from msgspec import Struct
 
 from lamina.codec import mend_text
 from lamina.ports import Approver, ToolHost
+from lamina.runners.answer import CitedSource
 from lamina.runners.caller import CUT_SHORT, CheckedCall, ask_person, needs_decision
-from lamina.runners.citations import LOCAL_SEARCH
+from lamina.runners.citations import LOCAL_SEARCH, render_found
+from lamina.runners.search_output import SearchOutput
 from lamina.runners.search_tool import SearchTools
 from lamina.runners.sender import Emit
+from lamina.runners.web_search_tool import INSTRUCTION as WEB_INSTRUCTION
+from lamina.runners.web_search_tool import WEB_SEARCH
 from lamina.session.session import Session, core_of
+from lamina.sources.note_hits import merge_results
 from lamina.task_groups import patient_group
 from lamina.values.event import ToolFinished, ToolStarted
 from lamina.values.message import ToolCall, ToolResult, ToolText
-from lamina.values.note import NoteSearchResult
+from lamina.values.note import Hit, NoteSearchResult
 from lamina.values.tool import DENIED
 
 NOBODY = "Tool call denied: it needs a person's word, and nobody can be asked while a plan is run."
@@ -28,15 +33,15 @@ Outcome = Literal["ran", "failed", "denied", "stopped"]
 
 
 class FinishedCall(Struct, frozen=True, kw_only=True):
-    """The outcome of a call; `whole` is all of a text that was cut. `result` is what a search
-    found; all searches share one text."""
+    """The outcome of a call; `whole` is all of a text that was cut. `search` is what a search gave:
+    those of one name share one text."""
 
     call: ToolCall
     outcome: Outcome
     text: str
     whole: str = ""
     seconds: float = 0.0
-    result: NoteSearchResult | None = None
+    search: SearchOutput | None = None
 
 
 class Batch:
@@ -87,10 +92,9 @@ class Batch:
         await self._emit(ToolStarted(call=call, label=checked.tool.label))
         began = anyio.current_time()
         self._outcomes[call.id] = FinishedCall(call=call, outcome="stopped", text=CUT_SHORT)
-        result: NoteSearchResult | None = None
         if self._search is not None and call.name == LOCAL_SEARCH:
             secrets = self._session.settings.secrets
-            output, result = await self._search.search(checked.arguments, secrets)
+            output = await self._search.search(checked.arguments, secrets)
         else:
             output = await self._host.call(call.name, checked.arguments)
         text, whole = core_of(self._session).turns.results.screen_cut(
@@ -103,7 +107,7 @@ class Batch:
                 text=text,
                 whole=whole,
                 seconds=anyio.current_time() - began,
-                result=result,
+                search=output if isinstance(output, SearchOutput) else None,
             )
         )
 
@@ -118,12 +122,24 @@ def _number(call_id: str) -> int:
     return int(call_id.rpartition("-")[2])
 
 
+def found_by(calls: Sequence[FinishedCall], name: str) -> NoteSearchResult | None:
+    """What all searches of a name found together; None if there was none."""
+    results = [call.search.result for call in calls if call.search and call.search.name == name]
+    return merge_results(results) if results else None
+
+
+def render_pages(hits: Sequence[Hit], known: Sequence[CitedSource] = ()) -> tuple[ToolText, ...]:
+    """The pages that searches of the web found as one text, or none."""
+    text = render_found(WEB_SEARCH, WEB_INSTRUCTION, hits, known)
+    return (ToolText(name=WEB_SEARCH, text=text),) if hits else ()
+
+
 def render_done(calls: Sequence[FinishedCall]) -> tuple[ToolText, ...]:
     """What tools gave, one text for each tool, with the arguments of each call; searches have a
     block of their own."""
     texts: dict[str, list[str]] = {}
     for call in calls:
-        if call.result is None:
+        if call.search is None:
             text = f"Error: {call.text}" if call.outcome in ("failed", "stopped") else call.text
             arguments = " ".join(call.call.arguments.split())
             head = f"Arguments: {arguments}\n" if arguments.strip("{} ") else ""

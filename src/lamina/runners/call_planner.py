@@ -10,22 +10,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from itertools import islice
 
+import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.codec import digest_texts
 from lamina.errors import ProviderError, WindowExceeded
-from lamina.layers import Assembler, Layout
+from lamina.layers import Assembler, Layout, measure_layers
 from lamina.ledger import cost_of
-from lamina.ports import Providers
+from lamina.ledger.request_price import RequestPrice, output_limit, upper_tokens, writes_long
+from lamina.ports import Provider, Providers
 from lamina.runners.composer import COMPOSER, wants_composer
 from lamina.session.session import Session, core_of
+from lamina.session.spending import ProviderCall
 from lamina.sources.attachments import Attachments
 from lamina.text import QUERY_FRAME, escape_content, label_of, one_line
 from lamina.values.collections import Chain
-from lamina.values.envelope import Envelope, SystemPart
+from lamina.values.envelope import Envelope, SystemPart, SystemParts
 from lamina.values.item import Item, is_member
 from lamina.values.message import Message, Text, ToolCall, ToolDefinition
+from lamina.values.piece import ResentPiece
 from lamina.values.settings import Target
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply, WireRequest
@@ -51,7 +55,7 @@ class PlannedCalls(Struct, frozen=True, kw_only=True):
 
     calls: tuple[ToolCall, ...]
     usage: Usage
-    cost: float
+    cost: float | None
     prompt: str
 
 
@@ -75,23 +79,57 @@ class CallPlanner:
         Raises:
             ProviderError, ReplyError: there is no plan.
             WindowExceeded: the tools and the question do not fit the window.
+            SpendLimit: it could pass a limit.
         """
         request = self.request(text, attachments, tools, target)
         provider = await self._providers.provider(target)
-        body = core_of(self._session).layouts.book.wire(target).encode(request)
-        reply: Reply | None = None
-        async with aclosing(provider.stream(body)) as pieces:  # type: ignore[type-var]
-            async for piece in pieces:
-                if isinstance(piece, Reply):
-                    reply = piece
-        if reply is None:
-            raise ProviderError("the plan broke off")
+        reply = await self._send(provider, request)
         calls = (block for block in reply.blocks if isinstance(block, ToolCall))
         return PlannedCalls(
             calls=tuple(replace(call, id=f"plan-{at}") for at, call in enumerate(calls, start=1)),
             usage=reply.usage,
             cost=cost_of(reply.usage, target),
             prompt=digest_texts(segment.digest for segment in request.prompt),
+        )
+
+    async def _send(self, provider: Provider, request: WireRequest) -> Reply:
+        """Asks for the plan, with what it may cost reserved."""
+        core = core_of(self._session)
+        core.turns.spending.begin_turn(early=True)
+        call = ProviderCall(
+            price=self.price(request), purpose="plan", layers=measure_layers(request.prompt)
+        )
+        bill = await core.turns.spending.reserve(call)
+        body = core.layouts.book.wire(request.target).encode(request)
+        reply: Reply | None = None
+        try:
+            async with aclosing(provider.stream(body)) as pieces:  # type: ignore[type-var]
+                async for piece in pieces:
+                    if isinstance(piece, ResentPiece):
+                        bill = await core.turns.spending.reserve(call)
+                    if isinstance(piece, Reply):
+                        reply = piece
+        except BaseException as error:
+            await core.turns.spending.end_failed(bill, error)
+            raise
+        if reply is None:
+            raise ProviderError("the plan broke off")
+        with anyio.CancelScope(shield=True):
+            await core.turns.spending.settle(bill, reply.usage if reply.usage.input else None)
+        return reply
+
+    def price(self, request: WireRequest) -> RequestPrice:
+        """What goes into the price of the planning call."""
+        target, state = request.target, self._session.state
+        scale = core_of(self._session).layouts.room(target, state).calibration
+        tokens = round(request.prompt.tokens * scale)
+        return RequestPrice(
+            target=target,
+            tokens=upper_tokens(tokens, target),
+            counted=tokens,
+            cached=0,
+            output_limit=output_limit(request.options, target),
+            writes_long=writes_long(state.settings, target),
         )
 
     def request(
@@ -105,7 +143,7 @@ class CallPlanner:
         summary = summarize_attached([attachment.item for attachment in attachments.attachments])
         blocks = (Text(f"{summary}\n\n{QUERY_FRAME}"),) if summary else ()
         message = Message(role="user", blocks=(*blocks, Text(text)), id="plan")
-        envelope = Envelope(system=tuple(system), tools=tuple(tools), cached=Chain([message]))
+        envelope = Envelope(system=SystemParts(system), tools=tuple(tools), cached=Chain([message]))
         # Apart from the one in use, whose totals are of the session.
         assembler = Assembler(layouts.book.counter(target).count, Layout(wire=target.wire))
         prompt = assembler.assemble(envelope, {}, 0)
@@ -117,7 +155,7 @@ class CallPlanner:
             prompt=prompt,
             target=target,
             # A plan is made of calls, whatever form the session's answers have.
-            options=replace(state.envelope.options, schema=None),
+            options=replace(state.options, schema=None),
             cache_key=plan_key(self._session),
             cache_ttl=state.settings.cache_ttl,
         )

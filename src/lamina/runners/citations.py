@@ -1,11 +1,13 @@
 """What a search found as the model reads it, and the citations of the answer that rests on it.
 
-Laws: a source is a part of a note under one heading, whatever number of passages it gave. The
-numbers that a model is told are those that its answer is read with. Secrets do not pass.
+Laws: a source is a part of a note under one heading, or a page of the web, whatever number of
+passages it gave. It has one number in all searches of a turn, and the numbers that a model is told
+are those that its answer is read with. Secrets do not pass.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -19,12 +21,13 @@ from lamina.sources.secrets import Secrets, SecretScreen
 from lamina.text import (
     SearchDocument,
     Source,
+    is_web_link,
     link_to,
     render_search,
     renumber_citations,
     without_definitions,
 )
-from lamina.values.entry import CustomEntry
+from lamina.values.entry import CustomEntry, Entry, MessageEntry
 from lamina.values.item import Excerpt, Item, selection_id
 from lamina.values.message import ToolText
 from lamina.values.note import Hit, NoteSearchResult, Scope
@@ -42,25 +45,38 @@ _MARKED_LINK = re.compile(r"!?\[([^\[\]]*+)\]\([^()\s]*+\)")
 _NOT_IN_ANCHORS = re.compile(r"[\s#|^\[\]]+")
 
 
-def render_hits(hits: Sequence[Hit]) -> ToolText:
-    """One block that explains itself: instruction, documents, source catalogue, citation rules."""
+def render_hits(hits: Sequence[Hit], time_range: str = "", *, must_cite: bool = False) -> ToolText:
+    """One block that explains itself: instruction, documents, source catalogue, citation rules; and
+    the time that was searched, if it was not all. With `must_cite` an answer rests on nothing
+    else."""
+    text = render_found(LOCAL_SEARCH, INSTRUCTION, hits)
+    numbers = tuple(source.number for source in list_sources(hits)) if must_cite else ()
+    return ToolText(name=LOCAL_SEARCH, text=text, time_range=time_range, citations=numbers)
+
+
+def render_found(
+    name: str, instruction: str, hits: Sequence[Hit], known: Sequence[CitedSource] = ()
+) -> str:
+    """What a search called `name` found, as the text of its block."""
     titles = [_TRAIL.join(filter(None, (hit.title, hit.heading))) for hit in hits]
     documents = [
         SearchDocument(title=title, path=link, text=hit.text)
-        for title, link, hit in zip(titles, _links(hits), hits, strict=True)
+        for title, link, hit in zip(titles, _links(hits, known), hits, strict=True)
     ]
-    return ToolText(name=LOCAL_SEARCH, text=render_search(LOCAL_SEARCH, INSTRUCTION, documents))
+    numbers = {source.link: source.number for source in known}
+    return render_search(name, instruction, documents, numbers)
 
 
-def list_sources(hits: Sequence[Hit]) -> tuple[CitedSource, ...]:
-    """The sources of what was found, with the numbers that `render_hits` gives them. The lines of
-    one reach from its first passage to its last."""
-    sources: dict[str, CitedSource] = {}
-    for hit, link in zip(hits, _links(hits), strict=True):
+def list_sources(hits: Sequence[Hit], known: Sequence[CitedSource] = ()) -> tuple[CitedSource, ...]:
+    """The sources that are `known`, and behind them those of what was found, with the numbers that
+    `render_hits` gives them. The lines of one reach from its first passage to its last."""
+    sources = {source.link: source for source in known}
+    unused = count(max((source.number for source in known), default=0) + 1)
+    for hit, link in zip(hits, _links(hits, known), strict=True):
         source = sources.get(link)
         if source is None:
             sources[link] = CitedSource(
-                number=len(sources) + 1,
+                number=next(unused),
                 path=hit.path,
                 title=hit.title,
                 link=link,
@@ -88,7 +104,14 @@ def cite(answer: str, sources: Sequence[CitedSource]) -> CitedAnswer:
     none."""
     # What the model writes below its answer is its own idea of the sources.
     body = without_definitions(answer) if sources else answer
-    catalogue = [Source(number=source.number, title="", path=source.link) for source in sources]
+    catalogue = [
+        Source(
+            number=source.number,
+            title=source.title if is_web_link(source.link) else "",
+            path=source.link,
+        )
+        for source in sources
+    ]
     cited = renumber_citations(body, catalogue)
     by_link = {source.link: source for source in sources}
     return CitedAnswer(
@@ -119,23 +142,52 @@ def screen_hits(
 
 
 def record_search(
-    scope: Scope, result: NoteSearchResult, hits: Sequence[Hit], sources: Sequence[CitedSource]
+    scope: Scope,
+    result: NoteSearchResult,
+    hits: Sequence[Hit],
+    sources: Sequence[CitedSource],
+    pages: Sequence[Hit] = (),
 ) -> dict[str, Any]:
     """What was searched and found for a request, which is named later, without its texts. `hits`
-    are those it has room for."""
-    numbers = {source.link: source.number for source in sources}
+    are those it has room for, `pages` what was found on the web."""
     return {
         "request": "",
         "scope": _plain(scope),
         "searched": result.searched,
-        "hits": [
-            _describe(hit) | {"source": numbers[link]}
-            for hit, link in zip(hits, _links(hits), strict=True)
-        ],
+        "hits": _describe_hits((*hits, *pages), sources),
         "without_room": [_describe(hit) for hit in result.hits[len(hits) :]],
         "sources": _plain(sources),
         "warnings": list(result.warnings),
     }
+
+
+def record_called_search(
+    request: str,
+    query: str,
+    result: NoteSearchResult,
+    sources: Sequence[CitedSource],
+    known: Sequence[CitedSource],
+) -> dict[str, Any]:
+    """What a model searched for in the middle of a turn, in its answer to `request`, and what it
+    found. The sources are those that are new or reach further than when they were `known`: the
+    searches of a turn together have all."""
+    return {
+        "request": request,
+        "query": query,
+        "time_range": result.time_range,
+        "searched": result.searched,
+        "hits": _describe_hits(result.hits, sources),
+        "sources": _plain([source for source in sources if source not in known]),
+        "warnings": list(result.warnings),
+    }
+
+
+def _describe_hits(hits: Sequence[Hit], sources: Sequence[CitedSource]) -> list[dict[str, Any]]:
+    numbers = {source.link: source.number for source in sources}
+    links = _links(hits, sources)
+    return [
+        _describe(hit) | {"source": numbers[link]} for hit, link in zip(hits, links, strict=True)
+    ]
 
 
 def _describe(hit: Hit) -> dict[str, Any]:
@@ -159,6 +211,32 @@ def recorded_sources(session: Session, turn: Turn) -> tuple[CitedSource, ...] | 
     return read_sources(own[-1]) if own else None
 
 
+def path_sources(path: Iterable[Entry]) -> tuple[CitedSource, ...] | None:
+    """The sources of the last turn on a path, from all its searches; None if there were none."""
+    sources: tuple[CitedSource, ...] | None = None
+    for entry in path:
+        match entry:
+            case MessageEntry(message=message) if message.role == "user":
+                sources = None
+            case CustomEntry(kind=kind, data=data) if kind == SEARCHED:
+                sources = add_recorded(sources, data)
+            case _:
+                pass
+    return sources
+
+
+def add_recorded(
+    sources: tuple[CitedSource, ...] | None, record: Any
+) -> tuple[CitedSource, ...] | None:
+    """The sources of a turn once another record of a search is read: one in the middle of the turn
+    adds to them, any other has all."""
+    new_sources = read_sources(record)
+    if new_sources is None or "query" not in record:
+        return new_sources
+    numbered = {source.number: source for source in (*(sources or ()), *new_sources)}
+    return tuple(numbered.values())
+
+
 def read_sources(record: Any) -> tuple[CitedSource, ...] | None:
     """The sources in a record of a search; None if it holds none that can be read."""
     try:
@@ -170,7 +248,7 @@ def read_sources(record: Any) -> tuple[CitedSource, ...] | None:
 def list_footnotes(text: str, sources: Sequence[CitedSource]) -> list[str]:
     """What the numbers of an answer mean, a line each, but for those that it says itself."""
     return [
-        f"[^{source.number}]: {link_to(source.link)}"
+        f"[^{source.number}]: {link_to(source.link, source.title)}"
         for source in sources
         if f"[^{source.number}]:" not in text
     ]
@@ -186,16 +264,20 @@ def with_footnotes(text: str, sources: Sequence[CitedSource]) -> str:
 # -- names of sources ------------------------------------------------------------------------------
 
 
-def _links(hits: Sequence[Hit]) -> list[str]:
+def _links(hits: Sequence[Hit], known: Sequence[CitedSource] = ()) -> list[str]:
     """Note and heading of each hit as a link has them. Two headings of one name in one note are
-    told apart by what they stand under."""
+    told apart by what they stand under; those that are `known` keep their links."""
     trails: dict[tuple[str, str], set[str]] = {}
-    for hit in hits:
-        trails.setdefault((hit.path, hit.anchor), set()).add(hit.heading)
+    places = [(source.path, source.anchor, source.heading) for source in known]
+    for path, anchor, heading in (*places, *((hit.path, hit.anchor, hit.heading) for hit in hits)):
+        trails.setdefault((path, anchor), set()).add(heading)
+    links = dict(zip(places, (source.link for source in known), strict=True))
     return [
-        _link(hit.path, (hit.anchor,))
-        if len(trails[hit.path, hit.anchor]) == 1
-        else _link(hit.path, hit.heading.split(_TRAIL))
+        links.get((hit.path, hit.anchor, hit.heading))
+        or _link(
+            hit.path,
+            (hit.anchor,) if len(trails[hit.path, hit.anchor]) == 1 else hit.heading.split(_TRAIL),
+        )
         for hit in hits
     ]
 

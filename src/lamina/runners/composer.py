@@ -35,6 +35,11 @@ def wants_composer(text: str) -> bool:
     return "@composer" in text.lower() and bool(_MENTION.search(mask_code(text)[0]))
 
 
+def without_composer(attach: Iterable[Attachable]) -> list[Attachable]:
+    """What was attached to a message, less the instructions that it asked for itself."""
+    return [a for a in attach if not (isinstance(a, Attachment) and a.item.id == COMPOSER.id)]
+
+
 def with_composer(text: str, attach: Iterable[Attachable]) -> Iterable[Attachable]:
     """What is attached to a message, with the instructions for changes if it asks for them."""
     # A bare path is not a list, which is reported where it is read.

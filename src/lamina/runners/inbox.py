@@ -10,20 +10,24 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from lamina.errors import LaminaError, UsageError
-from lamina.runners.mode import RunContext
-from lamina.session.session import core_of
+from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
-from lamina.values.entry import Delivery
+from lamina.values.entry import Delivery, InboxEntry
 
 
 class Inbox:
-    def __init__(self, run: RunContext) -> None:
-        self._run = run
-        self._kept = core_of(run.session).inbox
+    """Those of one runner. `taken` is the one in the journal that is asked now."""
+
+    def __init__(self, session: Session) -> None:
+        self.taken: InboxEntry | None = None
+        self._session = session
+        self._kept = core_of(session).inbox
         self._queues: dict[Delivery, deque[str]] = {"steer": deque(), "follow_up": deque()}
 
     async def add(self, text: str, deliver: Delivery, *, is_running: bool) -> None:
         """Takes a message in; it is safe when this returns, unless a turn is under way."""
+        if not text.strip():
+            raise UsageError("a message needs a text; this one is blank")
         if deliver not in self._queues:
             raise UsageError(f"a message is delivered as 'steer' or 'follow_up', not {deliver!r}")
         if is_running:
@@ -41,7 +45,7 @@ class Inbox:
         written down, a message stays here."""
         for deliver, queue in self._queues.items():
             if waiting := self._kept.waiting(deliver):
-                self._run.taken = message = waiting[0]
+                self.taken = message = waiting[0]
                 try:
                     return await begin(message.text)
                 except LaminaError:
@@ -49,7 +53,7 @@ class Inbox:
                     await self._kept.discard(message)
                     raise
                 finally:
-                    self._run.taken = None
+                    self.taken = None
             if queue:
                 return await self._take_new(queue, begin)
         return None
@@ -59,7 +63,7 @@ class Inbox:
         try:
             return await begin(text)
         except anyio.get_cancelled_exc_class():
-            if not self._run.session.interrupted:
+            if not self._session.interrupted:
                 queue.appendleft(text)
             raise
 

@@ -14,14 +14,24 @@ from lamina.logger import tell_event
 from lamina.ports import Providers
 from lamina.runners.answer import Answer, CitedSource, Tally
 from lamina.runners.caller import WaitingCall
-from lamina.runners.citations import SEARCHED, cite, list_sources, record_search
+from lamina.runners.citations import (
+    SEARCHED,
+    cite,
+    list_sources,
+    record_called_search,
+    record_search,
+)
 from lamina.runners.composer import with_composer
+from lamina.runners.inbox import Inbox
 from lamina.runners.preview import PlanPreview, Preview
+from lamina.runners.search_output import SearchOutput
 from lamina.runners.sender import Sender
 from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, Attachments
-from lamina.values.entry import CustomEntry, InboxEntry
+from lamina.sources.note_hits import merge_results
+from lamina.sources.note_search import EVERYWHERE
+from lamina.values.entry import CustomEntry
 from lamina.values.event import Ending, Event, WarningIssued
 from lamina.values.message import ToolText
 from lamina.values.note import Hit, NoteSearchResult, Scope
@@ -45,6 +55,7 @@ class RunContext:
     def __init__(self, session: Session, providers: Providers) -> None:
         self.session = session
         self.providers = providers
+        self.inbox = Inbox(session)
         self._sender = Sender(session, providers)
         core_of(session).turns.compactions.emit = self.emit
         self.start()
@@ -54,8 +65,6 @@ class RunContext:
         self.listener = listener
         # None: whom the session talks to.
         self.target: str | None = None
-        # The message of the inbox that is asked now.
-        self.taken: InboxEntry | None = None
         self.tally = Tally()
         self.start_question()
 
@@ -107,7 +116,7 @@ class RunContext:
             toolset=toolset,
             attachments=attachments,
             answer_only=answer_only,
-            taken=self.taken,
+            taken=self.inbox.taken,
         )
 
     async def open_turn(self) -> Turn:
@@ -121,14 +130,24 @@ class RunContext:
         if turn is None or left is None:
             raise TurnStateError("the last turn is complete: there is nothing to go on with")
         if turn.id != left.id:
-            # It was made anew for another target; what it rests on is the same.
-            for entry in self.session.entries:
-                if isinstance(entry, CustomEntry) and is_note_about(entry, left.id):
-                    await self.session.add_custom_entry(
-                        entry.kind, {**entry.data, "request": turn.id}
-                    )
+            # It was made anew for another target.
+            await self._copy_notes(left.id, turn.id)
         self.target = turn.target
         return turn
+
+    async def ask_again(self, answer: str | None) -> None:
+        """Leaves the request of an answer open once more, for the target of the run."""
+        left = core_of(self.session).find_request(answer)
+        turn = await self.session.regenerate(left, target=self.target)
+        await self._copy_notes(left, turn.id)
+
+    async def _copy_notes(self, left: str, request: str) -> None:
+        """A request that was made anew rests on what the one before it did. What was searched for
+        because its answer said so is not part of that."""
+        customs = [entry for entry in self.session.entries if isinstance(entry, CustomEntry)]
+        for entry in customs:
+            if is_note_about(entry, left) and "query" not in entry.data:
+                await self.session.add_custom_entry(entry.kind, {**entry.data, "request": request})
 
     async def send(self, turn: Turn) -> Turn:
         """Sends a request; the answered turn."""
@@ -140,15 +159,46 @@ class RunContext:
             await self.note_request(answered_turn.id)
         return answered_turn
 
-    async def rest_on(self, result: NoteSearchResult, hits: tuple[Hit, ...], scope: Scope) -> None:
-        """The question rests on these hits, the first of what was found for it in `scope`."""
+    async def rest_on(
+        self,
+        result: NoteSearchResult,
+        hits: tuple[Hit, ...],
+        scope: Scope,
+        pages: tuple[Hit, ...] = (),
+    ) -> None:
+        """The question rests on these hits, the first of what was found for it in `scope`, and on
+        pages of the web."""
         total, count = len(result.hits), len(hits)
         if count < total:
             room = f"room for {count}" if count else "no room for any"
             await self.warn(f"there is {room} of the {total} passages that were found")
-        self.search_result = replace(result, hits=hits, without_room=total - count)
-        self.sources = list_sources(hits)
-        self.notes[SEARCHED] = record_search(scope, result, hits, self.sources)
+        self.search_result = replace(result, hits=(*hits, *pages), without_room=total - count)
+        self.sources = list_sources(pages, list_sources(hits))
+        self.notes[SEARCHED] = record_search(scope, result, hits, self.sources, pages)
+
+    async def add_search(self, output: SearchOutput, request: str) -> str:
+        """The question rests on what a search in the middle of its turn found, too; gives that as
+        the model reads it."""
+        known, result = self.sources or (), output.result
+        self.sources = sources = list_sources(result.hits, known)
+        earlier = [self.search_result] if self.search_result else []
+        self.search_result = merge_results([*earlier, result])
+        record = record_called_search(request, output.query, result, sources, known)
+        await self.session.add_custom_entry(SEARCHED, record)
+        return output.render(known)
+
+    async def keep_sources(
+        self,
+        sources: tuple[CitedSource, ...] | None,
+        result: NoteSearchResult | None,
+        request: str,
+    ) -> None:
+        """A message that took the place of a question rests on what was found for that one, unless
+        it has sources of its own."""
+        if sources and self.sources is None:
+            self.sources, self.search_result = sources, result
+            record = record_search(EVERYWHERE, result or NoteSearchResult(), (), sources)
+            await self.session.add_custom_entry(SEARCHED, record | {"request": request})
 
     async def note_request(self, request: str) -> None:
         """Writes the notes about a request down."""
@@ -167,7 +217,8 @@ class RunContext:
             turn=turn,
             requests=tally.requests,
             usage=tally.usage,
-            cost=tally.cost,
+            cost=tally.cost.known,
+            unpriced=tally.cost.unpriced,
             waiting_calls=tuple(waiting),
             warnings=tuple(tally.warnings),
         )
@@ -214,12 +265,25 @@ class RunMode:
         """The turn that was left in the middle."""
         return await self._run.open_turn()
 
+    async def ask_again(self, answer: str | None) -> Turn:
+        """The request of an answer once more."""
+        await self._run.ask_again(answer)
+        return await self.resume()
+
     async def after(self, turn: Turn) -> Turn | Answer:
-        """What follows an answered request: the next request, or the answer."""
-        return await self._run.answer(turn)
+        """What follows an answered request: the next request, or the answer. What was sent
+        meanwhile comes behind the answer, and waits while calls do."""
+        following = None if turn.pending_calls else await self._run.inbox.take(self._ask_next)
+        return following or await self._run.answer(turn)
+
+    async def _ask_next(self, text: str) -> Turn:
+        """The request for a message that was sent meanwhile."""
+        self._run.start_question()
+        return await self.begin(text, (), self._run.target)
 
     async def end(self) -> None:
         """Nothing runs any more: what waited for the turn is put where it is safe."""
+        await self._run.inbox.settle()
 
     async def preview(
         self, text: str, attach: Iterable[Attachable], target: str | None

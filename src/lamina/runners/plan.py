@@ -13,28 +13,28 @@ import msgspec
 
 from lamina.assembly.inclusion import is_removed, sort_tools
 from lamina.codec import mend_text
-from lamina.errors import LaminaError, WindowExceeded
+from lamina.errors import LaminaError, SpendError, WindowExceeded
 from lamina.ports import Approver
 from lamina.runners.agent import AgentMode, ToolList
 from lamina.runners.answer import Answer
-from lamina.runners.batch import Batch, FinishedCall, render_done
+from lamina.runners.batch import Batch, FinishedCall, found_by, render_done, render_pages
 from lamina.runners.call_planner import MOST_CALLS, CallPlanner, PlannedCalls
 from lamina.runners.caller import CheckedCall, check_call
-from lamina.runners.citations import recorded_sources, render_hits
+from lamina.runners.citations import LOCAL_SEARCH, list_sources, recorded_sources, render_hits
 from lamina.runners.composer import with_composer
-from lamina.runners.inbox import Inbox
 from lamina.runners.mode import SUPERSEDED, RunContext, RunMode
 from lamina.runners.preview import PlanPreview
 from lamina.runners.search_tool import OFFERED, SearchTools
 from lamina.runners.text_room import TextRoom, prepare_smaller
+from lamina.runners.web_search_tool import WEB_SEARCH
 from lamina.session.session import core_of
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, Attachments
-from lamina.sources.note_hits import merge_results
 from lamina.sources.note_search import EVERYWHERE
 from lamina.values.entry import PLAN, PLANNED, PROBLEM
 from lamina.values.event import UsageReported
 from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
+from lamina.values.note import NoteSearchResult
 from lamina.values.settings import Target
 from lamina.values.tool import OfferedTool
 
@@ -49,18 +49,16 @@ class PlanMode(RunMode):
         self,
         run: RunContext,
         tools: ToolList,
-        inbox: Inbox,
         *,
         search: SearchTools | None = None,
         approver: Approver | None = None,
     ) -> None:
         super().__init__(run)
         self._tools = tools
-        self._inbox = inbox
         self._search = search
         self._approver = approver
         self._planner = CallPlanner(run.session, run.providers)
-        self._agent = AgentMode(run, tools, inbox, approver=approver, follow=self._ask)
+        self._agent = AgentMode(run, tools, approver=approver, follow=self._ask)
         # Whether it goes on with an agent's turn that was left in the middle.
         self._as_agent = False
 
@@ -71,20 +69,29 @@ class PlanMode(RunMode):
     async def resume(self) -> Turn:
         turn = await self._agent.resume()
         self._as_agent = bool(turn.pending_calls)
-        self._run.sources = recorded_sources(self._run.session, turn)
+        self._take_sources(turn)
         return turn
+
+    async def ask_again(self, answer: str | None) -> Turn:
+        turn = await self._agent.ask_again(answer)
+        # An agent's answer is asked for with its tools, which it may call.
+        self._as_agent = turn.context.allowed_tools != () and bool(turn.context.tools)
+        self._take_sources(turn)
+        return turn
+
+    def _take_sources(self, turn: Turn) -> None:
+        sources = recorded_sources(self._run.session, turn)
+        if sources is not None or not self._as_agent:
+            self._run.sources = sources
 
     async def after(self, turn: Turn) -> Turn | Answer:
         if self._as_agent:
             return await self._agent.after(turn)
         if turn.pending_calls:
             turn = await self._refuse_calls(turn)
-        if (following := await self._inbox.take(self._ask)) is not None:
+        if (following := await self._run.inbox.take(self._ask)) is not None:
             return following
         return await self._run.answer(turn)
-
-    async def end(self) -> None:
-        await self._inbox.settle()
 
     async def preview(
         self, text: str, attach: Iterable[Attachable], target: str | None
@@ -101,6 +108,7 @@ class PlanMode(RunMode):
             body=core_of(session).layouts.book.wire(planner).encode(request),
             left_out=attachments.left_out,
             warnings=(*attachments.warnings, *self._run.tally.warnings),
+            cost_range=self._planner.price(request).range,
         )
 
     async def _ask(
@@ -197,6 +205,8 @@ class PlanMode(RunMode):
         run = self._run
         try:
             plan = await self._planner.plan(text, attachments, tools, target)
+        except SpendError:
+            raise  # the question itself would cost more
         except LaminaError as error:
             run.tally.requests += not isinstance(error, WindowExceeded)
             problem = mend_text(str(error))
@@ -214,16 +224,20 @@ class PlanMode(RunMode):
     ) -> Turn:
         """Prepares the question with what tools gave, as far as there is room for it."""
         run = self._run
-        searches = [call.result for call in calls if call.result is not None]
-        result = merge_results(searches) if searches else None
-        hits = result.hits if result else ()
-        await run.warn(*(result.warnings if result else ()))
-        others = render_done(calls)
+        result, web = found_by(calls, LOCAL_SEARCH), found_by(calls, WEB_SEARCH)
+        hits, pages = (found.hits if found else () for found in (result, web))
+        for found in filter(None, (result, web)):
+            await run.warn(*found.warnings)
+        done = render_done(calls)
+        others = (*render_pages(pages), *done)
         room = TextRoom(run.session, target, text, attachments)
         # Searches and other tools share the room; what one leaves is the other's.
         spare = max(room.tokens // 2, room.tokens - room.cost(others)) if others else room.tokens
         shown_hits = room.take_hits(hits, spare)
-        block = (render_hits(shown_hits),) if result and (shown_hits or not hits) else ()
+        block: tuple[ToolText, ...] = ()
+        if result and (shown_hits or not hits):
+            block = (render_hits(shown_hits, result.time_range),)
+        others = (*render_pages(pages, list_sources(shown_hits)), *done)
         shorter, warnings = room.shorten(others, room.tokens - room.cost(block))
         await run.warn(*warnings)
         cut_names = {text.name for text in others if text not in shorter}
@@ -241,9 +255,10 @@ class PlanMode(RunMode):
             await run.warn(f"there is no room for what these gave: {names}")
             cut_names |= {text.name for text in texts[count:]}
             record = await self._record_calls(calls, cut_names)
-        if result is not None:
+        if result is not None or pages:
             scope = self._search.scope if self._search else EVERYWHERE
-            await run.rest_on(result, shown_hits if count else (), scope)
+            local_hits = shown_hits if count or not block else ()
+            await run.rest_on(result or NoteSearchResult(), local_hits, scope, pages)
         if calls:
             run.notes[PLANNED] = record
         await run.note_request(turn.id)
@@ -259,7 +274,7 @@ class PlanMode(RunMode):
             for call in calls
         ]
         for call, record in zip(calls, records, strict=True):
-            if call.result is None and (call.whole or call.call.name in cut_names):
+            if call.search is None and (call.whole or call.call.name in cut_names):
                 keep = core_of(self._run.session).turns.results.keep_whole
                 record["whole"] = await keep(call.whole or call.text)
         return {"request": "", "calls": records}

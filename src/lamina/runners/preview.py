@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from msgspec import Struct
 
 from lamina.errors import UsageError
+from lamina.ledger import CostRange
 from lamina.session.turn import Turn
 from lamina.values.note import NoteSearchResult
 from lamina.values.prompt import Prompt
@@ -32,6 +33,8 @@ class PlanPreview(Struct, frozen=True, kw_only=True):
     body: dict[str, Any]
     left_out: tuple[LeftOut, ...] = ()
     warnings: tuple[str, ...] = ()
+    # What it may cost; None if nobody knows.
+    cost_range: CostRange | None = None
 
 
 class NoProviders:

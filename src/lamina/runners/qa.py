@@ -13,6 +13,7 @@ from lamina.errors import UsageError, WindowExceeded
 from lamina.runners.citations import recorded_sources, render_hits, screen_hits
 from lamina.runners.composer import with_composer
 from lamina.runners.mode import RunContext, RunMode
+from lamina.runners.search_tool import name_time_range
 from lamina.runners.text_room import TextRoom, prepare_smaller
 from lamina.session.session import core_of
 from lamina.session.turn import Turn
@@ -20,6 +21,7 @@ from lamina.sources.attachments import Attachable
 from lamina.sources.candidates import recent_questions
 from lamina.sources.note_search import WorkspaceSearch
 from lamina.sources.secrets import SecretScreen
+from lamina.values.message import ToolText
 from lamina.values.note import Hit, Scope
 
 
@@ -49,14 +51,18 @@ class QaMode(RunMode):
             text, scope=where, top=self._top, recent=recent_questions(state)
         )
         hits, warnings = screen_hits(self._screen, result.hits, state.settings.secrets)
-        result = replace(result, hits=hits)
+        result = replace(result, hits=hits, time_range=name_time_range(where))
         await run.warn(*result.warnings, *warnings)
         attachments = await core_of(run.session).turns.read_attachments(with_composer(text, attach))
         room = TextRoom(run.session, target, text, attachments)
 
         async def prepare(some: tuple[Hit, ...]) -> Turn:
             # No block at all where what was found has no room: it must not say that nothing was.
-            texts = (render_hits(some),) if some or not hits else ()
+            texts: tuple[ToolText, ...] = ()
+            if some or not hits:
+                # What is attached has no number to be cited by.
+                must_cite = not attachments.attachments
+                texts = (render_hits(some, result.time_range, must_cite=must_cite),)
             return await run.prepare(text, (), target, tool_texts=texts, attachments=attachments)
 
         try:

@@ -17,13 +17,13 @@ from lamina.ports import Approver, Providers, SessionKeeper, ToolHost
 from lamina.runners.agent import MAX_REQUESTS, STOPPED, AgentMode, ToolList
 from lamina.runners.answer import Answer
 from lamina.runners.call_planner import plan_key
-from lamina.runners.inbox import Inbox
+from lamina.runners.composer import without_composer
 from lamina.runners.mode import SUPERSEDED, Listener, RunContext, RunMode, notify
 from lamina.runners.plan import PlanMode
 from lamina.runners.preview import PlanPreview, Preview
 from lamina.runners.qa import QaMode
 from lamina.runners.search_tool import SearchTools
-from lamina.session.session import Session
+from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable
 from lamina.sources.note_search import EVERYWHERE, TOP, WorkspaceSearch
@@ -97,6 +97,11 @@ class Runner:
         """Whether a turn is under way."""
         return self._scope is not None
 
+    @property
+    def cites(self) -> bool:
+        """Whether the answer under way may cite: then its numbers are final when it is complete."""
+        return self._run.sources is not None
+
     def abort(self) -> bool:
         """Stops the turn under way; what there is of its answer is kept. False if there is none."""
         if self._scope is None:
@@ -116,7 +121,7 @@ class Runner:
 
         Raises:
             ProviderError: there is no answer; `resume` tries again, if anything was sent.
-            BudgetError, PrefixMoved, HookError: as `Session.prepare`.
+            BudgetError, PrefixMoved, SpendLimit, HookError: as `Session.prepare`.
         """
 
         async def begin() -> Turn:
@@ -143,6 +148,38 @@ class Runner:
 
         return await self._finish(begin, on_event)
 
+    async def edit(
+        self,
+        question: str,
+        text: str,
+        *,
+        attach: Iterable[Attachable] | None = None,
+        target: str | None = None,
+        on_event: Listener | None = None,
+    ) -> Answer:
+        """Asks an earlier question otherwise, in its place; that one stays as a branch. As
+        `Session.edit`, and `run`."""
+
+        async def begin() -> Turn:
+            await self._run.reach(target)
+            async with core_of(self.session).in_front_of(question, attach) as attached:
+                return await self._mode.begin(text, without_composer(attached), target)
+
+        return await self._finish(begin, on_event)
+
+    async def regenerate(
+        self, answer: str | None = None, *,
+        target: str | None = None, on_event: Listener | None = None,
+    ) -> Answer:  # fmt: skip
+        """Asks for an answer again, the last one if none is named; the other one stays as a branch.
+        Nothing is searched or run again for it. As `Session.regenerate`, and `resume`."""
+
+        async def begin() -> Turn:
+            await self._run.reach(target)
+            return await self._mode.ask_again(answer)
+
+        return await self._finish(begin, on_event)
+
     async def preview(
         self, text: str, *, attach: Iterable[Attachable] = (), target: str | None = None
     ) -> Preview | PlanPreview:
@@ -155,7 +192,16 @@ class Runner:
         """
         self._require_idle()
         self._run.start()
-        return await self._mode.preview(text, attach, target)
+        preview = await self._mode.preview(text, attach, target)
+        if isinstance(preview, Preview):
+            await preview.turn.release()
+        return preview
+
+    async def send_message(self, text: str, *, deliver: Delivery = "steer") -> None:
+        """Sends a message while a turn is under way. `steer`: with the next request, once the tools
+        that run now are done. `follow_up`: after the answer, as all are where no tools are run.
+        Sent while nothing runs, it is kept in the journal for the next turn, whoever runs it."""
+        await self._run.inbox.add(text, deliver, is_running=self.running)
 
     @asynccontextmanager
     async def stream(
@@ -301,17 +347,9 @@ class AgentRunner(ChatRunner):
         max_requests: int = MAX_REQUESTS,
     ) -> None:
         run = RunContext(session, providers)
-        self._tool_list, self._inbox = ToolList(run, tools), Inbox(run)
-        mode = AgentMode(
-            run, self._tool_list, self._inbox, approver=approver, max_requests=max_requests
-        )
+        self._tool_list = ToolList(run, tools)
+        mode = AgentMode(run, self._tool_list, approver=approver, max_requests=max_requests)
         Runner.__init__(self, run, mode, tools=tools)
-
-    async def send_message(self, text: str, *, deliver: Delivery = "steer") -> None:
-        """Sends a message while a turn is under way. `steer`: with the next request, once the tools
-        that run now are done. `follow_up`: after the answer. Sent while nothing runs, it is kept in
-        the journal and goes along with the next turn, also of another process."""
-        await self._inbox.add(text, deliver, is_running=self.running)
 
     async def decide(self, call_id: str, decision: Decision) -> None:
         """Decides a call that waits; `resume` then takes the turn up again.
@@ -347,9 +385,10 @@ class PlanRunner(AgentRunner):
         approver: Approver | None = None,
     ) -> None:
         run = RunContext(session, providers)
-        self._tool_list, self._inbox = ToolList(run, tools), Inbox(run)
-        search_tools = SearchTools(search, scope=scope, top=top) if search else None
-        mode = PlanMode(run, self._tool_list, self._inbox, search=search_tools, approver=approver)
+        self._tool_list = ToolList(run, tools)
+        now = core_of(session).clock.now
+        search_tools = SearchTools(search, scope=scope, top=top, now=now) if search else None
+        mode = PlanMode(run, self._tool_list, search=search_tools, approver=approver)
         Runner.__init__(self, run, mode, tools=tools, cache_keys=(plan_key(session),))
 
 

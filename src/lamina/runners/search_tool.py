@@ -1,10 +1,10 @@
-"""The search of a workspace as a tool: `localSearch`, with words, folders, tags and days.
+"""The search of a workspace as a tool: `localSearch`, with words, folders, tags and times.
 
 Laws: a model searches no further than the person allows. What it finds is one block that explains
 itself; what is wrong with a call is its result.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,18 +13,19 @@ from msgspec.structs import replace
 from lamina.codec import digest_value
 from lamina.errors import UsageError
 from lamina.notes.names import is_in_folder
-from lamina.ports import ToolHost
-from lamina.runners.citations import LOCAL_SEARCH, render_hits, screen_hits
+from lamina.notes.time_ranges import name_times, read_time_range
+from lamina.runners.citations import INSTRUCTION, LOCAL_SEARCH, screen_hits
+from lamina.runners.search_output import SearchOutput
 from lamina.schemas import check_arguments
 from lamina.sources.note_search import EVERYWHERE, TOP, WorkspaceSearch
 from lamina.sources.secrets import Secrets, SecretScreen
-from lamina.text import QUERY_FRAME
 from lamina.values.item import tool_id
 from lamina.values.message import ToolDefinition
-from lamina.values.note import NoteSearchResult, Scope
+from lamina.values.note import NoteSearchResult, Scope, TimeRange
 from lamina.values.tool import OfferedTool, ToolOutput, Toolset
 
 _DAY = "A day as 2026-01-31, or a moment as 2026-01-31T12:00:00; in UTC unless it says otherwise."
+_END = {"anyOf": [{"type": "string"}, {"type": "number"}]}
 SEARCH = ToolDefinition(
     name=LOCAL_SEARCH,
     description=(
@@ -47,6 +48,21 @@ SEARCH = ToolDefinition(
             },
             "since": {"type": "string", "description": f"Only what changed from then on. {_DAY}"},
             "until": {"type": "string", "description": f"Only what changed before then. {_DAY}"},
+            "timeRange": {
+                "anyOf": [
+                    {"type": "string"},
+                    {
+                        "type": "object",
+                        "properties": {"startTime": _END, "endTime": _END},
+                        "additionalProperties": False,
+                    },
+                ],
+                "description": (
+                    "Only notes of that time: changed then, or with a date of then in their name "
+                    "or frontmatter. As the person said it (today, last week, last 30 days, "
+                    "2026-01, 2026-01-05 to 2026-02-10), or with both its ends."
+                ),
+            },
         },
         "required": ["query"],
         "additionalProperties": False,
@@ -63,12 +79,13 @@ OFFERED = OfferedTool(
 
 class SearchTools:
     """A tool host with the one tool. `scope` is how far it may look, `secrets` says what
-    to do about those in what it finds."""
+    to do about those in what it finds, `now` is what words such as today count from."""
 
     def __init__(
         self,
         search: WorkspaceSearch,
         *,
+        now: Callable[[], float],
         scope: Scope = EVERYWHERE,
         top: int = TOP,
         secrets: Secrets = "redact",
@@ -77,6 +94,7 @@ class SearchTools:
         self.scope = scope
         self._top = top
         self._secrets = secrets
+        self._now = now
         self._screen = SecretScreen()
 
     async def toolset(self) -> Toolset:
@@ -85,18 +103,22 @@ class SearchTools:
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         if name != LOCAL_SEARCH:
             return ToolOutput(text=f"There is no tool {name!r}.", is_error=True)
-        return (await self.search(arguments, self._secrets))[0]
+        return await self.search(arguments, self._secrets)
 
-    async def search(
-        self, arguments: Mapping[str, Any], secrets: Secrets
-    ) -> tuple[ToolOutput, NoteSearchResult | None]:
-        """What a call gives, and what it found; nothing if its arguments are wrong."""
+    async def search(self, arguments: Mapping[str, Any], secrets: Secrets) -> ToolOutput:
+        """What a call gives; a `SearchOutput` unless its arguments are wrong."""
         try:
             result = await self.find(arguments, secrets)
         except UsageError as error:
-            return ToolOutput(text=str(error), is_error=True), None
-        text = "\n\n".join((render_hits(result.hits).text, *result.warnings))
-        return ToolOutput(text=text), result
+            return ToolOutput(text=str(error), is_error=True)
+        output = SearchOutput(
+            text="",
+            name=LOCAL_SEARCH,
+            instruction=INSTRUCTION,
+            query=arguments["query"],
+            result=result,
+        )
+        return replace(output, text=output.render())
 
     async def find(
         self, arguments: Mapping[str, Any], secrets: Secrets = "redact"
@@ -113,11 +135,17 @@ class SearchTools:
             tags=tuple(arguments.get("tags", ())),
             since=_moment(arguments, "since"),
             until=_moment(arguments, "until"),
+            time=read_time_range(arguments.get("timeRange"), datetime.fromtimestamp(self._now())),
         )
         scope = narrow_scope(self.scope, request)
         result = await self._search.search(arguments["query"], scope=scope, top=self._top)
         hits, warnings = screen_hits(self._screen, result.hits, secrets)
-        return replace(result, hits=hits, warnings=(*result.warnings, *warnings))
+        return replace(
+            result,
+            hits=hits,
+            warnings=(*result.warnings, *warnings),
+            time_range=name_time_range(scope),
+        )
 
 
 def narrow_scope(scope: Scope, request: Scope) -> Scope:
@@ -136,7 +164,25 @@ def narrow_scope(scope: Scope, request: Scope) -> Scope:
         tags=scope.tags or request.tags,
         since=max(since, default=None),
         until=min(until, default=None),
+        time=_narrow_time(scope.time, request.time),
     )
+
+
+def _narrow_time(allowed: TimeRange | None, wanted: TimeRange | None) -> TimeRange | None:
+    if allowed is None or wanted is None:
+        return allowed or wanted
+    starts = [start for start in (allowed.start, wanted.start) if start is not None]
+    ends = [end for end in (allowed.end, wanted.end) if end is not None]
+    words = "; ".join(dict.fromkeys((allowed.words, wanted.words)))
+    return TimeRange(start=max(starts, default=None), end=min(ends, default=None), words=words)
+
+
+def name_time_range(scope: Scope) -> str:
+    """The time that is searched, in the words it was asked for by; empty for all of it."""
+    changed = name_times(scope.since, scope.until)
+    wanted = scope.time
+    words = (wanted.words or name_times(wanted.start, wanted.end)) if wanted else ""
+    return "; ".join(filter(None, (words, f"changed {changed}" if words and changed else changed)))
 
 
 def _moment(arguments: Mapping[str, Any], name: str) -> float | None:
@@ -148,20 +194,3 @@ def _moment(arguments: Mapping[str, Any], name: str) -> float | None:
     except ValueError as error:
         raise UsageError(f"`{name}`: {text!r} is no day; write it as 2026-01-31") from error
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-class QuestionReminder:
-    """A tool host whose searches end with the question again: it is to follow the documents."""
-
-    def __init__(self, host: ToolHost, question: str) -> None:
-        self._host = host
-        self._question = question
-
-    async def toolset(self) -> Toolset:
-        return await self._host.toolset()
-
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
-        output = await self._host.call(name, arguments)
-        if name != LOCAL_SEARCH or output.is_error or not self._question.strip():
-            return output
-        return ToolOutput(text=f"{output.text}\n\n{QUERY_FRAME}{self._question}")

@@ -4,7 +4,7 @@ Laws: what came in of an answer is kept, also if it broke off or was stopped; wh
 wrong is written down and leaves the turn open. An overflow is answered once, by a compaction.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
 
 import anyio
@@ -16,15 +16,18 @@ from lamina.errors import LaminaError, ProviderError, ReplyError, RequestTooLong
 from lamina.ledger import cost_of
 from lamina.logger import tell_failure
 from lamina.ports import Providers
-from lamina.session.session import Session
+from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
 from lamina.values.entry import PROBLEM
 from lamina.values.event import (
+    AnswerChanged,
+    AnswerHeld,
     BlockDelta,
     BlockEnded,
     BlockKind,
     BlockStarted,
     Event,
+    HookShown,
     PromptProgress,
     RequestRetried,
     RequestStarted,
@@ -32,7 +35,14 @@ from lamina.values.event import (
     WarningIssued,
 )
 from lamina.values.message import Block, Text, Thinking, ToolCall
-from lamina.values.piece import CallPiece, Piece, ProgressPiece, TextPiece, ThinkingPiece
+from lamina.values.piece import (
+    CallPiece,
+    Piece,
+    ProgressPiece,
+    ResentPiece,
+    TextPiece,
+    ThinkingPiece,
+)
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply
 
@@ -47,6 +57,7 @@ class Sender:
     def __init__(self, session: Session, providers: Providers) -> None:
         self._session = session
         self._providers = providers
+        self._spending = core_of(session).turns.spending
 
     async def send(self, turn: Turn, emit: Emit) -> Turn:
         """Sends a prepared request and commits the answer; the answered turn.
@@ -55,14 +66,18 @@ class Sender:
             ProviderError, ReplyError: there is no complete answer. What arrived of it is kept; if
                 nothing did, the turn stays open and can be sent again.
             WindowExceeded: it is too long, and compaction did not help.
+            SpendLimit: it, or what has to be sent again of it, could pass a limit.
         """
         while True:
+            await self._pass_gate(turn)
             context = turn.context
             event = RequestStarted(
                 request=turn.id, target=context.target, context=context, layers=turn.layers
             )
             await emit(event)
-            for warning in context.warnings:
+            for shown in turn.displays:
+                await emit(HookShown(hook=shown.hook, display=shown.display))
+            for warning in turn.warnings:
                 await emit(WarningIssued(text=warning))
             try:
                 return await self._exchange(turn, emit)
@@ -75,42 +90,64 @@ class Sender:
                 turn = await turn.retry_smaller()
                 await emit(RequestRetried(reason=str(error)))
 
+    async def _pass_gate(self, turn: Turn) -> None:
+        if (gate := self._spending.gate) is None:
+            return
+        try:
+            await gate(turn)
+        except BaseException:
+            # It is not sent now; if it is later, that is reserved then.
+            await turn.release()
+            raise
+
     async def _exchange(self, turn: Turn, emit: Emit) -> Turn:
         target = self._session.target(turn.context.target)
-        provider = await self._providers.provider(target)
-        incoming = _Incoming()
+        try:
+            provider = await self._providers.provider(target)
+        except BaseException:
+            await turn.release()
+            raise
+        await self._spending.begin_sending(turn.entry, turn.prompt)
+        incoming, stream = _Incoming(), _AnswerStream(emit, self._session.hooks.answer_changers)
         began = anyio.current_time()
         first_s: float | None = None
         try:
             async with aclosing(provider.stream(turn.request())) as pieces:  # type: ignore[type-var]
                 async for piece in pieces:
+                    if isinstance(piece, ResentPiece):
+                        await self._spending.begin_sending(turn.entry, turn.prompt)
                     for event in incoming.take(piece):
                         if first_s is None and isinstance(event, BlockStarted):
                             first_s = anyio.current_time() - began
-                        await emit(event)
+                        await stream.tell(event)
             for event in incoming.end():
-                await emit(event)
-        except RequestTooLong:
+                await stream.tell(event)
+        except RequestTooLong as error:
+            await self._spending.end_failed_request(turn.id, error)
             raise  # it is made anew: what came in is void
         except BaseException as error:
             is_stopped = isinstance(error, anyio.get_cancelled_exc_class())
             stop = STOPPED if is_stopped else BROKE_OFF
             with anyio.CancelScope(shield=True):
-                if await self._keep_partial(turn, incoming, stop) and is_stopped:
+                is_kept = await self._keep_partial(turn, incoming, stop, stream)
+                if is_kept and is_stopped:
                     await self._report_cost(turn, incoming, emit)
+                if not is_kept:
+                    await self._spending.end_failed_request(turn.id, error)
             raise
         reply = incoming.reply
         if reply is None:
             problem = "the answer broke off"
-            if not await self._keep_partial(turn, incoming, BROKE_OFF):
+            if not await self._keep_partial(turn, incoming, BROKE_OFF, stream):
                 raise ProviderError(f"{problem} before its first word; send it again")
             raise ProviderError(f"{problem}; what came of it is kept")
         try:
             answered = await turn.commit(reply)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
-                await self._keep_partial(turn, incoming, STOPPED)
+                await self._keep_partial(turn, incoming, STOPPED, stream)
             raise
+        await stream.end(answered, reply)
         await emit(
             UsageReported(
                 request=turn.id,
@@ -121,6 +158,8 @@ class Sender:
                 total_s=anyio.current_time() - began,
             )
         )
+        for shown in answered.displays[len(turn.displays) :]:
+            await emit(HookShown(hook=shown.hook, display=shown.display))
         for warning in answered.warnings[len(turn.context.warnings) :]:
             await emit(WarningIssued(text=warning))
         return answered
@@ -132,7 +171,9 @@ class Sender:
         with anyio.move_on_after(1):
             await emit(UsageReported(request=turn.id, usage=usage, cost=cost))
 
-    async def _keep_partial(self, turn: Turn, incoming: "_Incoming", stop: str) -> bool:
+    async def _keep_partial(
+        self, turn: Turn, incoming: "_Incoming", stop: str, stream: "_AnswerStream"
+    ) -> bool:
         """Keeps the words of an answer that will not be complete. False if there are none: then the
         request stays open."""
         if not self._session.interrupted:
@@ -142,13 +183,59 @@ class Sender:
             return False
         try:
             # The hooks and the compaction of a turn's end take time that there is not now.
-            await turn.commit(reply, end=False)
+            kept = await turn.commit(reply, end=False)
         except LaminaError as error:
             await self._session.add_custom_entry(
                 PROBLEM, {"where": "partial answer", "problem": str(error)}
             )
             return False
+        with anyio.move_on_after(1):
+            await stream.end(kept, reply)
         return True
+
+
+class _AnswerStream:
+    """The blocks of an answer on their way to whoever listens. They are held back for hooks that
+    change answers: what is told then is what was kept."""
+
+    def __init__(self, emit: Emit, holders: tuple[str, ...]) -> None:
+        self._emit = emit
+        self._holders = holders
+        self._is_holding = False
+
+    async def tell(self, event: Event) -> None:
+        if self._holders and isinstance(event, BlockStarted | BlockDelta | BlockEnded):
+            if not self._is_holding:
+                self._is_holding = True
+                await self._emit(AnswerHeld(hooks=self._holders))
+            return
+        await self._emit(event)
+
+    async def end(self, answered: Turn, reply: Reply) -> None:
+        """Tells what hooks left of a reply, as far as it is not what was told."""
+        if self._is_holding:
+            for event in _tell_blocks(answered.message.blocks if answered.message else ()):
+                await self._emit(event)
+        elif answered.changed_by:
+            told = "".join(block.text for block in reply.blocks if isinstance(block, Text))
+            if answered.answer != told:
+                await self._emit(AnswerChanged(hooks=answered.changed_by, text=answered.answer))
+
+
+def _tell_blocks(blocks: Iterable[Block]) -> Iterator[Event]:
+    """The events that tell blocks which are complete."""
+    incoming = _Incoming()
+    for number, block in enumerate(blocks):
+        match block:
+            case Text(text=text):
+                yield from incoming.take(TextPiece(text))
+            case Thinking(text=text):
+                yield from incoming.take(ThinkingPiece(text))
+            case ToolCall(name=name, arguments=arguments):
+                yield from incoming.take(CallPiece(index=number, name=name, arguments=arguments))
+            case _:
+                pass
+    yield from incoming.end()
 
 
 class _Run(Struct):
@@ -176,6 +263,8 @@ class _Incoming:
             case ProgressPiece(done=done, total=total, cached=cached):
                 self._progress = piece
                 return [PromptProgress(done=done, total=total, cached=cached)]
+            case ResentPiece():
+                return []
             case TextPiece(text=text):
                 return self._add("text", 0, text)
             case ThinkingPiece(text=text):

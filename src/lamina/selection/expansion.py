@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy
 from numpy.typing import NDArray
 
-from lamina.selection.chunks import split_sentences
+from lamina.selection.chunks import LONGEST_CHUNK, split_sentences
 from lamina.selection.scores import DIGITS, Matrix, Scores, best_of, lay_out_chunks
 from lamina.values.item import ItemId
 from lamina.values.selection import (
@@ -53,12 +53,14 @@ def expansion_query(
 
 
 def result_query(results: Sequence[tuple[str, str]], settings: SearchSettings) -> Query:
-    """A search from what tools gave, as (name, text): of each the first chunks."""
+    """A search from what tools gave, as (name, text): of each the first chunks. What stands further
+    behind in a long one is not even looked at."""
+    longest = 4 * LONGEST_CHUNK * settings.expansion_chunks
     return Query(
         parts=tuple(
             _part(chunk, name)
             for name, text in results
-            for chunk in split_sentences(text)[: settings.expansion_chunks]
+            for chunk in split_sentences(text[:longest])[: settings.expansion_chunks]
         )
     )
 
@@ -99,7 +101,7 @@ def expand_by_search(
                 place=which,
             )
         )
-    return _nearest(candidates, {item.item for item in taken}, settings)
+    return take_nearest(candidates, {item.item for item in taken}, settings)
 
 
 def expand_by_graph(
@@ -116,12 +118,13 @@ def expand_by_graph(
                 best[item] = SelectedItem(
                     item=item, score=score, origin="expansion", source=source.item
                 )
-    return _nearest(best.values(), {item.item for item in (*chosen, *taken)}, settings)
+    return take_nearest(best.values(), {item.item for item in (*chosen, *taken)}, settings)
 
 
-def _nearest(
+def take_nearest(
     candidates: Collection[SelectedItem], taken: Collection[ItemId], settings: SearchSettings
 ) -> tuple[SelectedItem, ...]:
+    """The candidates that are alike enough and not taken yet, the most alike first; each once."""
     alike = [
         item
         for item in candidates
@@ -130,7 +133,10 @@ def _nearest(
         and item.score >= settings.expansion_threshold
     ]
     alike.sort(key=lambda item: -(item.score or 0.0))
-    return tuple(alike[: settings.expansion_top_n])
+    by_id: dict[ItemId, SelectedItem] = {}
+    for item in alike:
+        by_id.setdefault(item.item, item)
+    return tuple(by_id.values())[: settings.expansion_top_n]
 
 
 def find_related(

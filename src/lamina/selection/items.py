@@ -1,7 +1,8 @@
 """Which items a question brings along.
 
-Laws: of the chunks that are looked at, every item at or above `include_score` is taken, however
-many there are; others fill up to `top_n` in the order they fit; at or below the floor none is.
+Laws: every item at or above `include_score` is taken, however many there are and however many
+chunks others have; those of the `top_k` chunks that fit best fill up to `top_n`, in the order they
+fit; at or below the floor none is taken.
 Every part of a question that claims an item gets the one that fits it best, if that is above the
 floor: in the place of one that nobody claims, or beside the others if there is no such place.
 """
@@ -9,6 +10,7 @@ floor: in the place of one that nobody claims, or beside the others if there is 
 from collections.abc import Sequence
 
 import numpy
+from numpy.typing import NDArray
 
 from lamina.selection.scores import (
     DIGITS,
@@ -35,9 +37,10 @@ def choose_items(
     if not settings.search or not query.parts or not any(document.size for document in documents):
         return ()
     fits = fits or measure_fits(documents, scores, query)
-    candidates = _candidates(fits, settings)
-    sure = [place for place in candidates if fits.score[place] >= settings.include_score]
-    others = [place for place in candidates if not fits.score[place] >= settings.include_score]
+    above = fits.above(settings.floor)
+    is_sure = above & (fits.score >= settings.include_score)
+    sure = fits.in_order(numpy.flatnonzero(is_sure))
+    others = fits.in_order(_owners_of_best(fits, settings.top_k, above & ~is_sure))
     places = sure + others[: max(0, settings.top_n - len(sure))]
     if settings.top_n and settings.top_k:
         claims = _claim(fits, scores, query, settings.floor)
@@ -47,19 +50,16 @@ def choose_items(
     return tuple(selected_item(documents[place], fits, place) for place in places)
 
 
-def _candidates(fits: DocumentFits, settings: SearchSettings) -> list[int]:
-    """The documents of the `top_k` chunks that fit best, in order. What is sure to be taken comes
-    first: words must not push it out of sight."""
-    sure = (fits.score >= settings.include_score)[fits.layout.owner]
+def _owners_of_best(fits: DocumentFits, top_k: int, allowed: NDArray[numpy.bool_]) -> Indices:
+    """The allowed ones among the documents of the `top_k` chunks that fit best."""
     fit = fits.chunk_fit
     near = numpy.arange(len(fit))
-    if 0 < settings.top_k < len(near):
+    if 0 < top_k < len(near):
         # Sorting all would take most of the time of a search; equals of the last one stay in.
-        last = numpy.partition(fit, -settings.top_k)[-settings.top_k]
-        near = numpy.flatnonzero(sure | (fit >= last))
-    columns = near[numpy.lexsort((-fit[near], ~sure[near]))][: settings.top_k]
-    places = numpy.unique(fits.layout.owner[columns])
-    return fits.in_order(places[fits.above(settings.floor)[places]])
+        near = numpy.flatnonzero(fit >= numpy.partition(fit, -top_k)[-top_k])
+    columns = near[numpy.argsort(-fit[near], kind="stable")][:top_k]
+    places: Indices = numpy.unique(fits.layout.owner[columns])
+    return places[allowed[places]]
 
 
 def _claim(fits: DocumentFits, scores: Scores, query: Query, floor: float) -> list[int]:

@@ -131,6 +131,11 @@ class Lexicon:
     def __len__(self) -> int:
         return len(self._times)
 
+    def has(self, text: str) -> bool:
+        """Whether any chunk shares a term with the text."""
+        hashes = {hash_term(term) for term in find_terms(text)}
+        return any(part.of(term).stop for term in hashes for part in self._parts)
+
     def score(self, text: str) -> NDArray[numpy.float32]:
         """The score of each chunk; 0 where it shares no term with the text."""
         scores = numpy.zeros(len(self), numpy.float32)

@@ -69,7 +69,7 @@ def choose_passages(
 def _narrow(scores: Scores, columns: Indices) -> Scores:
     """The scores of some chunks."""
     cosine = scores.cosine if scores.cosine is None else scores.cosine[:, columns]
-    return Scores(lexical=scores.lexical[:, columns], cosine=cosine)
+    return Scores(lexical=scores.lexical[:, columns], cosine=cosine, fluency=scores.fluency)
 
 
 def _take(columns: Indices, fit: Vector, owner: Indices, top: int, per_document: int) -> list[int]:

@@ -22,6 +22,11 @@ Indices = NDArray[numpy.int64]
 # that it is most like, words shared with the whole question. What `bench/selection.py`
 # shows is a wide plateau.
 WHOLE, PART, WORDS = 0.7, 0.7, 0.3
+# How many letters one token of the encoder stands for, where the encoder knows the language (FLUENT
+# and more), where it half knows it, down to HALTING, and where it cannot read it at all (below
+# UNREAD). What it knows less is found more by its words: `bench/languages.py`.
+FLUENT, HALTING, UNREAD = 2.9, 2.0, 1.7
+WORDS_HALTING = 1.0
 # Tools of one server are made to work together: what fits best of a server lifts the others.
 COMPANY = 0.3
 # From this likeness to anything on, a question speaks for itself.
@@ -44,11 +49,13 @@ class ChunkLayout(Struct, frozen=True, kw_only=True):
 class Scores(Struct, frozen=True, kw_only=True):
     """A row per part of a query, a column per chunk: chunks of all documents of a corpus, in order.
     `cosine` is None where there are no vectors; NaN where one chunk has none. Those who ask
-    often pass the `layout` of the documents, which takes longer to make than the comparison."""
+    often pass the `layout` of the documents, which takes longer to make than the comparison.
+    `fluency` is how well the encoder knows the language of each part, None if nobody can tell."""
 
     lexical: Matrix
     cosine: Matrix | None = None
     layout: ChunkLayout | None = None
+    fluency: Vector | None = None
 
 
 def lay_out_chunks(documents: Sequence[Document]) -> ChunkLayout:
@@ -162,15 +169,30 @@ def measure_fits(documents: Sequence[Document], scores: Scores, query: Query) ->
 def measure_chunks(scores: Scores, query: Query, company: Indices) -> ChunkFits:
     """How well chunks fit the query, each by itself but for its `company`: a number that chunks of
     one server's tools share, -1 for anything else."""
+    share = weigh_words(_question_fluency(scores, query.parts))
     lexical, cosine, parts = _counting_rows(scores, query.parts)
     words = _words(lexical, parts)
     whole, part = _likenesses(cosine, parts, words)
-    alone = WHOLE * whole + PART * part + WORDS * words
+    alone = WHOLE * whole + PART * part + share * words
     return ChunkFits(
         fit=alone + COMPANY * _company_fit(company, alone),
         score=_shown_scores(cosine, parts, len(company)),
         words=words,
     )
+
+
+def weigh_words(fluency: float) -> float:
+    """The share of words: the less an encoder knows a language, the more they count."""
+    unknown = (FLUENT - max(HALTING, min(FLUENT, fluency))) / (FLUENT - HALTING)
+    return WORDS + unknown * (WORDS_HALTING - WORDS)
+
+
+def _question_fluency(scores: Scores, parts: Sequence[QueryPart]) -> float:
+    """How well the encoder knows the language of the question."""
+    if scores.fluency is None:
+        return FLUENT
+    rows = [row for row, part in enumerate(parts) if part.whole] or list(range(len(parts)))
+    return float(scores.fluency[rows].min())
 
 
 def _counting_rows(
@@ -197,7 +219,8 @@ def fit_part(scores: Scores, row: int) -> Vector:
     if scores.cosine is None or bool(numpy.isnan(scores.cosine[row]).all()):
         return words
     cosine = _fill_missing(scores.cosine[row].astype(numpy.float64), words)
-    fit: Vector = WHOLE * cosine + WORDS * words
+    fluency = FLUENT if scores.fluency is None else float(scores.fluency[row])
+    fit: Vector = WHOLE * cosine + weigh_words(fluency) * words
     return fit
 
 

@@ -3,8 +3,7 @@
 from lamina.errors import TurnStateError, UsageError
 from lamina.journal import awaits_results
 from lamina.record.record import Record
-from lamina.sources.hook_runs import run_message_hooks
-from lamina.sources.hooks import Hooks
+from lamina.session.turn_hooks import TurnHooks
 from lamina.values.entry import (
     PROBLEM,
     CustomEntry,
@@ -54,7 +53,7 @@ def require_waiting(record: Record, call_id: str) -> None:
         raise TurnStateError(f"no call {call_id!r} waits; those that do: {waiting!r}")
 
 
-async def abandon_turn(record: Record, hooks: Hooks, why: str) -> bool:
+async def abandon_turn(record: Record, hooks: TurnHooks, why: str) -> bool:
     """Ends a turn whose calls wait: what ran keeps its result, as hooks changed it; the rest gets
     `why` as its result. False if no call waits."""
     state = record.state
@@ -67,9 +66,10 @@ async def abandon_turn(record: Record, hooks: Hooks, why: str) -> bool:
     )
     async with record.writing() as page:
         message = Message(role="tool", blocks=blocks, id=page.next_id())
-        message, warnings = await run_message_hooks(hooks, record.id, message, state.envelope)
-        page.write(MessageEntry, message=message, whole_results=dict(state.turn.whole_results))
-        for warning in warnings:
+        hooked = await hooks.on_reply(message, state, state.requests.sent)
+        wholes = dict(state.turn.whole_results)
+        page.write(MessageEntry, message=hooked.message, whole_results=wholes)
+        for warning in hooked.warnings:
             problem = {"where": "message hook", "problem": warning}
             page.write(CustomEntry, kind=PROBLEM, data=problem)
         page.write(LeaveEntry)

@@ -8,12 +8,10 @@ is not made, and says why.
 from collections.abc import Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from lamina.assembly.boundary import consolidate, find_boundary, report_pruned, standing_sizes
 from lamina.assembly.budget import HEADER_TOKENS, PruneCandidate, assemble_standing
-from lamina.assembly.draft import Draft
-from lamina.assembly.history import QUESTION_TOKENS
+from lamina.assembly.history import OVER_HISTORY, QUESTION_TOKENS, limit_history
 from lamina.assembly.page import Page
 from lamina.assembly.prune import drop_over
 from lamina.assembly.truncation import shorten_text
@@ -25,21 +23,27 @@ from lamina.compaction.plan import (
     NoCompaction,
     Trigger,
     is_compaction_due,
+    is_compaction_near,
     keep_limit,
     plan_compaction,
+    plan_strip,
+    reserve_limit,
     summary_limit,
 )
 from lamina.errors import TurnStateError
 from lamina.journal import State
 from lamina.journal.calibration import MOST_RATIO, MOST_TOKENS
 from lamina.layers import MESSAGE_TOKENS
+from lamina.ledger import price_history
 from lamina.ports import Summarizer
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
+from lamina.session.spending import Spending
 from lamina.session.summary_writer import Emit, ReadBlobs, SummaryWriter, WrittenSummary
 from lamina.text.headers import UNDER_WAY
 from lamina.values.item import Item
-from lamina.values.request import Attachments, Boundary, LeftOut
+from lamina.values.prompt import total_tokens
+from lamina.values.request import HistoryPrice, LeftOut
 from lamina.values.settings import Promotion, Target
 
 COMPACTION = "lamina.compaction"
@@ -59,8 +63,10 @@ class CompactionOutcome(Struct, frozen=True, kw_only=True):
     tokens_dropped: int = 0
     problem: str = ""
     reports: tuple[LeftOut, ...] = ()
-    # There was no history to compact, so there is nothing to report.
+    # There was no need for it yet, so that there is none is nothing to report.
     idle: bool = False
+    # What it costs and saves, where the cache was cold.
+    price: HistoryPrice | None = None
 
 
 class Compactor:
@@ -74,21 +80,26 @@ class Compactor:
         promotion: Promotion,
         summarizer: Summarizer | None,
         blobs: ReadBlobs,
+        spending: Spending,
         emit: Emit | None = None,
     ) -> None:
         self._page = page
+        self._target = target
         self._room = layouts.room(target, page.state)
         self._assembler = assembler = layouts.assembler_for(target, promotion)
         wire = layouts.book.wire(target)
         self._writer: SummaryWriter | None = None
         if summarizer is not None:
             self._writer = SummaryWriter(
-                page, assembler, target, wire, self._room, summarizer, blobs, emit
+                page, assembler, target, wire, self._room, summarizer, blobs, spending, emit
             )
 
-    def is_due(self, texts: Sequence[str], items: Sequence[Item], *, cold: bool) -> bool:
-        """Whether the next request, with these texts and items new in it, needs compaction.
-        Where the cache is cold anyway it does so earlier: cutting costs least then."""
+    def find_trigger(
+        self, texts: Sequence[str], items: Sequence[Item], *, cold: bool
+    ) -> Trigger | None:
+        """What calls for a compaction before the next request, with these texts and items new in
+        it. Where the cache is cold anyway that is also what the turns to come would: cutting
+        costs least then."""
         state, room, assembler = self._page.state, self._room, self._assembler
         settings = state.settings
         tokens = assemble_standing(state, assembler).tokens
@@ -96,11 +107,15 @@ class Compactor:
         # Names and frames come with every request: allow a little more than they take.
         tokens += self._new_tokens(items) + HEADER_TOKENS
         tokens = round(tokens * room.calibration)
-        if is_compaction_due(tokens, settings, room.window):
-            return True
         # However much is kept free for the answer: pruning must not come first.
-        share = settings.prune_cold_above if cold else 1.0
-        return settings.compaction != "off" and tokens > share * (room.window - room.reserve)
+        most, share = room.window - room.reserve, settings.prune_cold_above if cold else None
+        if is_compaction_due(tokens, settings, room.window) or tokens > (share or 1.0) * most:
+            return "threshold"
+        most = min(most, room.window - reserve_limit(settings, room.window))
+        messages = state.envelope.cached.since(0) if cold else ()
+        sizes = assembler.message_sizes(messages, state.library.items)
+        is_near = cold and is_compaction_near(tokens, most, settings, messages, sizes)
+        return "cold" if is_near else None
 
     def _new_tokens(self, items: Sequence[Item]) -> int:
         """Tokens of the items that would be new in a request, less what cannot be sent anyway."""
@@ -120,7 +135,7 @@ class Compactor:
         page, state = self._page, self._page.state
         settings, window = state.settings, self._room.window
         messages = state.envelope.cached.since(0)
-        scale = max(scale, self._room.calibration)
+        scale, could_wait = max(scale, self._room.calibration), trigger == "cold"
         plan = plan_compaction(
             messages,
             self._assembler.message_sizes(messages),
@@ -133,10 +148,14 @@ class Compactor:
             trigger=trigger,
         )
         if isinstance(plan, NoCompaction):
-            idle = trigger == "threshold" and not messages
+            idle = could_wait or (trigger == "threshold" and not messages)
             return CompactionOutcome(changed=False, reason=plan.reason, idle=idle)
         written = await self._writer.write(plan, messages) if self._writer else WrittenSummary()
         summary, problem = written.text, written.problem
+        if could_wait and (problem or not summary):
+            # What fits stays, unless a model said all of it in its own words.
+            reason = "the window is not full yet"
+            return CompactionOutcome(changed=False, reason=reason, problem=problem, idle=True)
         by = "model" if summary else "extract"
         count = self._assembler.count_text
         if not summary:
@@ -170,6 +189,68 @@ class Compactor:
             tokens_dropped=plan.tokens_dropped,
             problem=problem,
             reports=tuple(report_pruned(outcome)),
+            price=self._price(plan, count(summary), written.cost),
+        )
+
+    def _price(self, plan: CompactionPlan, summary: int, cost: float | None) -> HistoryPrice:
+        """What a compaction costs and saves, if the cache is cold; `cost` is the summary's own."""
+        front = assemble_standing(self._page.state, self._assembler).front
+        return price_history(
+            self._target, self._page.state.settings, self._room.calibration,
+            beside=total_tokens(front), history=plan.tokens_dropped + plan.tokens_kept,
+            dropped=plan.tokens_dropped, summary=summary, made_for=cost, is_made=True,
+        )  # fmt: skip
+
+    async def strip(self) -> CompactionOutcome | None:
+        """Has a summarizer say what a limit on history takes away, if one is passed. Where that
+        fails nothing is cut here: the planner cuts, and extracts the summary."""
+        page, state = self._page, self._page.state
+        settings, known = (
+            state.settings,
+            TouchedFiles(read=state.read_files, modified=state.modified_files),
+        )
+        cut = limit_history(state, self._assembler) if settings.limits_history else None
+        if self._writer is None or cut is None or not cut.first_kept or cut.summary_room == 0:
+            return None
+        messages, limit = state.envelope.cached.since(0), settings.summary_tokens
+        if cut.summary_room is not None:
+            limit = min(limit, cut.summary_room - MESSAGE_TOKENS)
+        plan = plan_strip(
+            messages,
+            self._assembler.message_sizes(messages),
+            cut.first_kept,
+            summary_tokens=max(1, limit),
+            goal=state.goal,
+            known_files=known,
+        )
+        written = await self._writer.write(plan, messages)
+        reason, problem = OVER_HISTORY.reason, written.problem
+        size = self._assembler.count_text(written.text) + MESSAGE_TOKENS
+        if written.text and cut.summary_room is not None and size > cut.summary_room:
+            return CompactionOutcome(
+                changed=False,
+                reason=reason,
+                problem="there is no room for what the summarizer said",
+            )
+        if not written.text:
+            return CompactionOutcome(changed=False, reason=reason, problem=problem)
+        outcome = consolidate(
+            page,
+            self._assembler,
+            reason,
+            first_kept=plan.first_kept,
+            summary=written.text,
+            files=plan.files,
+        )
+        return CompactionOutcome(
+            changed=outcome.changed,
+            reason=reason,
+            summary=written.text,
+            by="model",
+            messages=plan.first_kept,
+            tokens_dropped=plan.tokens_dropped,
+            problem=problem,
+            reports=tuple(report_pruned(outcome)),
         )
 
     def _evict(self, plan: CompactionPlan, summary: int) -> tuple[PruneCandidate, ...]:
@@ -181,50 +262,21 @@ class Compactor:
         return drop_over(standing_sizes(state, self._assembler), max(0, room))[1]
 
 
-def compaction_warnings(outcome: CompactionOutcome | None) -> tuple[str, ...]:
-    """What a person should know about a compaction: that it did not help, or how it was made."""
-    if outcome is None:
-        return ()
-    warnings = []
-    if outcome.problem:
-        extracted = "" if outcome.by == "model" else "; the summary was extracted"
-        warnings.append(f"compaction: {outcome.problem}{extracted}")
-    if not outcome.changed and not outcome.idle:
-        warnings.append(f"compaction would not help: {outcome.reason}")
-    return tuple(warnings)
-
-
-def report_compaction(
-    draft: Draft, outcome: CompactionOutcome | None, earlier: Sequence[tuple[str, int]]
-) -> Draft:
-    """The draft with what gave way to summaries since the last request: `earlier`, at the end of
-    its turn or by hand, and right before it. What an overflow asked for is in `earlier`, too."""
-    reports = []
-    for reason, count in earlier[:-1] if draft.retry else earlier:
-        detail = f"{count} earlier messages gave way to a summary: {reason}"
-        reports.append(LeftOut(what="history", reason="history", detail=detail))
-    reasons = [reason for reason, _ in earlier if reason.startswith("compaction")]
-    if outcome is not None:
-        reports += outcome.reports
-        reasons = [outcome.reason] if outcome.changed else reasons
-    kinds = [Boundary(kind="compaction", reason=reason) for reason in dict.fromkeys(reasons)]
-    return replace(
-        draft,
-        attachments=draft.attachments + Attachments(warnings=compaction_warnings(outcome)),
-        reports=tuple(reports),
-        boundaries=tuple(kinds),
-    )
-
-
 class Compactions:
     """The compactions of one session, one after the other."""
 
     def __init__(
-        self, record: Record, layouts: Layouts, summarizer: Summarizer | None, blobs: ReadBlobs
+        self,
+        record: Record,
+        layouts: Layouts,
+        summarizer: Summarizer | None,
+        blobs: ReadBlobs,
+        spending: Spending,
     ) -> None:
         self._record = record
         self._layouts = layouts
         self._blobs = blobs
+        self._spending = spending
         self.summarizer = summarizer
         # Set by a runner, so that those who watch a turn see what is asked for besides.
         self.emit: Emit | None = None
@@ -251,9 +303,9 @@ class Compactions:
         *,
         at_end: bool = False,
     ) -> CompactionOutcome | None:
-        """Compacts if the next request would be over the threshold, or the last one was over the
-        window and nobody said so. Without a summarizer the former is left to pruning, which spares
-        the cache."""
+        """Compacts if the next request would be over the threshold, or soon after it while the
+        cache is cold, or if the last one was over the window and nobody said so. Without a
+        summarizer only the last: pruning spares the cache, and forgets nothing that fits."""
         state = page.state
         if state.settings.compaction == "off":
             return None
@@ -266,9 +318,24 @@ class Compactions:
         boundary = None if at_end else find_boundary(state, target, page.at)
         cold = boundary is not None and boundary.kind != "first_request"
         compactor = self._compactor(page, target, promotion)
-        if not compactor.is_due(texts, items, cold=cold):
-            return None
-        return await compactor.compact("threshold")
+        trigger = compactor.find_trigger(texts, items, cold=cold)
+        return await compactor.compact(trigger) if trigger else None
+
+    async def before_request(
+        self, page: Page, target: Target, promotion: Promotion, texts: Sequence[str],
+        items: Sequence[Item], *, is_question: bool,
+    ) -> tuple[Page, CompactionOutcome | None, CompactionOutcome | None]:  # fmt: skip
+        """The page once what is due before a request is done and written: a compaction, and before
+        a question what limits on history ask for; with the outcomes of both."""
+        compaction = await self.if_due(page, target, promotion, texts, items)
+        if compaction and compaction.changed:
+            page = await self.keep(page)
+        strip = None
+        if is_question and self.summarizer is not None:
+            strip = await self._compactor(page, target, promotion).strip()
+            if strip and strip.changed:
+                page = await self.keep(page)
+        return page, compaction, strip
 
     async def now(
         self, page: Page, target: Target, promotion: Promotion, trigger: Trigger
@@ -285,6 +352,7 @@ class Compactions:
         if state.requests.open is not None:
             raise TurnStateError("a request is open: commit its reply first, then compact")
         target = self._layouts.choose(None, state.settings)
+        self._spending.begin_turn()
         async with self._record.writing() as page:
             return await self.now(page, target, state.settings.promotion, "manual")
 
@@ -298,5 +366,6 @@ class Compactions:
 
     def _compactor(self, page: Page, target: Target, promotion: Promotion) -> Compactor:
         return Compactor(
-            page, self._layouts, target, promotion, self.summarizer, self._blobs, self.emit
-        )
+            page, self._layouts, target, promotion, self.summarizer, self._blobs, self._spending,
+            self.emit,
+        )  # fmt: skip

@@ -4,16 +4,20 @@ Law: one lock for one session; whoever writes holds it.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from lamina.audit.request_rows import list_request_rows
+from lamina.journal import Journal
 from lamina.ports import (
     Clock,
     JournalStore,
     MemorySource,
     OpenJournal,
+    SentPrefixes,
+    SpendLedger,
     Summarizer,
     TargetBook,
     WebSource,
@@ -22,11 +26,11 @@ from lamina.ports import (
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
 from lamina.session import settings as session_settings
-from lamina.session import tree
+from lamina.session import siblings, tree
 from lamina.session.inbox import SessionInbox
 from lamina.session.replies import SNAPSHOT_BYTES
-from lamina.session.turn_lifecycle import TurnLifecycle
-from lamina.sources.attachments import AttachmentReader
+from lamina.session.turn_lifecycle import NO_LIMITS, TurnLifecycle
+from lamina.sources.attachments import Attachable, AttachmentReader
 from lamina.sources.hooks import Hooks
 from lamina.sources.selector import Selector
 from lamina.values.entry import Entry
@@ -34,6 +38,7 @@ from lamina.values.envelope import Options
 from lamina.values.item import Item
 from lamina.values.patch import PatchOp
 from lamina.values.settings import Settings
+from lamina.values.spending import SpendLimits
 
 if TYPE_CHECKING:
     from lamina.sources.note_search import WorkspaceSearch
@@ -56,12 +61,15 @@ class SessionCore:
         web: WebSource | None = None,
         memory: MemorySource | None = None,
         searcher: "WorkspaceSearch | None" = None,
+        prefixes: SentPrefixes | None = None,
+        spend_ledger: SpendLedger | None = None,
+        spend_ceilings: SpendLimits = NO_LIMITS,
         closing: Iterable[Callable[[], Awaitable[None]]] = (),
     ) -> None:
         self.record = Record(opened, clock)
         self.layouts = Layouts(book, self.record)
         self._store = store
-        self._clock = clock
+        self.clock = clock
         self._web = web
         self.workspace = workspace
         # What searches its notes, if it has any.
@@ -70,7 +78,7 @@ class SessionCore:
         self.hooks = hooks.copy() if hooks else Hooks()
         self.turns = TurnLifecycle(
             self.record, self.layouts, self.reader, store, self.hooks, summarizer,
-            selector or Selector(), memory,
+            selector or Selector(), memory, prefixes, spend_ledger, spend_ceilings,
         )  # fmt: skip
         self.lock = self.turns.lock
         self.inbox = SessionInbox(self.record, self.lock)
@@ -106,13 +114,43 @@ class SessionCore:
                 settings=settings, options=options, always=always,
             )  # fmt: skip
 
+    def in_front_of(
+        self, question: str, attach: Iterable[Attachable] | None
+    ) -> AbstractAsyncContextManager[tuple[Attachable, ...]]:
+        """The session in front of a question, to ask another one in its place; with what goes along
+        with that one."""
+        return siblings.in_front_of(self.turns, self.record, self.reader, question, attach)
+
+    async def find_attachments(self, question: str) -> tuple[Attachable, ...]:
+        """What a person attached to a question."""
+        asked = siblings.find_question(self.record, question)
+        return await siblings.take_over(self.record, self.reader, asked, self.turns.news)
+
+    async def change_settings(self, values: Mapping[str, Any]) -> Settings:
+        """Changes settings from the next turn on."""
+        return await session_settings.update_settings(self.record, self.layouts, values)
+
+    def list_requests(self) -> Iterable[dict[str, Any]]:
+        """Every request as plain data, without texts."""
+        entries = {entry.id: entry for entry in self.record.entries.values()}
+        return list_request_rows(
+            Journal(entries=entries, leaf=self.record.state.leaf), self.layouts.book
+        )
+
+    def find_request(self, answer: str | None) -> str:
+        """The request of an answer; of the last one, if none is named."""
+        return siblings.find_request(self.record, answer).id
+
     async def copy(self, entries: Sequence[Entry], session: str | None) -> "SessionCore":
         """A session of its own with these entries, and with the same parts."""
-        at, damaged = self._clock.now(), bool(self.record.damage)
+        at, damaged = self.clock.now(), bool(self.record.damage)
         name = await tree.copy_entries(entries, self._store, session, at, damaged=damaged)
         return SessionCore(
             await self._store.open(name), store=self._store, book=self.layouts.book,
-            clock=self._clock, workspace=self.workspace, web=self._web, hooks=self.hooks,
+            clock=self.clock, workspace=self.workspace, web=self._web, hooks=self.hooks,
             summarizer=self.turns.compactions.summarizer, selector=self.turns.selector,
-            memory=self.turns.memory, searcher=self.searcher, closing=self.closing,
+            memory=self.turns.memory, searcher=self.searcher,
+            prefixes=self.turns.prefixes.shared, closing=self.closing,
+            spend_ledger=self.turns.spending.ledger,
+            spend_ceilings=self.turns.spending.ceilings,
         )  # fmt: skip

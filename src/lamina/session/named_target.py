@@ -15,6 +15,9 @@ async def take_up(turns: TurnLifecycle, record: Record, target: str | None) -> T
     turn = await turns.current()
     name = turn and (target or named_since(record, turn.entry))
     if turn is None or not name or name == turn.target:
+        if turn is not None and turn.message is None and not turns.spending.is_reserved(turn.id):
+            # It may have been sent already, and be charged for: that stays reserved, too.
+            await turns.spending.reserve_again(turn.entry, turn.prompt)
         return turn
     chosen = turns.layouts.choose(name, record.state.settings)
     if turn.message is not None:

@@ -3,19 +3,24 @@
 Law: once the answer is kept, what goes wrong is written down and reported, and takes nothing away.
 """
 
+import anyio
 from msgspec import Struct
 
+from lamina.audit.hook_displays import entries_behind, find_displays
 from lamina.codec import mend_text
 from lamina.errors import LaminaError
 from lamina.journal import awaits_results, is_believable
 from lamina.logger import tell_answer, tell_warnings
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
-from lamina.session.compactor import Compactions, compaction_warnings
-from lamina.sources.hook_runs import run_context_hooks, run_message_hooks
-from lamina.sources.hooks import Hooks
+from lamina.session.compaction_reports import compaction_warnings
+from lamina.session.compactor import Compactions
+from lamina.session.sent_prefixes import KnownPrefixes
+from lamina.session.spending import Spending
+from lamina.session.turn_hooks import TurnHooks
 from lamina.values.entry import PROBLEM, CustomEntry, MessageEntry, ReplyEntry, RequestEntry
 from lamina.values.message import Message
+from lamina.values.patch import HookDisplay
 from lamina.values.prompt import Prompt
 from lamina.values.request import CacheVerdict
 from lamina.values.usage import Usage
@@ -33,18 +38,30 @@ class CommitOutcome(Struct, frozen=True, kw_only=True):
     message: Message
     verdict: CacheVerdict
     warnings: tuple[str, ...] = ()
+    # The hooks that changed the message.
+    changed_by: tuple[str, ...] = ()
+    # What hooks at the end of the turn want people to be shown.
+    displays: tuple[HookDisplay, ...] = ()
 
 
 class Replies:
     """Commits the replies of one session."""
 
     def __init__(
-        self, record: Record, layouts: Layouts, hooks: Hooks, compactions: Compactions
+        self,
+        record: Record,
+        layouts: Layouts,
+        hooks: TurnHooks,
+        compactions: Compactions,
+        prefixes: KnownPrefixes,
+        spending: Spending,
     ) -> None:
         self._record = record
         self._layouts = layouts
         self._hooks = hooks
         self._compactions = compactions
+        self._prefixes = prefixes
+        self._spending = spending
         # Targets whose counts a person was told not to believe.
         self._doubted: set[str] = set()
 
@@ -57,9 +74,9 @@ class Replies:
         verdict = self._layouts.judge(state, request, reply)
         async with record.writing() as page:
             message = Message(role="assistant", blocks=reply.blocks, id=page.next_id())
-            message, warnings = await run_message_hooks(
-                self._hooks, record.id, message, state.envelope
-            )
+            hooked = await self._hooks.on_reply(message, state, request, hurry=not end)
+            message = hooked.message.thought_by(request.target.partition(":")[2])
+            warnings = hooked.warnings + self._hooks.tell_late()
             warnings += self._doubt(request, reply.usage)
             page.write(MessageEntry, message=message, interrupted=not reply.complete)
             page.write(
@@ -73,16 +90,26 @@ class Replies:
                 provider_id=reply.id,
                 missed=reply.missed,
             )
+        target = self._layouts.book.find(request.target)
+        with anyio.CancelScope(shield=True):
+            await self._spending.settle_request(request, target, reply)
         self._layouts.remember(request, prompt, state)
+        await self._prefixes.keep(request, prompt, state, reply.usage)
         tell_answer(
-            record.id, request, reply.usage, target=self._layouts.book.find(request.target),
+            record.id, request, reply.usage, target=target,
             verdict=verdict, is_complete=reply.complete, seconds=page.at - request.at,
         )  # fmt: skip
         if end and not awaits_results(record.state):
             warnings += await self._end_turn(request, message)
         tell_warnings(record.id, request.id, len(warnings))
         await self._layouts.keep_snapshot(least=16 * SNAPSHOT_BYTES, share=0.25)
-        return CommitOutcome(message=message, verdict=verdict, warnings=warnings)
+        return CommitOutcome(
+            message=message,
+            verdict=verdict,
+            warnings=warnings,
+            changed_by=hooked.changed_by,
+            displays=find_displays(entries_behind(record.state.leaf, record.entries)),
+        )
 
     def _doubt(self, request: RequestEntry, usage: Usage) -> tuple[str, ...]:
         """What a person should know of the provider's count of a request: once, not every time."""
@@ -104,7 +131,7 @@ class Replies:
         record = self._record
         try:
             async with record.writing() as page:
-                await run_context_hooks(self._hooks, "turn_end", page, request.target, answer)
+                await self._hooks.on_end(page, request, answer)
             target = self._layouts.book.find(request.target)
             promotion = record.state.settings.promotion
             page = record.page()

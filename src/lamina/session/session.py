@@ -3,13 +3,16 @@
 Law: the state only moves on when the store has kept the entries; a failed append changes nothing.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Unpack
+
+from msgspec.structs import replace
 
 from lamina.audit.dropped_history import DroppedHistory, find_dropped_history
-from lamina.journal import State
-from lamina.session import calls, library, members, tree
-from lamina.session import settings as session_settings
+from lamina.journal import State, read_patch
+from lamina.layers import with_compiled_system
+from lamina.session import calls, library, members, siblings, tree
+from lamina.session.added_messages import add_message
 from lamina.session.compactor import CompactionOutcome
 from lamina.session.core import SessionCore
 from lamina.session.members import SessionItem
@@ -17,18 +20,15 @@ from lamina.session.named_target import take_up
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, Attachments
 from lamina.sources.changes import LibraryChange
-from lamina.sources.hook_runs import read_op
 from lamina.values.damage import Damage
-from lamina.values.entry import CustomEntry, Entry, InfoEntry, TransformEntry
+from lamina.values.entry import CustomEntry, Entry, InfoEntry
 from lamina.values.envelope import Envelope
-from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
+from lamina.values.message import Role, ToolCall, ToolDefinition, ToolResult, ToolText
 from lamina.values.patch import Display, Patch, PatchOp, SystemPartSet, ToolsReplace
 from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, SettingsUpdate, Target
+from lamina.values.spending import SpendStanding
 from lamina.values.tool import Decision, OfferedTool
-
-if TYPE_CHECKING:
-    pass
 
 
 class Session:
@@ -73,8 +73,10 @@ class Session:
     @property
     def envelope(self) -> Envelope:
         """What the next request is made of, before a question is added: system parts, library,
-        tools, messages, options."""
-        return self.state.envelope
+        tools, messages, options. `system.compiled` is the system prompt as one text."""
+        state = self.state
+        in_force = replace(state.envelope, options=state.options)
+        return with_compiled_system(in_force, state)
 
     @property
     def settings(self) -> Settings:
@@ -119,16 +121,58 @@ class Session:
         Raises:
             BudgetError: what must be sent does not fit.
             PrefixMoved: bytes already sent would move without a recorded reason.
+            SpendLimit: it could cost more than a limit leaves.
             TurnStateError: tool calls of the turn before still wait for their results.
         """
         return await self._turns.prepare(text, attach, target, tuple(tool_texts))
 
     async def current_turn(self, *, target: str | None = None) -> Turn | None:
         """The turn that was left in the middle, as after a restart: one whose request was never
-        answered (send `request()` again and commit), or one whose calls wait for their results
-        (`resume` it). None if the last turn is complete. If a `target` is named, here or for the
-        session since, it goes on there: its request is made anew."""
+        answered (send `request()` again and commit; that is reserved as in `prepare`), or one whose
+        calls wait for their results (`resume` it). None if the last turn is complete. If a `target`
+        is named, here or for the session since, it goes on there: its request is made anew."""
         return await take_up(self._turns, self._record, target)
+
+    async def edit(
+        self,
+        question: str,
+        text: str,
+        *,
+        attach: Iterable[Attachable] | None = None,
+        target: str | None = None,
+    ) -> Turn:
+        """Asks an earlier question otherwise: the request for `text` in its place. The question of
+        that entry stays as a branch, with all that came of it. What was attached to it goes along
+        again, unless `attach` says what does; settings and pins are those of now.
+
+        Raises:
+            UnknownSession: there is no such entry.
+            UsageError: it is no question.
+            BudgetError, PrefixMoved: as `prepare`; the session then goes on where it was.
+        """
+        async with self._core.in_front_of(question, attach) as attachments:
+            return await self.prepare(text, attach=attachments, target=target)
+
+    async def attachments_of(self, question: str) -> tuple[Attachable, ...]:
+        """What a person attached to a question: what goes along if it is edited.
+
+        Raises:
+            UnknownSession: there is no such entry.
+            UsageError: it is no question.
+        """
+        return await self._core.find_attachments(question)
+
+    async def regenerate(self, answer: str | None = None, *, target: str | None = None) -> Turn:
+        """Asks for an answer again, the last one if none is named: its request once more, with the
+        same items and results of tools, as a sibling of it. The entry of a question means its whole
+        turn. Settings are those of now, also whom it goes to.
+
+        Raises:
+            UnknownSession: there is no such entry.
+            TurnStateError: nothing was asked yet.
+            UsageError: it is neither a question nor an answer, or was imported.
+        """
+        return await siblings.ask_again(self._turns, self._record, answer, target)
 
     async def compact(self) -> CompactionOutcome:
         """Lets the older part of history give way to a summary, now. What it dropped stays in the
@@ -172,7 +216,7 @@ class Session:
         """Ends a turn whose calls wait, so that something else can be asked. What ran keeps its
         result, the rest gets `why`. False if none waits."""
         async with self._lock:
-            return await calls.abandon_turn(self._record, self.hooks, why)
+            return await calls.abandon_turn(self._record, self._turns.hooks, why)
 
     # -- what is in ------------------------------------------------------------------------------
 
@@ -254,15 +298,34 @@ class Session:
         """Replaces the tools, which stand first on every wire."""
         await self.apply("session.set_tools", ToolsReplace(tools=tuple(tools), reason=reason))
 
-    async def apply(self, transformer: str, *ops: PatchOp, display: Display | None = None) -> None:
-        """Applies patch operations, whole or not at all.
+    async def apply(
+        self,
+        transformer: str,
+        *ops: PatchOp | Patch | Mapping[str, Any],
+        display: Display | None = None,
+    ) -> None:
+        """Applies patch operations, whole or not at all. They may be plain data, with our names of
+        fields or those of the original documents (`invalidateCacheReason`).
 
         Raises:
             InvalidPatch: an op is wrong; nothing was changed.
         """
-        async with self._lock:
-            patch = Patch(ops=tuple(map(read_op, ops)), display=display)
-            await self._record.write(TransformEntry, transformer=transformer, patch=patch)
+        async with self._lock, self._record.writing() as page:
+            patch = read_patch(transformer, ops, display, page.state.envelope.cached)
+            page.transform(transformer, patch)
+
+    async def add_message(
+        self, text: str, *, role: Role = "user", custom_type: str = "", shown: bool = True
+    ) -> None:
+        """Adds a message to history that is no question: the next request carries it, and all
+        after it. `custom_type` is what an application calls it; people see it if it is `shown`.
+
+        Raises:
+            TurnStateError: a turn is under way; a runner's `send_message` reaches it.
+            UsageError: the message is blank, or of the role of a tool.
+        """
+        async with self._lock, self._record.writing() as page:
+            add_message(page, text, role=role, custom_type=custom_type, shown=shown)
 
     async def rebuild_library(self, reason: str) -> bool:
         """Rebuilds the library now, at the price of the prefix. False if nothing would change."""
@@ -278,9 +341,15 @@ class Session:
             UsageError: there is no such setting.
         """
         async with self._lock:
-            return await session_settings.update_settings(
-                self._record, self._core.layouts, settings
-            )
+            return await self._core.change_settings(settings)
+
+    async def export_requests(self) -> tuple[dict[str, Any], ...]:
+        """Every request as plain data, without texts; docs/requests.md names the fields."""
+        return tuple(self._core.list_requests())
+
+    async def spending(self) -> SpendStanding:
+        """What this session spent, its last turn, and everybody today; with the limits in force."""
+        return await self._turns.spending.standing()
 
     # -- the tree --------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """What holds for a session from now on: other settings, and what is given anew on opening it."""
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from lamina.values.envelope import Options
 from lamina.values.item import Item
 from lamina.values.patch import Display, Patch, PatchOp
 from lamina.values.selection import SearchSettings, read_search
-from lamina.values.settings import Settings
+from lamina.values.settings import OPTION_SETTINGS, Settings
 
 
 async def update_settings(record: Record, layouts: Layouts, values: Mapping[str, Any]) -> Settings:
@@ -30,13 +31,26 @@ async def update_settings(record: Record, layouts: Layouts, values: Mapping[str,
         if isinstance(search, SearchSettings):
             # Parts that are not named stay as they are.
             changes[name] = read_search(name, value, search)
-    try:
-        settings = replace(standing, **changes)
-    except TypeError as error:
-        raise UsageError(f"no such setting: {error}") from error
+    for name in values:
+        if name not in Settings.__struct_fields__:
+            raise UsageError(f"no setting {name!r}{nearest_setting(name)}")
+    settings = replace(standing, **changes)
     layouts.choose(None, settings)
-    await record.write(SettingsEntry, settings=settings)
+    options = record.state.envelope.options
+    replaces = [
+        name for name in OPTION_SETTINGS if name in values and getattr(options, name) is not None
+    ]
+    await record.write(SettingsEntry, settings=settings, replaces=tuple(replaces))
     return settings
+
+
+def nearest_setting(name: str) -> str:
+    """The setting that may have been meant, as a question; empty if none comes near."""
+    # What others call it; a turn here is from a question to its answer.
+    others = {"max_turns": "max_requests", "max_chat_turns": "max_requests"}
+    names = [] if "." in name else [*Settings.__struct_fields__]
+    near = others.get(name) or next(iter(get_close_matches(name, names, n=1)), "")
+    return f"; did you mean {near!r}?" if near else ""
 
 
 async def open_again(

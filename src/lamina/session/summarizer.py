@@ -5,6 +5,8 @@ from contextlib import aclosing
 
 from lamina.errors import ProviderError
 from lamina.ports import Providers, SummaryJob
+from lamina.session.summary_writer import CompactionJob
+from lamina.values.piece import ResentPiece
 from lamina.values.wire import Reply
 
 
@@ -24,6 +26,8 @@ class ModelSummarizer:
             async for piece in pieces:
                 if isinstance(piece, Reply):
                     reply = piece
+                elif isinstance(piece, ResentPiece) and isinstance(job, CompactionJob):
+                    await job.reserve_again()
         if reply is None:
             raise ProviderError("the summary broke off")
         return reply

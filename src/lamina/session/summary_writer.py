@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,16 +18,20 @@ from lamina.assembly.budget import Budget, assemble_standing
 from lamina.assembly.history import QUESTION_TOKENS
 from lamina.assembly.page import Page
 from lamina.assembly.truncation import shorten_text
+from lamina.assembly.warm_prefix import sent_key
 from lamina.codec import mend_text
 from lamina.compaction.extractive_summary import extract_summary
 from lamina.compaction.instruction import finish_summary, is_usable_summary, summary_instruction
 from lamina.compaction.plan import CompactionPlan
-from lamina.compaction.quotes import quote_within
+from lamina.compaction.quotes import quote_within, shorten
 from lamina.compaction.summary_sheet import NOTICE
-from lamina.compaction.summary_steps import SummaryPart, shorten, split_into_parts, step_instruction
+from lamina.compaction.summary_steps import SummaryPart, split_into_parts, step_instruction
+from lamina.errors import SpendError
 from lamina.layers import MESSAGE_TOKENS, Assembler
 from lamina.ledger import cost_of
+from lamina.ledger.request_price import RequestPrice, upper_tokens, writes_long
 from lamina.ports import Summarizer, Wire
+from lamina.session.spending import Bill, ProviderCall, Spending
 from lamina.values.entry import SUMMARIZED, CustomEntry
 from lamina.values.envelope import Envelope
 from lamina.values.event import Event, SummaryStep, UsageReported
@@ -52,10 +57,11 @@ FAILURES = 2
 
 class WrittenSummary(Struct, frozen=True, kw_only=True):
     """A summary as it will stand; empty if there is none, with why. A `problem` beside a text says
-    what of it was extracted."""
+    what of it was extracted; `cost` is in US dollars, and None if a part of it is not known."""
 
     text: str = ""
     problem: str = ""
+    cost: float | None = None
 
 
 class CompactionJob:
@@ -78,6 +84,8 @@ class CompactionJob:
         self.max_tokens = max_tokens
         self._wire = wire
         self._wire_request = wire_request
+        # Awaited before the request is sent again that may be charged for already.
+        self.reserve_again: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
 
     def request(self) -> dict[str, Any]:
         """The request in the target's wire form: the conversation up to the cut, byte for byte as
@@ -98,7 +106,7 @@ class SummaryWriter:
 
     def __init__(
         self, page: Page, assembler: Assembler, target: Target, wire: Wire, room: Budget,
-        summarizer: Summarizer, blobs: ReadBlobs, emit: Emit | None,
+        summarizer: Summarizer, blobs: ReadBlobs, spending: Spending, emit: Emit | None,
     ) -> None:  # fmt: skip
         self._page = page
         self._assembler = assembler
@@ -107,12 +115,18 @@ class SummaryWriter:
         self._wire = wire
         # What the counter may say of a request and its answer.
         self._window = int(room.window / room.calibration)
+        self._calibration = room.calibration
         self._summarizer = summarizer
         self._blobs = blobs
+        self._spending = spending
         self._emit = emit
+        self._cost: float | None = 0.0
 
     async def write(self, plan: CompactionPlan, messages: Sequence[Message]) -> WrittenSummary:
         """The summarizer's summary of what `plan` drops from `messages`, or why there is none."""
+        return replace(await self._write(plan, messages), cost=self._cost)
+
+    async def _write(self, plan: CompactionPlan, messages: Sequence[Message]) -> WrittenSummary:
         dropped = messages[: plan.first_kept]
         instruction = summary_instruction(plan)
         left = self._window - self._prefix_tokens(dropped) - self._count(instruction)
@@ -127,7 +141,8 @@ class SummaryWriter:
             instruction=instruction, messages=dropped, previous=plan.previous_summary,
             max_tokens=limit, wire=self._wire, wire_request=request,
         )  # fmt: skip
-        text, problem, usage = await self._ask(job)
+        tokens = self._prefix_tokens(dropped) + self._count(instruction)
+        text, problem, usage = await self._ask(job, tokens)
         await self._account(usage)
         if problem:
             return WrittenSummary(problem=problem)
@@ -186,7 +201,7 @@ class SummaryWriter:
                     instruction=instruction, messages=messages, previous=carried,
                     max_tokens=most, wire=self._wire, wire_request=request,
                 )  # fmt: skip
-                text, trouble, usage = await self._ask(job)
+                text, trouble, usage = await self._ask(job, self._count(instruction))
                 if not trouble and not text.strip():
                     trouble = "the summarizer said nothing"
                 failures = failures + 1 if trouble else 0
@@ -208,19 +223,55 @@ class SummaryWriter:
 
     # -- asking ----------------------------------------------------------------------------------
 
-    async def _ask(self, job: CompactionJob) -> tuple[str, str, Usage]:
-        """What a summarizer says, or what went wrong, and what it cost."""
+    async def _ask(self, job: CompactionJob, tokens: int) -> tuple[str, str, Usage]:
+        """What a summarizer says of a job of so many tokens, or what went wrong, and what it
+        cost."""
         limit = self._page.state.settings.summary_timeout_s
         text, usage = "", Usage()
+        call = self._call(job, tokens)
+        try:
+            bill = await self._spending.reserve(call)
+        except SpendError as error:
+            return "", f"the summarizer was not asked: {error}", Usage()
+
+        async def reserve_again() -> None:
+            nonlocal bill
+            bill = await self._spending.reserve(call)
+
+        job.reserve_again = reserve_again
         with anyio.move_on_after(limit) as scope:
             try:
                 text, usage = job.read(await self._summarizer.summarize(job))
             except Exception as error:  # noqa: BLE001 - whatever it is, it is the summarizer's
+                await self._spending.end_failed(bill, error)
                 problem = mend_text(f"the summarizer failed: {type(error).__name__}: {error}")
                 return "", problem, Usage()
+            await self._settle(bill, usage)
         if scope.cancelled_caught:
             return "", f"the summarizer took longer than {limit:g} s", Usage()
         return text, "", usage
+
+    def _call(self, job: CompactionJob, tokens: int) -> ProviderCall:
+        """What goes into the price of a summary."""
+        target = self._target
+        counted = round((tokens + MESSAGE_TOKENS) * self._calibration)
+        price = RequestPrice(
+            target=target,
+            tokens=upper_tokens(counted, target),
+            counted=counted,
+            cached=0,
+            output_limit=job.max_tokens,
+            writes_long=writes_long(self._page.state.settings, target),
+        )
+        return ProviderCall(price=price, purpose="summary")
+
+    async def _settle(self, bill: Bill, usage: Usage) -> None:
+        """A summarizer that gives just a text says nothing of what it took: it may have asked
+        nobody, so nothing is written down without need; what was reserved counts."""
+        if usage == Usage() and not bill.reservation:
+            return
+        with anyio.CancelScope(shield=True):
+            await self._spending.settle(bill, None if usage == Usage() else usage)
 
     async def _encode(self, envelope: Envelope, instruction: str, limit: int) -> WireRequest:
         """A request that asks for a summary behind what `envelope` holds."""
@@ -235,9 +286,10 @@ class SummaryWriter:
             prompt=prompt,
             target=self._target,
             # A summary is prose, whatever form the session's answers have.
-            options=replace(state.envelope.options, max_tokens=limit, schema=None),
+            options=replace(state.options, max_tokens=limit, schema=None),
             blobs=await self._blobs(prompt),
             cache_key=state.session.session,
+            routing_key=sent_key(last, state) if (last := state.requests.sent) else "",
             cache_ttl=state.settings.cache_ttl,
             explicit_cache=state.settings.explicit_cache,
         )
@@ -247,9 +299,11 @@ class SummaryWriter:
         problem: str = "",
     ) -> None:  # fmt: skip
         """Writes down that a summary was asked for, if that is more than its outcome says."""
+        cost = cost_of(usage, self._target)
+        if self._cost is not None:
+            self._cost = None if cost is None or usage == Usage() else self._cost + cost
         if usage == Usage() and step == (1, 1):
             return
-        cost = cost_of(usage, self._target)
         data = {
             "target": self._target.name, "step": step[0], "of": step[1],
             "messages": list(messages), "problem": problem,

@@ -13,6 +13,7 @@ from lamina.errors import UsageError
 from lamina.journal import awaits_results
 from lamina.ports import JournalStore
 from lamina.record.record import Record
+from lamina.record.siblings import last_use
 from lamina.values.entry import (
     BranchSummaryEntry,
     Entry,
@@ -45,7 +46,7 @@ async def navigate(record: Record, target: str, summary: str) -> TreePosition:
         entry = record.entries[entry.parent or ""]
     async with record.writing(record.state_at(entry.id)) as page:
         if not summary.strip():
-            page.write(LeafEntry)
+            page.write(LeafEntry, warm_at=last_use(record, page.state))
         elif awaits_results(page.state):
             raise UsageError(
                 f"calls wait for their results at {entry.id!r}, and nothing can stand between "
@@ -62,7 +63,7 @@ def end_of(record: Record, entry: Entry) -> Entry:
         case RequestEntry():
             request = entry.id
         case MessageEntry() if entry.message.role == "assistant":
-            request = _request_of(record, entry)
+            request = request_of(record, entry)
         case _:
             return entry
     replies = [
@@ -73,7 +74,7 @@ def end_of(record: Record, entry: Entry) -> Entry:
     return replies[-1] if replies else entry
 
 
-def _request_of(record: Record, answer: MessageEntry) -> str:
+def request_of(record: Record, answer: MessageEntry) -> str:
     """The request that an answer is to. Something may have been noted, pinned or set while it was
     awaited, and stands between the two."""
     parent = answer.parent

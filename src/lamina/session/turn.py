@@ -6,16 +6,23 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
+from lamina.assembly.wire_parameters import untaken_options
 from lamina.codec import mend_text
 from lamina.errors import TurnStateError, UsageError
 from lamina.layers import measure_layers
+from lamina.ledger import CostRange
+from lamina.ledger.request_price import CacheRewrite, price_request
 from lamina.ports import Wire
 from lamina.session.replies import CommitOutcome
+from lamina.session.spending import Spending
 from lamina.values.entry import RequestEntry
+from lamina.values.envelope import Options
 from lamina.values.item import Attachment
 from lamina.values.message import Message, ToolCall, ToolResult
+from lamina.values.patch import HookDisplay
 from lamina.values.prompt import LayerSize, Prompt
 from lamina.values.request import CacheVerdict, RequestContext
+from lamina.values.settings import Settings
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply, WireRequest
 
@@ -24,6 +31,8 @@ Results = Iterable[ToolResult | Mapping[str, Any]] | Mapping[str, str]
 
 class TurnKeeper(Protocol):
     """The session's side of a turn: it alone writes to the journal."""
+
+    spending: Spending
 
     async def commit(self, turn: "Turn", reply: Reply, *, end: bool) -> CommitOutcome: ...
     async def resume(self, turn: "Turn", results: Sequence[ToolResult]) -> "Turn": ...
@@ -42,18 +51,25 @@ class Turn:
         wire_request: WireRequest,
         attachments: tuple[Attachment, ...],
         message: Message | None = None,
+        displays: tuple[HookDisplay, ...] = (),
+        rewrite: CacheRewrite | None = None,
     ) -> None:
+        # What hooks want people to be shown, of this request and, once it ended, of the turn.
+        self.displays = displays
         self.entry = entry
         self.attachments = attachments
         self.message = message
         # Whom its next request goes to.
         self.target = entry.target
         self.verdict: CacheVerdict | None = None
+        self._rewrite = rewrite
         self._keeper = keeper
         self._wire = wire
         self._wire_request = wire_request
         self._reply: Reply | None = None
         self._warnings: tuple[str, ...] = ()
+        # The hooks that changed the answer.
+        self.changed_by: tuple[str, ...] = ()
 
     # -- what is about to be sent ----------------------------------------------------------------
 
@@ -71,6 +87,31 @@ class Turn:
     def context(self) -> RequestContext:
         """What the request was built from and why, and what was left out."""
         return self.entry.context
+
+    @property
+    def options(self) -> Options:
+        """How the model is to answer: as settings and options said for this request."""
+        return self._wire_request.options
+
+    @property
+    def citations(self) -> tuple[int, ...]:
+        """The numbers of the sources that the answer is held to cite from; empty if it is not."""
+        return self._wire_request.enforced_citations
+
+    @property
+    def cost_range(self) -> CostRange | None:
+        """The least and the most that the request can cost, in US dollars: from its cache being
+        read and no answer, to nothing being read and the longest answer. None if nobody knows the
+        price of its target."""
+        request = self._wire_request
+        settings = Settings(cache_ttl=request.cache_ttl)
+        return price_request(self.context, request.options, settings, request.target).range
+
+    @property
+    def rewrite(self) -> CacheRewrite | None:
+        """What the request costs because it writes again what a cache had, as after a pause or with
+        another model; None if it does not, or if nobody knows the price."""
+        return self._rewrite
 
     @property
     def layers(self) -> tuple[LayerSize, ...]:
@@ -107,6 +148,8 @@ class Turn:
         turn = copy(self)
         turn.message, turn.verdict = outcome.message, outcome.verdict
         turn._reply, turn._warnings = body, outcome.warnings
+        turn.changed_by = outcome.changed_by
+        turn.displays = self.displays + outcome.displays
         return turn
 
     async def resume(self, results: Results) -> "Turn":
@@ -140,6 +183,20 @@ class Turn:
         """
         return await self._keeper.retry_smaller(self)
 
+    async def reserve(self) -> None:
+        """Reserves what sending the request once more may cost: `prepare` did so for the first
+        time. For a request that was sent and got no answer, before it is sent again.
+
+        Raises:
+            SpendLimit: it could pass a limit; do not send it.
+            TurnStateError: the turn is not open.
+        """
+        await self._keeper.spending.reserve_again(self.entry, self.prompt)
+
+    async def release(self) -> None:
+        """Says that the request was not sent, so that nothing stays reserved for it."""
+        await self._keeper.spending.release_request(self.id)
+
     @property
     def answer(self) -> str:
         """The text of the answer; empty before `commit`."""
@@ -158,7 +215,8 @@ class Turn:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a person should know about the request, failed hooks and the end of the turn."""
-        return self.context.warnings + self._warnings
+        untaken = untaken_options(self._wire_request)
+        return self.context.warnings + untaken + self._warnings
 
     @property
     def stop_reason(self) -> str:

@@ -1,38 +1,92 @@
 """Hooks at the moments of a turn."""
 
+from msgspec import Struct
+
+from lamina.assembly.draft import NOTHING_ADDED, Ephemera
 from lamina.assembly.page import Page
+from lamina.assembly.report import read_attachments
 from lamina.errors import MessageDropped
 from lamina.journal import State
+from lamina.record.layouts import Layouts
 from lamina.record.record import Record
-from lamina.sources.hook_runs import run_context_hooks, run_message_hooks
-from lamina.sources.hooks import HookReason, Hooks
-from lamina.values.entry import CustomEntry
+from lamina.sources.hook_calls import LateHooks
+from lamina.sources.hook_events import HookReason, turn_items
+from lamina.sources.hook_runs import (
+    HookedMessage,
+    HookScene,
+    run_context_hooks,
+    run_ephemeral_hooks,
+    run_message_hooks,
+)
+from lamina.sources.hooks import Hooks
+from lamina.values.entry import CustomEntry, RequestEntry
+from lamina.values.item import Attachment
 from lamina.values.message import Message, Text
+from lamina.values.settings import Promotion, Target
 
 DROPPED = "lamina.dropped"
+# How long a hook may take for what is kept of an answer that was stopped: somebody waits for that.
+HURRY_S = 1.0
+
+
+class TurnFrame(Struct, frozen=True, kw_only=True):
+    """What holds for a turn: whom it goes to, how it is laid out, and what applies to it."""
+
+    target: Target
+    promotion: Promotion
+    attachments: tuple[Attachment, ...] = ()
 
 
 class TurnHooks:
     """Runs the hooks of one session."""
 
-    def __init__(self, record: Record, hooks: Hooks) -> None:
+    def __init__(self, record: Record, layouts: Layouts, hooks: Hooks) -> None:
         self._record = record
+        self._layouts = layouts
         self._hooks = hooks
+        self._late = LateHooks()
+
+    def tell_late(self) -> tuple[str, ...]:
+        """What a person should know of hooks that run on though nobody waits for them, once."""
+        return self._late.tell()
 
     async def on_context(
-        self, reason: HookReason, page: Page, target: str, message: Message
+        self, reason: HookReason, page: Page, frame: TurnFrame, message: Message
     ) -> None:
         """Lets hooks change the context on `page`."""
-        if self._hooks.context_hooks:
-            await run_context_hooks(self._hooks, reason, page, target, message)
+        if self._hooks.for_context(reason):
+            await run_context_hooks(self._hooks, reason, page, self._scene(frame, message))
 
-    async def on_message(self, message: Message, state: State) -> tuple[Message, tuple[str, ...]]:
-        """A finalised message as hooks leave it, and what a person should know of them."""
+    async def on_end(self, page: Page, request: RequestEntry, answer: Message) -> None:
+        """Lets hooks change the context once a turn is over."""
+        if self._hooks.for_context("turn_end"):
+            await self.on_context("turn_end", page, self._frame_of(request, page.state), answer)
+
+    async def for_request(self, page: Page, frame: TurnFrame, message: Message) -> Ephemera:
+        """What hooks add to one request only."""
+        if not self._hooks.for_context("ephemeral"):
+            return NOTHING_ADDED
+        return await run_ephemeral_hooks(self._hooks, page, self._scene(frame, message))
+
+    async def on_message(self, message: Message, state: State, frame: TurnFrame) -> HookedMessage:
+        """A finalised message as hooks leave it."""
         if not self._hooks.message_hooks:
-            return message, ()
-        return await run_message_hooks(self._hooks, self._record.id, message, state.envelope)
+            return HookedMessage(message=message)
+        return await run_message_hooks(self._hooks, state, self._scene(frame, message))
 
-    async def on_question(self, page: Page, text: str) -> tuple[Message, tuple[str, ...]]:
+    async def on_reply(
+        self, message: Message, state: State, request: RequestEntry | None, *, hurry: bool = False
+    ) -> HookedMessage:
+        """The answer to a request, or the results of its calls, as hooks leave it; None if it is
+        not known which one. With `hurry` a hook gets little time."""
+        if not self._hooks.message_hooks:
+            return HookedMessage(message=message)
+        scene = HookScene(message=message, late=self._late)
+        if request is not None:
+            scene = self._scene(self._frame_of(request, state), message)
+        return await run_message_hooks(self._hooks, state, scene, HURRY_S if hurry else None)
+
+    async def on_question(self, page: Page, frame: TurnFrame, text: str) -> HookedMessage:
         """A question as hooks leave it.
 
         Raises:
@@ -40,9 +94,24 @@ class TurnHooks:
         """
         message = Message(role="user", blocks=(Text(text),))
         try:
-            return await self.on_message(message, page.state)
+            return await self.on_message(message, page.state, frame)
         except MessageDropped as drop:
             # Nothing disappears silently: the journal says what was dropped and by whom.
             data = {"hook": drop.hook, "text": drop.text}
             await self._record.write(CustomEntry, kind=DROPPED, data=data)
             raise
+
+    def _frame_of(self, request: RequestEntry, state: State) -> TurnFrame:
+        out = {item.item for item in request.context.items if item.placement == "left_out"}
+        attachments = read_attachments(request.context, state.library.items)
+        return TurnFrame(
+            target=self._layouts.book.find(request.target),
+            promotion=request.promotion,
+            attachments=tuple(a for a in attachments if a.item.id not in out),
+        )
+
+    def _scene(self, frame: TurnFrame, message: Message) -> HookScene:
+        # The same counts as the request is planned with, each made once.
+        assembler = self._layouts.assembler_for(frame.target, frame.promotion)
+        items = turn_items(frame.attachments, assembler.item_tokens)
+        return HookScene(message=message, target=frame.target.name, items=items, late=self._late)

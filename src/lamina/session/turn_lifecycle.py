@@ -8,36 +8,34 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 import anyio
 from msgspec.structs import replace
 
-from lamina.assembly.draft import NOTHING_ADDED, Draft
+from lamina.assembly.boundary import choose_renderer
+from lamina.assembly.draft import RequestPlan
 from lamina.assembly.items import ABSENCE_REASONS, in_wire_order
-from lamina.assembly.offer import (
-    Implementations,
-    allowed_tools,
-    describe_offer,
-    removed_items,
-    settle_tools,
-)
+from lamina.assembly.offer import Implementations, removed_items, settle_tools
 from lamina.assembly.page import Page
 from lamina.assembly.planner import plan_results, plan_turn
 from lamina.assembly.report import read_attachments, sizes_of
+from lamina.audit.hook_displays import entries_before, find_displays
 from lamina.codec import require_text
 from lamina.errors import TurnStateError, WindowExceeded
-from lamina.journal import State, awaits_results
-from lamina.ports import JournalStore, MemorySource, Summarizer
+from lamina.journal import State, awaits_results, renderer_in
+from lamina.ports import JournalStore, MemorySource, SentPrefixes, SpendLedger, Summarizer
 from lamina.record.branch import page_beside, page_for_question
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
-from lamina.session.compactor import CompactionOutcome, Compactions, report_compaction
+from lamina.session.compactor import CompactionOutcome, Compactions
+from lamina.session.drafts import Drafts, RequestBrief
 from lamina.session.inbox import take_out
 from lamina.session.replies import CommitOutcome, Replies
+from lamina.session.sent_prefixes import KnownPrefixes
+from lamina.session.spending import Spending
 from lamina.session.tool_results import ToolResults
 from lamina.session.turn import Turn
-from lamina.session.turn_hooks import TurnHooks
+from lamina.session.turn_hooks import TurnFrame, TurnHooks
 from lamina.session.wire_requests import WireRequests
 from lamina.sources.attachments import Attachable, AttachmentReader
 from lamina.sources.changes import change_warnings
-from lamina.sources.choices import NO_TOOLS, ChosenTools, TurnChoices
-from lamina.sources.hook_runs import run_ephemeral_hooks
+from lamina.sources.choices import NO_TOOLS, ChosenTools, TurnChoices, tools_of
 from lamina.sources.hooks import Hooks
 from lamina.sources.memory_part import update_memory
 from lamina.sources.secrets import typed_secret_warnings
@@ -46,11 +44,13 @@ from lamina.values.entry import InboxEntry, RequestEntry
 from lamina.values.item import Attachment
 from lamina.values.message import Message, Text, ToolResult, ToolText
 from lamina.values.prompt import Prompt
-from lamina.values.request import Attachments, LeftOut
-from lamina.values.settings import Promotion, Target
+from lamina.values.request import NOTHING, Attachments, LeftOut
+from lamina.values.settings import Target
+from lamina.values.spending import SpendLimits
 from lamina.values.tool import OfferedTool, Toolset
 from lamina.values.wire import Reply
 
+NO_LIMITS = SpendLimits()
 # Reasons for which an item stays out when a question is sent again.
 WITHOUT = (*ABSENCE_REASONS, "still_out")
 
@@ -68,17 +68,28 @@ class TurnLifecycle:
         summarizer: Summarizer | None,
         selector: Selector,
         memory: MemorySource | None = None,
+        prefixes: SentPrefixes | None = None,
+        ledger: SpendLedger | None = None,
+        ceilings: SpendLimits = NO_LIMITS,
     ) -> None:
         self.lock = anyio.Lock(fast_acquire=True)
         self._record = record
         # How requests are laid out, also for runners that need to know their size.
         self.layouts = layouts
         self._reader = reader
-        self._hooks = hooks
-        self._moments = TurnHooks(record, hooks)
+        # What a person should know before anything is sent: once, with the next request.
+        self.news = [f"journal: {damage}" for damage in record.damage]
+        self.spending = spending = Spending(ledger, record, layouts.book, ceilings, self.news)
+        self.hooks = TurnHooks(record, layouts, hooks)
         self._wire_requests = WireRequests(record, store)
-        self.compactions = Compactions(record, layouts, summarizer, self._wire_requests.pictures)
-        self._replies = Replies(record, layouts, hooks, self.compactions)
+        self.compactions = Compactions(
+            record, layouts, summarizer, self._wire_requests.pictures, spending
+        )
+        self._drafts = Drafts(layouts, self.hooks, self.compactions)
+        self.prefixes = KnownPrefixes(record, layouts, prefixes)
+        self._replies = Replies(
+            record, layouts, self.hooks, self.compactions, self.prefixes, spending
+        )
         self.selector = selector
         self.memory = memory
         # What a runner of the session can call; None if it has none, or there is no runner.
@@ -86,8 +97,8 @@ class TurnLifecycle:
         self._without_tools = False  # whether a runner without tools has the turn under way
         # Set by the runner of the tools, so that they can be listed before the first question.
         self.list_tools: Callable[[], Awaitable[Toolset]] | None = None
-        # What a person should know before anything is sent: once, with the next request.
-        self.news = [f"journal: {damage}" for damage in record.damage]
+        # The entry up to which people were shown what hooks want them to be shown.
+        self._told_until = record.state.leaf
         self.results = ToolResults(record, store, reader.screen, self.news)
         # Whether the session went on from an earlier opening, since when files may have changed.
         self._compare_due = record.state.requests.sent is not None
@@ -121,11 +132,19 @@ class TurnLifecycle:
         will be run. `taken` is the message of the inbox that is asked."""
         require_text(text, "the message")
         async with self.lock:
+            self.spending.begin_turn()
             settled = self._record.is_settled
             page = self._record.page() if settled else page_for_question(self._record, self.layouts)
             model = self.layouts.choose(target, page.state.settings)
-            message, warnings = await self._moments.on_question(page, text)
-            question = message.text
+            if attachments is None:
+                attachments = await self._reader.read_all(attach, page.state)
+            frame = TurnFrame(
+                target=model,
+                promotion=page.state.settings.promotion,
+                attachments=attachments.attachments,
+            )
+            hooked = await self.hooks.on_question(page, frame, text)
+            message, warnings, question = hooked.message, hooked.warnings, hooked.message.text
             if taken is not None:
                 take_out(page, taken)
             warnings += typed_secret_warnings(question, page.state.settings.secrets)
@@ -133,22 +152,19 @@ class TurnLifecycle:
                 warnings += await update_memory(page, self.memory, self._reader.screen)
             self.toolset = self.toolset if toolset is None else toolset
             self._without_tools = starting and self.toolset is None
-            left = self._settle(page, model)
+            left = settle_tools(page, model, self._implementations)
             choices = None
             weighs = self.selector.guides_turns or page.state.settings.relevance_priority
             if weighs or toolset is not None or page.state.hosted:
-                choices = TurnChoices(
-                    self.selector, self._reader.screen, self.layouts, page, model, question
-                )
-            tools = NO_TOOLS if toolset is None or not choices else await choices.tools(toolset)
+                choices = self._choices(page, model, question)
+                await choices.choose(attachments, toolset)
+            tools = NO_TOOLS if toolset is None or not choices else choices.tools(toolset)
             tools = replace(tools, reports=left.left_out, answer_only=answer_only)
             warnings += left.warnings
             if starting:
-                await self._moments.on_context("before_agent_start", page, model.name, message)
+                await self.hooks.on_context("before_agent_start", page, frame, message)
                 # They ran for the question, not for this request: a retry goes back to here.
                 page.began_at = page.state.leaf
-            if attachments is None:
-                attachments = await self._reader.read_all(attach, page.state)
             if self._compare_due:
                 self._compare_due = False
                 warnings += await change_warnings(page.state, self._reader, attachments)
@@ -170,72 +186,53 @@ class TurnLifecycle:
     ) -> Turn:
         """Sends a question; `before` is the compaction that an overflow asked for."""
         promotion = page.state.settings.promotion
-        page, draft = await self._draft(
-            page, target, promotion, message, tools, attached, before,
+        brief = RequestBrief(
+            frame=TurnFrame(target=target, promotion=promotion, attachments=attached.attachments),
+            message=message,
+            tools=tools,
+            attached=attached,
             texts=[message.text, *[text.text for text in tool_texts]],
-        )  # fmt: skip
+            before=before,
+        )
+        page, draft = await self._drafts.make(page, brief, self._implementations)
         # A hook may have removed a tool that would be described here.
         removed = removed_items(page.state, self.toolset)
         attachments = [a for a in attached.attachments if a.item.id not in removed]
         attached = replace(draft.attachments, attachments=in_wire_order(attachments))
-        draft = replace(draft, text=message.text, attachments=attached, tool_texts=tool_texts)
-        assembler = self.layouts.assembler_for(target, promotion)
+        recent = await self.prefixes.recent(page.state, target, page.at)
+        draft = replace(
+            draft, text=message.text, attachments=attached, tool_texts=tool_texts, recent=recent
+        )
+        renderer = choose_renderer(page.state, target, page.at)
+        assembler = self.layouts.assembler_for(target, promotion, renderer)
         sent = self.layouts.last_sent(page.state, assembler, target)
         plan = plan_turn(page, draft, assembler, sent)
         if plan.state.pictured:
             # Raises before anything is written.
             await self._wire_requests.pictures(plan.prompt, plan.state)
-        await self._record.keep(plan.entries, plan.state)
+        return await self._keep(plan, target)
+
+    async def _keep(self, plan: RequestPlan, target: Target) -> Turn:
+        """Reserves what the request may cost, and writes it down."""
+        async with self.spending.reserving(plan.request, plan.prompt, target, plan.state):
+            await self._record.keep(plan.entries, plan.state)
+        await self.prefixes.count(plan.request)
         self.news.clear()
         return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
 
-    async def _draft(
-        self,
-        page: Page,
-        target: Target,
-        promotion: Promotion,
-        message: Message,
-        tools: ChosenTools,
-        attached: Attachments,
-        before: CompactionOutcome | None,
-        *,
-        texts: Sequence[str],
-    ) -> tuple[Page, Draft]:
-        """What hooks and compaction make of a request before it is planned."""
-        earlier = page.state.requests.cuts
-        await self._moments.on_context("before_request", page, target.name, message)
-        left = self._settle(page, target)
-        compaction = before
-        if before is None:
-            items = [attachment.item for attachment in attached.attachments]
-            compaction = await self.compactions.if_due(page, target, promotion, texts, items)
-            if compaction and compaction.changed:
-                page = await self.compactions.keep(page)
-        ephemera = NOTHING_ADDED
-        if self._hooks.context_hooks:
-            ephemera = await run_ephemeral_hooks(self._hooks, page, target.name, message)
-        draft = Draft(
-            target=target,
-            room=self.layouts.room(target, page.state),
-            tools=describe_offer(page.state, tools.tools, self.toolset),
-            allowed_tools=allowed_tools(page.state.envelope, answer_only=tools.answer_only),
-            ephemera=ephemera,
-            attachments=attached + Attachments(warnings=left.warnings),
-            retry=before is not None,
-        )
-        if compaction or earlier:
-            draft = report_compaction(draft, compaction, earlier)
-        reports = {report.what: report for report in (*tools.reports, *left.left_out)}
-        return page, replace(draft, reports=(*reports.values(), *draft.reports))
+    @property
+    def _implementations(self) -> Implementations:
+        return Implementations(toolset=self.toolset, without_tools=self._without_tools)
 
-    def _settle(self, page: Page, target: Target) -> Attachments:
-        here = Implementations(toolset=self.toolset, without_tools=self._without_tools)
-        return settle_tools(page, target, here)
+    def _choices(self, page: Page, target: Target, text: str = "") -> TurnChoices:
+        return TurnChoices(self.selector, self._reader.screen, self.layouts, page, target, text)
 
     async def commit(self, turn: Turn, reply: Reply, *, end: bool) -> CommitOutcome:
         """Appends an answer and what it cost."""
         async with self.lock:
-            return await self._replies.commit(turn.entry, turn.prompt, reply, end=end)
+            outcome = await self._replies.commit(turn.entry, turn.prompt, reply, end=end)
+            self._told_until = self._record.state.leaf
+            return outcome
 
     async def resume(self, turn: Turn, results: Sequence[ToolResult]) -> Turn:
         """The turn's next request, with the results of its calls."""
@@ -249,12 +246,17 @@ class TurnLifecycle:
                 raise TurnStateError("the calls of this turn have their results already")
             blocks = tuple(self.results.screen(result, state) for result in results)
             message = Message(role="tool", blocks=blocks, id=page.next_id())
-            message, warnings = await self._moments.on_message(message, state)
-            warnings = (*self.news, *warnings)
             target = self.layouts.book.find(turn.target)
-            return await self._answer_calls(
-                page, turn.entry, target, message, turn.attachments, warnings
+            frame = TurnFrame(
+                target=target, promotion=turn.entry.promotion, attachments=turn.attachments
             )
+            hooked = await self.hooks.on_message(message, state, frame)
+            message, kept = hooked.message, turn.attachments
+            found = await self._choices(page, target).find_in_results(
+                message, turn.pending_calls, kept, self.toolset
+            )
+            found = Attachments(warnings=(*self.news, *hooked.warnings)) + found
+            return await self._answer_calls(page, turn.entry, target, message, kept, found)
 
     async def keep_result(self, result: ToolResult, whole: str = "") -> ToolResult:
         """Keeps what a tool gave while other calls of its turn wait, and the `whole` of what was
@@ -269,31 +271,35 @@ class TurnLifecycle:
         target: Target,
         message: Message,
         attachments: tuple[Attachment, ...],
-        warnings: tuple[str, ...] = (),
+        found: Attachments = NOTHING,
         *,
         left_out: Sequence[LeftOut] | None = None,
         before: CompactionOutcome | None = None,
         wholes: Mapping[str, str] | None = None,
     ) -> Turn:
-        """Sends results; `request` is the one whose answer called for them."""
+        """Sends results, and what they brought (`found`); `request` is the one whose answer called
+        for them."""
         results = [block for block in message.blocks if isinstance(block, ToolResult)]
         # A turn goes on as it began; changed settings hold from the next one on.
         promotion = request.promotion
-        page, draft = await self._draft(
-            page, target, promotion, message, _tools_of(request), Attachments(warnings=warnings),
-            before,
+        brief = RequestBrief(
+            frame=TurnFrame(target=target, promotion=promotion, attachments=attachments),
+            message=message,
+            tools=tools_of(request),
+            attached=replace(found, attachments=()),
             texts=[result.text for result in results],
-        )  # fmt: skip
-        assembler = self.layouts.assembler_for(target, promotion)
+            before=before,
+        )
+        page, draft = await self._drafts.make(page, brief, self._implementations)
+        assembler = self.layouts.assembler_for(target, promotion, renderer_in(page.state))
         plan = plan_results(
             page, draft, results, assembler,
             self.layouts.last_sent(page.state, assembler, target), attachments,
             request.context.left_out if left_out is None else left_out, wholes,
+            found.attachments,
         )  # fmt: skip
         await self.results.keep_shortened(plan.entries, results)
-        await self._record.keep(plan.entries, plan.state)
-        self.news.clear()
-        return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
+        return await self._keep(plan, target)
 
     async def current(self) -> Turn | None:
         """The turn that was left in the middle; None if the last one is complete."""
@@ -359,14 +365,17 @@ class TurnLifecycle:
         if message.role == "tool":
             caller = page.state.requests.sent
             assert caller is not None
+            earlier = {item.item for item in caller.context.items}
+            kept = tuple(a for a in attachments if a.item.id in earlier)
+            found = tuple(a for a in attachments if a.item.id not in earlier)
             return await self._answer_calls(
-                page, caller, target, message, attachments,
+                page, caller, target, message, kept, Attachments(attachments=found),
                 left_out=without, before=before, wholes=asked.whole_results,
             )  # fmt: skip
         question = Message(role="user", blocks=(Text(message.text),))
         attached = await self._reader.read_all(attachments, page.state)
         attached = replace(attached, left_out=(*attached.left_out, *without))
-        tools = _tools_of(request)
+        tools = tools_of(request)
         return await self._ask(page, target, question, attached, tools, tool_texts, before)
 
     async def _turn_of(
@@ -385,9 +394,6 @@ class TurnLifecycle:
             wire_request=await self._wire_requests.make(request, prompt, target, state),
             attachments=attachments,
             message=message,
+            displays=find_displays(entries_before(request, self._record.entries, self._told_until)),
+            rewrite=self.spending.rewrite(request, target) if message is None else None,
         )
-
-
-def _tools_of(request: RequestEntry) -> ChosenTools:
-    context = request.context
-    return ChosenTools(tools=context.tools, answer_only=context.allowed_tools == ())

@@ -1,14 +1,16 @@
 """What can be chosen for a question, as it is searched, and what went before the question."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import islice, takewhile
 
+from lamina.assembly.tools import intended_call
 from lamina.journal import State
 from lamina.ports import Corpus
 from lamina.values.agent import Guide
 from lamina.values.item import Attachment, ItemId, file_of, key_of, kind_of
 from lamina.values.item_kind import TRAITS
-from lamina.values.message import Message, ToolResult
+from lamina.values.message import Message, ToolCall, ToolResult
 from lamina.values.selection import Document
 from lamina.values.tool import OfferedTool
 
@@ -58,6 +60,22 @@ def recent_results(state: State) -> tuple[tuple[str, str], ...]:
         (block.name, block.text)
         for block in blocks
         if isinstance(block, ToolResult) and not block.is_error
+    )
+
+
+def expanding_results(
+    names: str, message: Message, calls: Sequence[ToolCall]
+) -> tuple[tuple[str, str], ...]:
+    """Of the results in a message, those of the tools that `names` lists as the setting
+    `expanding_tools` does, each with the name of the tool that was meant."""
+    results = [block for block in message.blocks if isinstance(block, ToolResult)]
+    patterns = [name for name in (part.strip() for part in names.split(",")) if name]
+    meant = {call.id: intended_call(call).name for call in calls}
+    named_results = [(meant.get(r.call_id, r.name), r.text) for r in results if not r.is_error]
+    return tuple(
+        (name, text)
+        for name, text in named_results
+        if any(fnmatchcase(name, pattern) for pattern in patterns)
     )
 
 

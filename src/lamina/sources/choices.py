@@ -16,14 +16,19 @@ from lamina.assembly.inclusion import (
 )
 from lamina.assembly.items import stands
 from lamina.assembly.page import Page
-from lamina.assembly.tools import describe_tool, is_described, plan_tools
+from lamina.assembly.tools import USE_TOOL, describe_tool, is_described, plan_tools
 from lamina.layers import Assembler
 from lamina.record.layouts import Layouts
+from lamina.sources.candidates import expanding_results
+from lamina.sources.related_items import Pool
+from lamina.sources.search_choice import NO_CHOICE, SearchChoice, runner_up, take_while_room
 from lamina.sources.secrets import SecretScreen
-from lamina.sources.selector import SearchChoice, Selector, runner_up, take_while_room
+from lamina.sources.selector import Selector, attach_guide
+from lamina.text import label_of
 from lamina.values.agent import Guides
-from lamina.values.entry import ForgetEntry, IncludeEntry
-from lamina.values.item import Item, ItemId, key_of
+from lamina.values.entry import ForgetEntry, IncludeEntry, RequestEntry
+from lamina.values.item import Attachment, Item, ItemId, key_of
+from lamina.values.message import Message, ToolCall
 from lamina.values.patch import Display, Patch, ToolsReplace
 from lamina.values.request import NOTHING, Attachments, ContextTool, LeftOut
 from lamina.values.settings import Target
@@ -45,6 +50,12 @@ class ChosenTools(Struct, frozen=True, kw_only=True):
 NO_TOOLS = ChosenTools()
 
 
+def tools_of(request: RequestEntry) -> ChosenTools:
+    """Those that a request had, for the one that goes on from it."""
+    context = request.context
+    return ChosenTools(tools=context.tools, answer_only=context.allowed_tools == ())
+
+
 class TurnChoices:
     """The choices of one turn. What they change of the session is written with the turn."""
 
@@ -63,13 +74,37 @@ class TurnChoices:
         self._page = page
         self._target = target
         self._question = question
+        self._guides, self._findings = Guides(), tuple[str, ...]()
+        self._tool_choice = NO_CHOICE
+        # None if they are looked for by themselves, later.
+        self._guide_choice: SearchChoice | None = None
 
-    async def tools(self, toolset: Toolset) -> ChosenTools:
+    async def choose(self, attached: Attachments, toolset: Toolset | None) -> None:
+        """Looks for what fits the question: tools, rules and references, which may bring one
+        another along."""
+        state, selector = self._page.state, self._selector
+        self._guides, self._findings = self._screen.guides(
+            await selector.guides(), state.settings.secrets
+        )
+        tools = Pool()
+        if toolset is not None:
+            tools = selector.tool_pool(state, sort_tools(state, toolset.tools))
+        mentions = selector.mentions(self._question, self._guides)
+        guides = selector.guide_pool(state, attached.attachments, self._guides, mentions)
+        if selector.crosses(tools, guides):
+            self._tool_choice, self._guide_choice = await selector.choose(
+                state, self._question, tools, guides
+            )
+        else:
+            # Hooks may change the conversation before rules and references are looked for.
+            (self._tool_choice,) = await selector.choose(state, self._question, tools)
+            self._guide_choice = None
+
+    def tools(self, toolset: Toolset) -> ChosenTools:
         """Changes the list of tools if it has to, and says why every tool is there."""
         page, state = self._page, self._page.state
         inclusion = sort_tools(state, toolset.tools)
-        choice = await self._selector.choose_tools(state, self._question, inclusion)
-        choice, too_large = self._with_room(choice, inclusion)
+        choice, too_large = self._with_room(self._tool_choice, inclusion)
         boundary = find_boundary(state, self._target, page.at)
         plan = plan_tools(state, self._target, inclusion, choice.items, boundary)
         if plan.definitions is not None:
@@ -147,16 +182,77 @@ class TurnChoices:
         tooled = tools.attachments != NOTHING or page.state.hosted
         if not (selector.guides_turns or settings.relevance_priority or tooled):
             return attached
-        guides, findings = self._screen.guides(await selector.guides(), settings.secrets)
+        guides = self._guides
         missing = self._add_mentioned(guides, {a.item.id for a in attached.attachments})
         own, warnings = await selector.weigh(self._question, attached.attachments, page.state)
         room = 0
         if guides.guides:
             new = (*own, *tools.attachments.attachments)
             room = self._room_left() - sum(self._cost(a.item) for a in new)
-        guidance = await selector.guide(page.state, self._question, own, guides, self._cost, room)
-        found = Attachments(left_out=tuple(missing), warnings=(*findings, *warnings))
+        choice = self._guide_choice
+        if choice is None:
+            pool = selector.guide_pool(page.state, own, guides)
+            (choice,) = await selector.choose(page.state, self._question, pool)
+        guidance = selector.guide(page.state, own, guides, choice, self._cost, room)
+        found = Attachments(left_out=tuple(missing), warnings=(*self._findings, *warnings))
         return replace(attached, attachments=own) + found + guidance + tools.attachments
+
+    async def find_in_results(
+        self,
+        message: Message,
+        calls: Sequence[ToolCall],
+        attached: Sequence[Attachment],
+        toolset: Toolset | None,
+    ) -> Attachments:
+        """What is like the results that just came to the calls of the turn under way, and is not
+        part of it yet. Tools are described, and called through `use_tool`: the list stays as it
+        is."""
+        state, selector = self._page.state, self._selector
+        if not (results := expanding_results(state.settings.expanding_tools, message, calls)):
+            return NOTHING
+        guides, findings = self._screen.guides(await selector.guides(), state.settings.secrets)
+        tools, pool = dict[ItemId, OfferedTool](), Pool()
+        if toolset is not None:
+            inclusion = sort_tools(state, toolset.tools)
+            tools = {tool.id: tool for tool in inclusion.agent}
+            pool = selector.tool_pool(state, inclusion)
+            pool = replace(pool, there=pool.there | self._callable(toolset.tools, attached))
+        tool_choice, guide_choice = await selector.choose_from_results(
+            results, pool, selector.guide_pool(state, attached, guides)
+        )
+        by_id = {guide.id: guide for guide in guides.guides}
+        found = {
+            hit.item: attach_guide(by_id[hit.item], hit.provenance) for hit in guide_choice.items
+        }
+        left: list[LeftOut] = []
+        can_call = any(tool.name == USE_TOOL.name for tool in state.envelope.tool_list)
+        for hit in tool_choice.items:
+            if hit.item not in tools:
+                continue
+            if can_call:
+                item = describe_tool(tools[hit.item])
+                found[hit.item] = Attachment(item=item, provenance=hit.provenance)
+            else:
+                detail = f"{label_of(hit.item)} is like what {hit.source} gave; the list of tools "
+                detail += "stays as it is until the next question"
+                left.append(LeftOut(what=hit.item, reason="ranked_lower", detail=detail))
+        both = replace(guide_choice, items=guide_choice.items + tool_choice.items)
+        costs = {item: self._cost(attachment.item) for item, attachment in found.items()}
+        room = self._room_left() - sum(self._assembler.count_text(text) for _, text in results)
+        kept, too_large = take_while_room(both, room, lambda hit: costs.get(hit.item, 0))
+        return Attachments(
+            attachments=tuple(found[hit.item] for hit in kept.items if hit.item in found),
+            left_out=(*left, *too_large),
+            warnings=(*findings, *guide_choice.warnings, *tool_choice.warnings),
+        )
+
+    def _callable(
+        self, tools: Sequence[OfferedTool], attached: Sequence[Attachment]
+    ) -> frozenset[ItemId]:
+        """The tools that the turn under way can call already."""
+        names = {tool.name for tool in self._page.state.envelope.tool_list}
+        described = {attachment.item.id for attachment in attached}
+        return frozenset(t.id for t in tools if t.definition.name in names or t.id in described)
 
     def _add_mentioned(self, guides: Guides, attached: set[ItemId]) -> list[LeftOut]:
         """Adds what the question names to the session; returns what is not there to add."""

@@ -1,43 +1,69 @@
 """Running hooks: every result is checked before any is written."""
 
 import contextlib
-import inspect
-from collections.abc import Iterable, Iterator, Mapping
-from contextvars import copy_context
+from collections.abc import Iterator, Mapping
 from itertools import count
-from threading import Thread
 from typing import Any, TypeVar
 
-import anyio
-import anyio.from_thread
 import msgspec
-from anyio.lowlevel import current_token
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.assembly.draft import NOTHING_ADDED, Ephemera
 from lamina.assembly.page import Page
-from lamina.codec import canonical_bytes, parse_op
+from lamina.codec import canonical_bytes
 from lamina.errors import HookError, InvalidPatch, InvalidText, MessageDropped
-from lamina.journal import State
-from lamina.sources.hooks import ContextEvent, Drop, Hook, HookReason, Hooks, MessageEvent
+from lamina.journal import (
+    State,
+    check_once,
+    copy_for_request,
+    open_patch,
+    read_op,
+    shorten_patch,
+)
+from lamina.layers import with_compiled_system
+from lamina.sources.hook_calls import LateHooks, call_hook
+from lamina.sources.hook_events import ContextEvent, HookReason, MessageEvent, TurnItem
+from lamina.sources.hooks import Drop, Hook, Hooks
 from lamina.values.envelope import Envelope
 from lamina.values.message import Message, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from lamina.values.patch import (
     CompactionApply,
     Display,
+    MessagesCachedAppend,
     MessagesCachedReplace,
     MessagesUncachedAppend,
+    OnceOps,
+    OptionsSet,
     Patch,
     PatchOp,
     op_name,
 )
 
 T = TypeVar("T")
+# The most that a hook may have people shown of one patch, in bytes of JSON.
+MOST_DISPLAY = 65_536
 
 
-async def run_context_hooks(
-    hooks: Hooks, reason: HookReason, page: Page, target: str, message: Message
-) -> None:
+class HookScene(Struct, frozen=True, kw_only=True):
+    """What hooks are told at one moment of a turn besides its envelope: the message it is about,
+    whom it goes to, and what applies to it. Those that run on are kept in `late`."""
+
+    message: Message
+    late: LateHooks
+    target: str = ""
+    items: tuple[TurnItem, ...] = ()
+
+
+class HookedMessage(Struct, frozen=True, kw_only=True):
+    """A message as hooks left it, which of them changed it, and what went wrong with them."""
+
+    message: Message
+    changed_by: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+async def run_context_hooks(hooks: Hooks, reason: HookReason, page: Page, scene: HookScene) -> None:
     """Writes what the hooks of a boundary return, all of it or nothing. Each one sees what those
     before it changed; a patch that changes nothing is dropped.
 
@@ -47,8 +73,8 @@ async def run_context_hooks(
     """
     trial = page.copy()
     for hook in hooks.for_context(reason):
-        event = _event(reason, trial, trial.state.envelope, target, message)
-        patch = await _patch_of(hook, event)
+        event = _event(reason, trial, trial.state.envelope, scene)
+        patch, transformer = await _patch_of(hook, event, scene.late)
         if patch is None:
             continue
         before = trial.copy()
@@ -57,7 +83,10 @@ async def run_context_hooks(
                 if isinstance(op, MessagesUncachedAppend):
                     problem = "text for one request only is added by ephemeral hooks"
                     raise InvalidPatch(op_name(op), problem)
-            trial.transform(hook.name, patch)
+                if isinstance(op, OptionsSet) and op.scope == "uncached":
+                    problem = "options for one request only are set by ephemeral hooks"
+                    raise InvalidPatch(op_name(op), problem)
+            trial.transform(transformer, patch)
             _keep_waiting(before.state.envelope, trial.state.envelope, patch)
         if _same(trial.state, before.state):
             trial = before
@@ -66,157 +95,143 @@ async def run_context_hooks(
 
 def _same(state: State, before: State) -> bool:
     """Whether a patch changed nothing. A tool that is removed before it was ever offered is a
-    change."""
-    return state.envelope == before.envelope and state.withdrawn == before.withdrawn
+    change, and so is a message that comes behind the results that are waited for."""
+    kept = (state.withdrawn, state.turn.behind_results)
+    return state.envelope == before.envelope and kept == (
+        before.withdrawn,
+        before.turn.behind_results,
+    )
 
 
-async def run_ephemeral_hooks(hooks: Hooks, page: Page, target: str, message: Message) -> Ephemera:
+async def run_ephemeral_hooks(hooks: Hooks, page: Page, scene: HookScene) -> Ephemera:
     """What hooks add to one request only; they work on a copy that is thrown away.
 
     Raises:
         HookError, InvalidPatch: as above.
     """
-    envelope = page.state.envelope
     ephemera = NOTHING_ADDED
     for hook in hooks.for_context("ephemeral"):
-        local = replace(envelope, uncached=envelope.uncached + ephemera.messages)
-        patch = await _patch_of(hook, _event("ephemeral", page, local, target, message))
+        local = ephemera.apply_to(page.state)
+        envelope = copy_for_request(local).envelope
+        event = _event("ephemeral", page, envelope, scene)
+        patch, transformer = await _patch_of(hook, event, scene.late)
+        if patch is None:
+            continue
         new: list[Message] = []
-        for op in patch.ops if patch else ():
-            with _naming(hook):
+        with _naming(hook):
+            for op in patch.ops:
                 new += _sendable(op)
-        if not patch or not new:
+            once = _once(patch, transformer, local, envelope)
+        if not new and not once:
             continue
         numbers = count(len(ephemera.messages))
         new = [replace(message, id=f"ephemeral:{next(numbers)}") for message in new]
         ephemera = Ephemera(
             messages=(*ephemera.messages, *new),
+            patches=(*ephemera.patches, *once),
             hooks=(*ephemera.hooks, hook.name),
             displays=(*ephemera.displays, *([patch.display] if patch.display else [])),
         )
     return ephemera
 
 
+def _once(patch: Patch, transformer: str, state: State, envelope: Envelope) -> tuple[OnceOps, ...]:
+    """What a patch changes for one request besides adding text behind it, checked; nothing if it
+    changes nothing."""
+    rest = tuple(op for op in patch.ops if not isinstance(op, MessagesUncachedAppend))
+    if not rest:
+        return ()
+    short = shorten_patch(Patch(ops=rest), envelope, state.requests.sent is not None)
+    once = (OnceOps(transformer=transformer, ops=short.ops),)
+    check_once(state, once[0])
+    after = copy_for_request(replace(state, once=state.once + once)).envelope
+    added = any(isinstance(op, MessagesCachedAppend) and op.messages for op in rest)
+    if not added:
+        _keep_waiting(envelope, after, patch)
+    return once if added or after != envelope else ()
+
+
 async def run_message_hooks(
-    hooks: Hooks, session: str, message: Message, envelope: Envelope
-) -> tuple[Message, tuple[str, ...]]:
-    """The message as hooks changed it, and what went wrong with them.
+    hooks: Hooks, state: State, scene: HookScene, most: float | None = None
+) -> HookedMessage:
+    """The message as hooks changed it, each within its limit or `most` seconds.
 
     Raises:
         MessageDropped: it is a user's message and a hook dropped it.
     """
-    warnings: list[str] = []
+    message, changed_by, warnings = scene.message, list[str](), list[str]()
+    in_force = replace(state.envelope, options=state.options)
+    envelope = with_compiled_system(in_force, state)
     for hook in tuple(hooks.message_hooks):
-        event = MessageEvent(session=session, message=message, envelope=envelope)
+        event = MessageEvent(
+            session=state.session.session, message=message, envelope=envelope, items=scene.items
+        )
         try:
-            message = _read_message(hook, await _call(hook, event), message)
+            result = await call_hook(hook, event, scene.late, most)
+            before, message = message, _read_message(hook, result, message)
         except MessageDropped:
             raise
         except HookError as error:
             warnings.append(f"{error}; the message stays as it was")
-    return message, tuple(warnings)
+        else:
+            changed_by += [hook.name] if message != before else []
+    return HookedMessage(message=message, changed_by=tuple(changed_by), warnings=tuple(warnings))
 
 
-async def _call(hook: Hook, event: ContextEvent | MessageEvent) -> Any:
-    """What the hook returned. Generators are exhausted here, within its time limit."""
-    with anyio.move_on_after(hook.timeout) as scope:
-        try:
-            if inspect.iscoroutinefunction(hook.handler):
-                result = await hook.handler(event)
-            else:
-                result = await _call_in_thread(hook, event)
-                if inspect.isawaitable(result):
-                    result = await result
-        except Exception as error:
-            if not scope.cancel_called:
-                raise HookError(hook.name, f"{type(error).__name__}: {error}") from error
-    # Also if the hook swallowed the cancellation: a late result is not used.
-    if scope.cancel_called:
-        raise HookError(hook.name, f"took longer than its {hook.timeout:g} s")
-    return result
-
-
-async def _call_in_thread(hook: Hook, event: ContextEvent | MessageEvent) -> Any:
-    """Calls a plain function in a thread of its own: one that hangs must not hold up everyone
-    else, nor keep the process from ending."""
-    token, finish = current_token(), anyio.Event()
-    outcome: list[Any] = []
-
-    def work() -> None:
-        try:
-            result = hook.handler(event)
-            outcome.append((list(result) if isinstance(result, Iterator) else result, None))
-        except Exception as error:  # noqa: BLE001 - raised where the hook is waited for
-            outcome.append((None, error))
-        # Nobody waits any more if the loop is gone.
-        with contextlib.suppress(anyio.RunFinishedError):
-            anyio.from_thread.run_sync(finish.set, token=token)
-
-    # As in any thread that an application starts from here, its context comes along.
-    Thread(target=copy_context().run, args=(work,), name=f"hook {hook.name}", daemon=True).start()
-    await finish.wait()
-    result, error = outcome[0]
-    if error is not None:
-        raise error
-    return result
-
-
-def _event(
-    reason: HookReason, page: Page, envelope: Envelope, target: str, message: Message
-) -> ContextEvent:
+def _event(reason: HookReason, page: Page, envelope: Envelope, scene: HookScene) -> ContextEvent:
     # Schemas are plain dicts, which a hook could change: it gets its own.
     tools, listed = (
         msgspec.convert(msgspec.to_builtins(definitions), tuple[ToolDefinition, ...])
         for definitions in (envelope.tools, envelope.listed)
     )
+    options = envelope.options.over(page.state.settings.options)
+    envelope = replace(envelope, tools=tools, listed=listed, options=options)
     return ContextEvent(
         reason=reason,
         session=page.state.session.session,
-        target=target,
-        envelope=replace(envelope, tools=tools, listed=listed),
-        message=message,
+        target=scene.target,
+        envelope=with_compiled_system(envelope, page.state),
+        message=scene.message,
+        items=scene.items,
     )
 
 
-async def _patch_of(hook: Hook, event: ContextEvent) -> Patch | None:
-    """What a hook returned as a patch; None if it changes nothing. Everything is converted anew,
-    so that its types are right and the hook holds no reference to it."""
-    result = await _call(hook, event)
+async def _patch_of(hook: Hook, event: ContextEvent, late: LateHooks) -> tuple[Patch | None, str]:
+    """What a hook returned as a patch, None if it changes nothing, and whose it is. Everything is
+    converted anew, so that its types are right and the hook holds no reference to it."""
+    result = await call_hook(hook, event, late)
     if result is None:
-        return None
-    display, values = (result.display, result.ops) if isinstance(result, Patch) else (None, result)
-    if isinstance(result, PatchOp | Mapping):
-        values = [result]
-    if isinstance(values, str | bytes | type) or not isinstance(values, Iterable):
+        return None, hook.name
+    with _naming(hook):
+        plain = open_patch(result)
+    if plain is None:
         raise HookError(hook.name, f"returned {result!r}, which is neither a patch nor None")
     ops: list[PatchOp] = []
-    for value in values:
+    for value in plain.ops:
         if not isinstance(value, PatchOp | Mapping):
             raise HookError(hook.name, f"returned {value!r}, which is no patch operation")
         with _naming(hook):
-            ops.append(read_op(value))
+            ops.append(read_op(value, event.envelope.cached))
     if not ops:
-        return None
+        return None, hook.name
+    display = plain.display
     try:
-        patch = Patch(ops=tuple(ops), display=_copy(display, Display) if display else None)
+        patch = Patch(ops=tuple(ops), display=_read_display(hook, display))
         canonical_bytes(patch)
-    except (InvalidText, TypeError, msgspec.MsgspecError) as error:
+    except (InvalidText, TypeError, RecursionError, msgspec.MsgspecError) as error:
         raise HookError(hook.name, f"returned what cannot be kept: {error}") from error
-    return patch
+    return patch, plain.transformer or hook.name
 
 
-def read_op(op: PatchOp | Mapping[str, Any]) -> PatchOp:
-    """An op from outside, checked: its annotations alone prove nothing.
-
-    Raises:
-        InvalidPatch: it does not hold what it should.
-    """
-    if isinstance(op, Mapping):
-        return parse_op(op)
-    try:
-        return parse_op(msgspec.to_builtins(op))
-    except (TypeError, AttributeError) as error:
-        raise InvalidPatch(op_name(op), str(error)) from error
+def _read_display(hook: Hook, display: Any) -> Display | None:
+    """What a person is shown, as the journal will have it."""
+    if not display:
+        return None
+    data = canonical_bytes(_copy(display, Display))
+    if len(data) > MOST_DISPLAY:
+        problem = f"its display has {len(data):,} bytes, and at most {MOST_DISPLAY:,} are kept"
+        raise HookError(hook.name, problem)
+    return msgspec.json.decode(data, type=Display)
 
 
 def _copy(value: Any, kind: type[T]) -> T:
@@ -246,7 +261,7 @@ def _waiting(envelope: Envelope) -> list[str]:
 
 def _sendable(op: PatchOp) -> list[Message]:
     if not isinstance(op, MessagesUncachedAppend):
-        raise InvalidPatch(op_name(op), "an ephemeral hook can only append uncached messages")
+        return []
     for message in op.messages:
         if message.role == "tool" or any(not isinstance(b, Text) for b in message.blocks):
             problem = "uncached messages hold text of a user or assistant"

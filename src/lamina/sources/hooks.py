@@ -6,15 +6,15 @@ stays as it was. A hook that is too slow has failed.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from msgspec import Struct
 
 from lamina.errors import UsageError
-from lamina.values.envelope import Envelope
-from lamina.values.message import Message
+from lamina.sources.hook_events import ContextEvent as ContextEvent
+from lamina.sources.hook_events import HookReason as HookReason
+from lamina.sources.hook_events import MessageEvent as MessageEvent
 
-HookReason = Literal["before_agent_start", "before_request", "ephemeral", "turn_end"]
 REASONS: tuple[HookReason, ...] = ("before_agent_start", "before_request", "ephemeral", "turn_end")
 TIMEOUT_S = 10.0
 
@@ -25,26 +25,6 @@ class Drop(Struct, frozen=True):
     """What a message hook returns to drop a user's message."""
 
 
-class ContextEvent(Struct, frozen=True, kw_only=True):
-    """What a context hook gets. `message` is the message about to be sent (a question or tool
-    results), or the answer that ended the turn; it is not in the envelope's messages before it is
-    sent."""
-
-    reason: HookReason
-    session: str
-    target: str
-    envelope: Envelope
-    message: Message | None = None
-
-
-class MessageEvent(Struct, frozen=True, kw_only=True):
-    """What a message hook gets: a message that is complete and not yet written."""
-
-    session: str
-    message: Message
-    envelope: Envelope
-
-
 class Hook(Struct, frozen=True, kw_only=True):
     """A registered handler."""
 
@@ -52,6 +32,9 @@ class Hook(Struct, frozen=True, kw_only=True):
     handler: Callable[..., Any]
     timeout: float
     reason: HookReason | None = None
+    changes_answers: bool = False
+    # The file that it was loaded from, if it was.
+    file: str = ""
 
 
 class Hooks:
@@ -77,6 +60,11 @@ class Hooks:
     def for_context(self, reason: HookReason) -> tuple[Hook, ...]:
         """The context hooks that run for a reason, in order."""
         return tuple(hook for hook in self.context_hooks if hook.reason == reason)
+
+    @property
+    def answer_changers(self) -> tuple[str, ...]:
+        """The message hooks that declared that they change answers."""
+        return tuple(hook.name for hook in self.message_hooks if hook.changes_answers)
 
     @overload
     def context(self, handler: Handler) -> Handler: ...
@@ -109,7 +97,12 @@ class Hooks:
     def message(self, handler: Handler) -> Handler: ...
     @overload
     def message(
-        self, handler: None = None, *, name: str | None = None, timeout: float | None = None
+        self,
+        handler: None = None,
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+        changes_answers: bool = False,
     ) -> Callable[[Handler], Handler]: ...
     def message(
         self,
@@ -117,10 +110,16 @@ class Hooks:
         *,
         name: str | None = None,
         timeout: float | None = None,
+        changes_answers: bool = False,
     ) -> Handler | Callable[[Handler], Handler]:
         """Registers a hook on finalised messages. It returns the message to keep instead, None to
-        leave it, or `Drop()` for a user's message that is not to be sent."""
-        return self._register(self.message_hooks, handler, name, timeout)
+        leave it, or `Drop()` for a user's message that is not to be sent. Runners tell an answer
+        while it comes in; with `changes_answers` they hold it back until the hook has seen it, so
+        that nobody is told anything else than what is kept. Without, a change is told afterwards
+        (`AnswerChanged`)."""
+        return self._register(
+            self.message_hooks, handler, name, timeout, changes_answers=changes_answers
+        )
 
     def _register(
         self,
@@ -129,6 +128,8 @@ class Hooks:
         name: str | None,
         timeout: float | None,
         reason: HookReason | None = None,
+        *,
+        changes_answers: bool = False,
     ) -> Handler | Callable[[Handler], Handler]:
         def register(handler: Handler) -> Handler:
             if not callable(handler):
@@ -138,7 +139,15 @@ class Hooks:
             if not limit > 0:
                 raise UsageError(f"a hook's time limit is in seconds above 0, not {limit!r}")
             label = name or _name_of(handler)
-            hooks.append(Hook(name=label, handler=handler, timeout=limit, reason=reason))
+            hooks.append(
+                Hook(
+                    name=label,
+                    handler=handler,
+                    timeout=limit,
+                    reason=reason,
+                    changes_answers=changes_answers,
+                )
+            )
             return handler
 
         return register(handler) if handler is not None else register

@@ -1,16 +1,20 @@
-"""The hits of a search in notes: passages that follow one another joined, each text once."""
+"""The hits of searches in notes: passages that follow one another joined, each text once."""
 
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.values.item import Excerpt, note_id
 from lamina.values.note import Hit, Note, NoteSearchResult, Passage
 
 if TYPE_CHECKING:
     from lamina.selection.passages import ChosenPassage
+
+# Fewer characters at the end of one text and the beginning of another may be the same by chance.
+_LEAST_OVERLAP = 16
 
 
 class Stretch(Struct, frozen=True, kw_only=True):
@@ -109,18 +113,75 @@ def _between(before: Passage, after: Passage) -> str:
 
 
 def merge_results(results: Sequence[NoteSearchResult]) -> NoteSearchResult:
-    """Several results as one: the best hits, then the second best, and so on; a hit of more than
-    one search stands once."""
+    """Several results as one: the best hits, then the second best, and so on. A passage of more
+    than one search stands once; hits of one note that overlap are one, at the place of the
+    better."""
     if len(results) == 1:
         return results[0]
-    hits: dict[tuple[str, int, int, str], Hit] = {}
+    times = dict.fromkeys(result.time_range for result in results)
+    hits: list[Hit] = []
     for row in zip_longest(*(result.hits for result in results)):
-        for hit in row:
-            if hit is not None:
-                hits.setdefault((hit.path, hit.start, hit.end, hit.text), hit)
+        for hit in filter(None, row):
+            _add_hit(hits, hit)
     return NoteSearchResult(
-        hits=tuple(hits.values()),
+        hits=tuple(hits),
         searched=max((result.searched for result in results), default=0),
         warnings=tuple(dict.fromkeys(line for result in results for line in result.warnings)),
         late=max((result.late for result in results), default=0),
+        time_range="; ".join(times) if all(times) else "",
     )
+
+
+def _add_hit(hits: list[Hit], hit: Hit) -> None:
+    """Adds a hit behind the others, unless its text stands there or can be joined to one of
+    them; what was joined may then reach a third."""
+    words = hit.text.split()
+    for at, other in enumerate(hits):
+        if other.text.split() == words:
+            return
+        if (whole := _unite(other, hit)) is not None:
+            rest = [each for place, each in enumerate(hits) if place > at]
+            del hits[at:]
+            _add_hit(hits, whole)
+            for each in rest:
+                _add_hit(hits, each)
+            return
+    hits.append(hit)
+
+
+def _unite(one: Hit, other: Hit) -> Hit | None:
+    """Two hits that share passages as one; None if they do not."""
+    if one.path != other.path or one.start > other.end or other.start > one.end:
+        return None
+    before, after = sorted((one, other), key=lambda hit: (hit.start, -hit.end))
+    text = _overlay(before.text, after.text)
+    if text is None and (before.start, before.end) == (after.start, after.end):
+        # Parts of one line do not say which of them comes first.
+        before, after = after, before
+        text = _overlay(before.text, after.text)
+    secrets = tuple(dict.fromkeys((*one.secrets, *other.secrets)))
+    safe = _overlay(before.safe or before.text, after.safe or after.text) if secrets else ""
+    if text is None or safe is None:
+        return None
+    scores = [hit.score for hit in (one, other) if hit.score is not None]
+    return replace(
+        before,
+        text=text,
+        end=max(one.end, other.end),
+        score=max(scores, default=None),
+        safe=safe,
+        secrets=secrets,
+    )
+
+
+def _overlay(before: str, after: str) -> str | None:
+    """Both texts, where the second begins within the first; None if they have nothing in
+    common."""
+    if after in before:
+        return before
+    if after.startswith(before):
+        return after
+    for size in range(min(len(before), len(after)) - 1, _LEAST_OVERLAP - 1, -1):
+        if before.endswith(after[:size]):
+            return before + after[size:]
+    return None

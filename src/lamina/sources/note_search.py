@@ -12,6 +12,7 @@ import anyio
 from msgspec import Struct
 
 from lamina.notes.names import is_in_folder, tag_matches
+from lamina.notes.time_ranges import is_of_time
 from lamina.ports import Corpus, Index, NoteSource, Progress
 from lamina.sources.candidates import corpus_warnings
 from lamina.sources.note_hits import join_neighbours, make_hit, take_distinct
@@ -242,11 +243,12 @@ def _places_of(notes: Iterable[Note]) -> dict[bytes, tuple[str, Passage]]:
 
 
 def is_in_scope(note: Note, scope: Scope) -> bool:
-    """Whether a note is searched: by folder, tag and time of change, as far as the scope sets
-    them."""
+    """Whether a note is searched: by folder, tag and time, as far as the scope sets them."""
     if scope.since is not None and note.mtime < scope.since:
         return False
     if scope.until is not None and note.mtime >= scope.until:
+        return False
+    if scope.time is not None and not is_of_time(note, scope.time):
         return False
     if scope.folders and not any(is_in_folder(note.path, folder) for folder in scope.folders):
         return False
@@ -258,8 +260,8 @@ def is_in_scope(note: Note, scope: Scope) -> bool:
 def _describe_scope(scope: Scope) -> str:
     parts = [f"in {' or '.join(scope.folders)}"] if scope.folders else []
     parts += [f"tagged {' or '.join(f'#{tag}' for tag in scope.tags)}"] if scope.tags else []
-    if scope.since is not None or scope.until is not None:
-        parts.append("changed in that time")
+    if scope.since is not None or scope.until is not None or scope.time is not None:
+        parts.append(f"of that time ({scope.time.words})" if scope.time else "changed in that time")
     return " and ".join(parts)
 
 

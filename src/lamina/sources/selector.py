@@ -6,10 +6,8 @@ What is chosen, and what only just was not, is reported with its score.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.assembly.budget import CHOSEN_SHARE
 from lamina.assembly.inclusion import (
     Inclusion,
     find_member,
@@ -19,7 +17,7 @@ from lamina.assembly.inclusion import (
 )
 from lamina.errors import LaminaError
 from lamina.journal import State
-from lamina.ports import GuideSource, Index, Progress
+from lamina.ports import Corpus, GuideSource, Index, Progress
 from lamina.sources.attachments import Attachments
 from lamina.sources.candidates import (
     corpus_warnings,
@@ -30,7 +28,8 @@ from lamina.sources.candidates import (
     tool_document,
     vanished_guides,
 )
-from lamina.sources.related_items import expand_chosen, expand_results
+from lamina.sources.related_items import ChosenFrom, Pool, expand_all, expand_results
+from lamina.sources.search_choice import SearchChoice, runner_up, take_while_room
 from lamina.text import label_of
 from lamina.values.agent import Guide, Guides, Problem
 from lamina.values.item import (
@@ -55,14 +54,6 @@ PROBLEMS_SHOWN = 5
 # An attachment this much like the question keeps its priority; every tenth more or less moves it by
 # 0.6.
 PIVOT, SLOPE = 0.3, 6.0
-
-
-class SearchChoice(Struct, frozen=True, kw_only=True):
-    """What a search found: the best first, and the best of what was not taken."""
-
-    items: tuple[SelectedItem, ...] = ()
-    next_best: tuple[SelectedItem, ...] = ()
-    warnings: tuple[str, ...] = ()
 
 
 class Selector:
@@ -108,59 +99,128 @@ class Selector:
         items = (find_member(mention, guides.guides) or mention for mention in find_mentions(text))
         return tuple(dict.fromkeys(items))
 
-    async def guide(
+    def guide_pool(
         self,
         state: State,
-        question: str,
         attached: Sequence[Attachment],
         guides: Guides,
+        mentions: Iterable[ItemId] = (),
+    ) -> Pool:
+        """The rules and references that can be chosen for a question, which adds `mentions`."""
+        inclusion = sort_by_include(guides.guides, state.library.members, *GUIDE_KINDS)
+        matches = matching_guides(guides.guides, state, attached)
+        there = {attachment.item.id for attachment in attached} | {*mentions}
+        there |= {guide.id for guide in (*inclusion.present, *(guide for guide, _ in matches))}
+        members = state.library.members
+        return Pool(
+            documents=[guide_document(g) for g in inclusion.agent if g.id not in there],
+            settings=state.settings.guide_search,
+            candidates=frozenset(g.id for g in guides.guides if members.get(g.id) != "removed"),
+            there=frozenset(there),
+        )
+
+    def tool_pool(self, state: State, inclusion: Inclusion[OfferedTool]) -> Pool:
+        """The tools that can be chosen for a question."""
+        if state.settings.tool_policy == "all":
+            return Pool(settings=state.settings.tool_search)
+        present = frozenset(tool.id for tool in inclusion.present)
+        return Pool(
+            documents=[tool_document(tool) for tool in inclusion.agent],
+            settings=state.settings.tool_search,
+            candidates=present | {tool.id for tool in inclusion.agent},
+            there=present,
+        )
+
+    def guide(
+        self,
+        state: State,
+        attached: Sequence[Attachment],
+        guides: Guides,
+        choice: SearchChoice,
         room: Callable[[Item], int],
         room_left: int,
     ) -> Attachments:
-        """The rules and references that apply to a question. `room` says what an item adds to the
-        request."""
+        """The rules and references that apply to a question, for which search made a choice. `room`
+        says what an item adds to the request."""
         inclusion = sort_by_include(guides.guides, state.library.members, *GUIDE_KINDS)
         own = {attachment.item.id for attachment in attached}
         by_id = {guide.id: guide for guide in guides.guides}
-        additions = {guide.id: _attach(guide, ALWAYS) for guide in sort_guides(inclusion.always)}
-        additions |= {guide.id: _attach(guide, BY_HAND) for guide in inclusion.manual}
+        additions = {
+            guide.id: attach_guide(guide, ALWAYS) for guide in sort_guides(inclusion.always)
+        }
+        additions |= {guide.id: attach_guide(guide, BY_HAND) for guide in inclusion.manual}
         for guide, path in matching_guides(guides.guides, state, attached):
             found = Provenance(include="agent", origin="glob", source=path)
-            additions.setdefault(guide.id, _attach(guide, found))
-        there = own | additions.keys()
-        documents = [guide_document(guide) for guide in inclusion.agent if guide.id not in there]
-        candidates = {item for item in by_id if state.library.members.get(item) != "removed"}
-        choice = await self._search(
-            state, question, documents, state.settings.guide_search, candidates, there
-        )
+            additions.setdefault(guide.id, attach_guide(guide, found))
         # What a person or the agent put in has its room first.
         room_left -= sum(room(a.item) for item, a in additions.items() if item not in own)
         choice, too_large = take_while_room(
             choice, room_left, lambda hit: room(by_id[hit.item].item())
         )
         for hit in choice.items:
-            additions[hit.item] = _attach(by_id[hit.item], hit.provenance)
+            additions[hit.item] = attach_guide(by_id[hit.item], hit.provenance)
         missing = (_missing(item) for item in (*inclusion.missing, *vanished_guides(state, by_id)))
         lower = map(runner_up, choice.next_best)
         return Attachments(
             attachments=tuple(a for item, a in additions.items() if item not in own),
             left_out=(*missing, *too_large, *lower),
-            warnings=self._news((*self._notices, *describe_problems(guides.problems)))
+            warnings=self.take_news((*self._notices, *describe_problems(guides.problems)))
             + choice.warnings,
         )
+
+    async def choose(self, state: State, question: str, *pools: Pool) -> tuple[SearchChoice, ...]:
+        """What fits a question, of each pool, and what comes along with it, whichever pool that is
+        of."""
+        searches = [await self._search(state, question, pool) for pool in pools]
+        choices = [
+            ChosenFrom(settings=search.pool.settings, corpus=search.corpus, items=search.items)
+            for search in searches
+        ]
+        try:
+            additions = await expand_all(choices)
+        # Whatever goes wrong there, what was chosen stays.
+        except Exception as error:  # noqa: BLE001
+            additions = [() for _ in choices]
+            problem = f"expansion failed, so nothing came along: {type(error).__name__}: {error}"
+            searches[0].warnings.append(problem)
+        for search, new in zip(searches, additions, strict=True):
+            search.items += new
+        for search in searches:
+            if state.settings.expand_results and search.corpus is not None:
+                search.items += await expand_results(
+                    search.corpus, recent_results(state), search.items, search.pool.settings
+                )
+        return self._with_relations(searches)
+
+    async def choose_from_results(
+        self, results: Sequence[tuple[str, str]], *pools: Pool
+    ) -> tuple[SearchChoice, ...]:
+        """What is like the results of tools, (name, text) each, and what comes along with it."""
+        searches = [PoolSearch(pool) for pool in pools]
+        for search in searches:
+            pool = search.pool
+            if self._index is None or not (pool.documents and pool.settings.search):
+                continue
+            try:
+                corpus = await self._index.load(pool.documents, self.progress)
+                found = await expand_results(corpus, results, (), pool.settings)
+                search.items = tuple(item for item in found if item.item not in pool.there)
+            # A turn goes on without its finds.
+            except Exception as error:  # noqa: BLE001
+                problem = f"{type(error).__name__}: {error}"
+                search.warnings.append(f"results were not searched from: {problem}")
+        return self._with_relations(searches)
 
     async def choose_tools(
         self, state: State, question: str, inclusion: Inclusion[OfferedTool]
     ) -> SearchChoice:
-        """The tools that fit a question, of those that are chosen by search."""
-        if state.settings.tool_policy == "all" or not inclusion.agent:
-            return SearchChoice()
-        documents = [tool_document(tool) for tool in inclusion.agent]
-        present = {tool.id for tool in inclusion.present}
-        candidates = present | {tool.id for tool in inclusion.agent}
-        return await self._search(
-            state, question, documents, state.settings.tool_search, candidates, present
-        )
+        """The tools that fit a question, of those that are chosen by search; rules and references
+        that are chosen may bring some along."""
+        guides = self.guide_pool(state, (), await self.guides())
+        tools = self.tool_pool(state, inclusion)
+        if not self.crosses(guides, tools):
+            return (await self.choose(state, question, tools))[0]
+        return (await self.choose(state, question, guides, tools))[1]
 
     async def weigh(
         self, question: str, attachments: Sequence[Attachment], state: State
@@ -183,72 +243,66 @@ class Selector:
         # An attachment then keeps the priority it came with.
         except Exception as error:  # noqa: BLE001
             scores, problem = {}, f"{type(error).__name__}: {error}"
-        warnings = self._news([f"relevance moves no priority: {problem}"] if problem else [])
+        warnings = self.take_news([f"relevance moves no priority: {problem}"] if problem else [])
         return tuple(_weigh(a, scores.get(a.item.id)) for a in attachments), warnings
 
     # -- inside ----------------------------------------------------------------------------------
 
-    async def _search(
-        self,
-        state: State,
-        question: str,
-        documents: Sequence[Document],
-        settings: SearchSettings,
-        candidates: set[ItemId],
-        there: set[ItemId],
-    ) -> SearchChoice:
-        """What a search chooses, and the `candidates` that come along with it and are not `there`
-        already."""
-        choice = SearchChoice()
-        if documents and settings.search:
-            if self._index is None:
-                problem = f"{len(documents)} items are chosen by search, and {self._no_index}"
-                return SearchChoice(warnings=self._news([problem]))
-            try:
-                choice = await self._find(self._index, state, question, documents, settings)
-            # Whatever goes wrong in a search, a question can be asked without its finds.
-            except Exception as error:  # noqa: BLE001
-                problem = f"{type(error).__name__}: {error}"
-                problem = f"search failed, so nothing was chosen by it: {problem}"
-                return SearchChoice(warnings=(problem,))
-        if not self._relations or not choice.items:
-            return choice
-        from lamina.selection.expansion import find_related
+    def crosses(self, *pools: Pool) -> bool:
+        """Whether what is chosen of one pool may bring something of another along."""
+        return bool(self._relations) or all(pool.settings.expansion_depth for pool in pools)
 
-        related_items = find_related(choice.items, self._relations, candidates, there)
-        names = {item.item for item in related_items}
-        next_best = tuple(item for item in choice.next_best if item.item not in names)
-        return replace(choice, items=choice.items + related_items, next_best=next_best)
+    async def _search(self, state: State, question: str, pool: Pool) -> "PoolSearch":
+        """What a search finds in a pool."""
+        search = PoolSearch(pool)
+        if not (pool.documents and pool.settings.search):
+            return search
+        if self._index is None:
+            problem = f"{len(pool.documents)} items are chosen by search, and {self._no_index}"
+            search.warnings += self.take_news([problem])
+            return search
+        try:
+            await self._find(self._index, state, question, search)
+        # Whatever goes wrong in a search, a question can be asked without its finds.
+        except Exception as error:  # noqa: BLE001
+            problem = f"{type(error).__name__}: {error}"
+            problem = f"search failed, so nothing was chosen by it: {problem}"
+            search = PoolSearch(pool)
+            search.warnings.append(problem)
+        return search
 
-    async def _find(
-        self,
-        index: Index,
-        state: State,
-        question: str,
-        documents: Sequence[Document],
-        settings: SearchSettings,
-    ) -> SearchChoice:
+    async def _find(self, index: Index, state: State, question: str, search: "PoolSearch") -> None:
         from lamina.selection.items import choose_items
         from lamina.selection.question import split_question
         from lamina.selection.scores import measure_fits, rank_documents
 
         query = split_question(question, recent=recent_questions(state))
         if not query.parts:
-            return SearchChoice()
-        corpus = await index.load(documents, self.progress)
+            return
+        documents, settings = search.pool.documents, search.pool.settings
+        search.corpus = corpus = await index.load(documents, self.progress)
         scores = await corpus.score([part.text for part in query.parts])
         fits = measure_fits(documents, scores, query)
-        items = choose_items(documents, scores, query, settings, fits=fits)
-        items += await expand_chosen(corpus, items, settings)
-        if state.settings.expand_results:
-            items += await expand_results(corpus, recent_results(state), items, settings)
-        names = {item.item for item in items}
-        most = len(names) + RUNNERS_UP
-        ranking = rank_documents(documents, scores, query, settings, most=most, fits=fits)
-        next_best = tuple(item for item in ranking if item.item not in names)[:RUNNERS_UP]
+        search.items = choose_items(documents, scores, query, settings, fits=fits)
+        # What comes along may be among the next best.
+        most = len(search.items) + RUNNERS_UP
+        most += settings.expansion_top_n * (settings.expansion_depth + 2)
+        search.ranking = rank_documents(documents, scores, query, settings, most=most, fits=fits)
         warnings = [f"search by words alone: {corpus.lexical}"] if corpus.lexical else []
-        warnings += corpus_warnings(corpus)
-        return SearchChoice(items=items, next_best=next_best, warnings=self._news(warnings))
+        search.warnings += self.take_news(warnings + corpus_warnings(corpus))
+
+    def _with_relations(self, searches: Sequence["PoolSearch"]) -> tuple[SearchChoice, ...]:
+        """What was found in each pool, with the relations of all of it."""
+        found_items = [item for search in searches for item in search.items]
+        if self._relations and found_items:
+            from lamina.selection.expansion import find_related
+
+            candidates = frozenset().union(*(search.pool.candidates for search in searches))
+            there = frozenset().union(*(search.pool.there for search in searches))
+            for item in find_related(found_items, self._relations, candidates, there):
+                owner = next(s for s in searches if item.item in s.pool.candidates)
+                owner.items += (item,)
+        return tuple(search.choice() for search in searches)
 
     async def _likeness(
         self, question: str, documents: Sequence[Document]
@@ -269,16 +323,39 @@ class Selector:
         likeness = {item.item: item.score for item in items if item.score is not None}
         return likeness, corpus.lexical
 
-    def _news(self, reports: Iterable[str]) -> tuple[str, ...]:
+    def take_news(self, reports: Iterable[str]) -> tuple[str, ...]:
+        """Those that this session did not tell yet; from now on, it did."""
         news = tuple(report for report in dict.fromkeys(reports) if report not in self._reports)
         self._reports.update(news)
         return news
 
 
+class PoolSearch:
+    """What was found in a pool so far, and how the rest of it ranks."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.corpus: Corpus | None = None
+        self.items: tuple[SelectedItem, ...] = ()
+        self.ranking: tuple[SelectedItem, ...] = ()
+        self.warnings: list[str] = []
+
+    def choice(self) -> SearchChoice:
+        names = {item.item for item in self.items}
+        next_best = tuple(item for item in self.ranking if item.item not in names)[:RUNNERS_UP]
+        return SearchChoice(items=self.items, next_best=next_best, warnings=tuple(self.warnings))
+
+
+def name_errors(problems: Sequence[Problem]) -> list[str]:
+    """What is wrong with an agent's files, as much as is worth a line each."""
+    errors = [str(problem) for problem in problems if problem.level == "error"]
+    return errors[:PROBLEMS_SHOWN]
+
+
 def describe_problems(problems: Sequence[Problem]) -> list[str]:
     """What is wrong with an agent's files; what is only odd is counted."""
-    errors = [str(problem) for problem in problems if problem.level == "error"]
-    lines = errors[:PROBLEMS_SHOWN]
+    errors = [problem for problem in problems if problem.level == "error"]
+    lines = name_errors(problems)
     if rest := len(problems) - len(lines):
         one, many = ("problem", "problems") if len(errors) > len(lines) else ("oddity", "oddities")
         noun = many if rest > 1 else one
@@ -286,44 +363,14 @@ def describe_problems(problems: Sequence[Problem]) -> list[str]:
     return lines
 
 
-def _attach(guide: Guide, provenance: Provenance) -> Attachment:
+def attach_guide(guide: Guide, provenance: Provenance) -> Attachment:
+    """A rule or a reference as it goes along with a turn."""
     return Attachment(item=guide.item(), provenance=replace(provenance, level=guide.level))
 
 
 def _missing(item: ItemId) -> LeftOut:
     detail = f"{kind_of(item)} {key_of(item)!r} is not there any more; it was deleted or renamed"
     return LeftOut(what=item, reason="missing", detail=detail)
-
-
-def take_while_room(
-    choice: SearchChoice, room_left: int, cost_of: Callable[[SelectedItem], int]
-) -> tuple[SearchChoice, tuple[LeftOut, ...]]:
-    """The choice without what would take too much of the room that is left; smaller items behind
-    it may still come."""
-    items: list[SelectedItem] = []
-    too_large: list[LeftOut] = []
-    for item in choice.items:
-        cost = cost_of(item)
-        if cost and cost > room_left * CHOSEN_SHARE:
-            detail = f"{_scored_label(item)} was chosen, and {cost:,} tokens are too many"
-            detail += " for the room left"
-            what = item.item
-            too_large.append(LeftOut(what=what, reason="room_left", detail=detail, tokens=cost))
-        else:
-            room_left -= cost
-            items.append(item)
-    return replace(choice, items=tuple(items)), tuple(too_large)
-
-
-def runner_up(item: SelectedItem) -> LeftOut:
-    """An item that was only just not chosen."""
-    detail = f"{_scored_label(item)}: others fit the question better"
-    return LeftOut(what=item.item, reason="ranked_lower", detail=detail)
-
-
-def _scored_label(item: SelectedItem) -> str:
-    score = f" ({item.score:.2f})" if item.score is not None else ""
-    return f"{label_of(item.item)}{score}"
 
 
 def _weigh(attachment: Attachment, score: float | None) -> Attachment:

@@ -12,6 +12,7 @@ from lamina.errors import JournalError, SessionBusy, SessionMoved, UnknownSessio
 from lamina.journal import GrownEntries, Journal, journal_of, walk_back
 from lamina.journal.lines import write_lines
 from lamina.ports.store import JournalStore
+from lamina.stores.memory_prefixes import MemorySentPrefixes
 from lamina.values.entry import Entry, SessionEntry
 from lamina.values.totals import DeletedSession, ListedSession
 
@@ -27,6 +28,8 @@ class MemoryStore(JournalStore):
         # With the time at which each was put.
         self._blobs: dict[str, tuple[bytes, float]] = {}
         self._openings: dict[str, WeakSet[MemoryJournal]] = {}
+        # What the sessions in here remember of what they sent.
+        self.sent_prefixes = MemorySentPrefixes()
 
     def place(self, session: str) -> str:
         return f"session {session!r} in memory"

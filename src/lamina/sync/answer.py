@@ -21,7 +21,9 @@ class Answer(Struct, frozen=True, kw_only=True):
     turn: Turn | None = None
     requests: int = 0
     usage: Usage = Usage()
-    cost: float = 0.0
+    # In US dollars, without the `unpriced` requests, whose price nobody knows; None if that is all.
+    cost: float | None = 0.0
+    unpriced: int = 0
     waiting_calls: tuple[WaitingCall, ...] = ()
     warnings: tuple[str, ...] = ()
     sources: tuple[CitedSource, ...] = ()

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, Unpack
 
 from lamina import ports
-from lamina.ports import Providers, ToolHost
+from lamina.ports import Providers, ToolHost, WebSearch
 from lamina.runners import runner as async_runners
 from lamina.runners.agent import MAX_REQUESTS
 from lamina.runners.mode import Listener
@@ -103,6 +103,11 @@ class Runner:
         """Whether a turn is under way, in whichever thread."""
         return self._runner.running
 
+    @property
+    def cites(self) -> bool:
+        """Whether the answer under way may cite: then its numbers are final when it is complete."""
+        return self._runner.cites
+
     def abort(self) -> bool:
         """Stops the turn under way, from another thread or from `on_event`; what there is of its
         answer is kept. False if there is none."""
@@ -137,6 +142,33 @@ class Runner:
         hear = _listen(on_event)
         return self._answer(lambda: self._runner.resume(target=target, on_event=hear))
 
+    def edit(
+        self,
+        question: str,
+        text: str,
+        *,
+        attach: Iterable[Attachable] | None = None,
+        target: str | None = None,
+        on_event: Listener | None = None,
+    ) -> Answer:
+        """Asks an earlier question otherwise, in its place; as `lamina.ChatRunner.edit`."""
+        hear = _listen(on_event)
+        return self._answer(
+            lambda: self._runner.edit(question, text, attach=attach, target=target, on_event=hear)
+        )
+
+    def regenerate(
+        self,
+        answer: str | None = None,
+        *,
+        target: str | None = None,
+        on_event: Listener | None = None,
+    ) -> Answer:
+        """Asks for an answer again, the last one if none is named; as
+        `lamina.ChatRunner.regenerate`."""
+        hear = _listen(on_event)
+        return self._answer(lambda: self._runner.regenerate(answer, target=target, on_event=hear))
+
     def preview(
         self, text: str, *, attach: Iterable[Attachable] = (), target: str | None = None
     ) -> Preview | PlanPreview:
@@ -164,6 +196,11 @@ class Runner:
 
     def _answer(self, ask: Callable[[], Awaitable[async_runners.Answer]]) -> Answer:
         return wrap_answer(self._portal, self._portal.run(ask))
+
+    def send_message(self, text: str, *, deliver: Delivery = "steer") -> None:
+        """Sends a message while a turn is under way, from another thread or from `on_event`; as
+        `lamina.Runner.send_message`."""
+        self._portal.run(lambda: self._runner.send_message(text, deliver=deliver))
 
 
 class ChatRunner(Runner):
@@ -214,11 +251,6 @@ class AgentRunner(ChatRunner):
     def __init__(self, portal: Portal, runner: async_runners.AgentRunner) -> None:
         super().__init__(portal, runner)
         self._agent = runner
-
-    def send_message(self, text: str, *, deliver: Delivery = "steer") -> None:
-        """Sends a message while a turn is under way, from another thread or from `on_event`; as
-        `lamina.AgentRunner.send_message`."""
-        self._portal.run(lambda: self._agent.send_message(text, deliver=deliver))
 
     def decide(self, call_id: str, decision: Decision) -> None:
         """Decides a call that waits; `resume` then takes the turn up again.
@@ -273,6 +305,7 @@ def open_plan(
     tools: ToolHost | Iterable[Callable[..., Any]] = (),
     mcp: str | os.PathLike[str] | None = None,
     files: bool = False,
+    web_search: str | WebSearch | None = None,
     scope: Scope = EVERYWHERE,
     approver: ports.Approver | Approver | Decide | None = None,
     providers: Providers | None = None,
@@ -283,8 +316,8 @@ def open_plan(
     decider = None if approver is None else CallerApprover(approver)
     runner = here.open(
         lambda: runners.open_plan(
-            session, tools=tools, mcp=mcp, files=files, scope=scope, approver=decider,
-            providers=providers, **opening,
+            session, tools=tools, mcp=mcp, files=files, web_search=web_search, scope=scope,
+            approver=decider, providers=providers, **opening,
         )
     )  # fmt: skip
     return PlanRunner(here, runner)
@@ -297,6 +330,7 @@ def open_agent(
     tools: ToolHost | Iterable[Callable[..., Any]] = (),
     mcp: str | os.PathLike[str] | None = None,
     files: bool = False,
+    web_search: str | WebSearch | None = None,
     scope: Scope = EVERYWHERE,
     approver: ports.Approver | Approver | Decide | None = None,
     max_requests: int = MAX_REQUESTS,
@@ -310,8 +344,8 @@ def open_agent(
     decider = None if approver is None else CallerApprover(approver)
     runner = here.open(
         lambda: runners.open_agent(
-            session, tools=tools, mcp=mcp, files=files, scope=scope, approver=decider,
-            max_requests=max_requests, providers=providers, **opening,
+            session, tools=tools, mcp=mcp, files=files, web_search=web_search, scope=scope,
+            approver=decider, max_requests=max_requests, providers=providers, **opening,
         )
     )  # fmt: skip
     return AgentRunner(here, runner)

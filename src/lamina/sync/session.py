@@ -1,6 +1,6 @@
 """A session without `await`: every call waits in the portal until it is done."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -19,10 +19,11 @@ from lamina.sync.turn import Turn
 from lamina.values.damage import Damage
 from lamina.values.entry import Entry
 from lamina.values.envelope import Envelope
-from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
-from lamina.values.patch import Display, PatchOp
+from lamina.values.message import Role, ToolCall, ToolDefinition, ToolResult, ToolText
+from lamina.values.patch import Display, Patch, PatchOp
 from lamina.values.request import LeftOut
 from lamina.values.settings import Settings, SettingsUpdate, Target
+from lamina.values.spending import SpendStanding
 from lamina.values.tool import Decision, OfferedTool
 from lamina.wiring import sessions
 from lamina.wiring.opening_arguments import SessionOpening, takes
@@ -132,6 +133,39 @@ class Session:
         turn = self._portal.run(lambda: self._session.current_turn(target=target))
         return None if turn is None else Turn(self._portal, turn)
 
+    def edit(
+        self,
+        question: str,
+        text: str,
+        *,
+        attach: Iterable[Attachable] | None = None,
+        target: str | None = None,
+    ) -> Turn:
+        """Asks an earlier question otherwise, in its place; as `lamina.Session.edit`.
+
+        Raises:
+            UnknownSession: there is no such entry.
+            UsageError: it is no question.
+        """
+        turn = self._portal.run(
+            lambda: self._session.edit(question, text, attach=attach, target=target)
+        )
+        return Turn(self._portal, turn)
+
+    def attachments_of(self, question: str) -> tuple[Attachable, ...]:
+        """What a person attached to a question: what goes along if it is edited."""
+        return self._portal.run(lambda: self._session.attachments_of(question))
+
+    def regenerate(self, answer: str | None = None, *, target: str | None = None) -> Turn:
+        """Asks for an answer again, the last one if none is named; as `lamina.Session.regenerate`.
+
+        Raises:
+            UnknownSession: there is no such entry.
+            TurnStateError: nothing was asked yet.
+        """
+        turn = self._portal.run(lambda: self._session.regenerate(answer, target=target))
+        return Turn(self._portal, turn)
+
     def compact(self) -> CompactionOutcome:
         """Lets the older part of history give way to a summary, now; as
         `lamina.Session.compact`."""
@@ -223,13 +257,31 @@ class Session:
         """Replaces the tools, which stand first on every wire."""
         self._portal.run(lambda: self._session.set_tools(tools, reason=reason))
 
-    def apply(self, transformer: str, *ops: PatchOp, display: Display | None = None) -> None:
+    def apply(
+        self,
+        transformer: str,
+        *ops: PatchOp | Patch | Mapping[str, Any],
+        display: Display | None = None,
+    ) -> None:
         """Applies patch operations, whole or not at all; as `lamina.Session.apply`.
 
         Raises:
             InvalidPatch: an op is wrong; nothing was changed.
         """
         self._portal.run(lambda: self._session.apply(transformer, *ops, display=display))
+
+    def add_message(
+        self, text: str, *, role: Role = "user", custom_type: str = "", shown: bool = True
+    ) -> None:
+        """Adds a message to history that is no question; as `lamina.Session.add_message`.
+
+        Raises:
+            TurnStateError: a turn is under way; a runner's `send_message` reaches it.
+            UsageError: the message is blank, or of the role of a tool.
+        """
+        self._portal.run(
+            lambda: self._session.add_message(text, role=role, custom_type=custom_type, shown=shown)
+        )
 
     def rebuild_library(self, reason: str) -> bool:
         """Rebuilds the library now, at the price of the prefix. False if nothing would change."""
@@ -240,7 +292,16 @@ class Session:
         `lamina.Session.update_settings`."""
         return self._portal.run(lambda: self._session.update_settings(**settings))
 
+    def spending(self) -> SpendStanding:
+        """What this session spent, its last turn, and everybody today; as
+        `lamina.Session.spending`."""
+        return self._portal.run(self._session.spending)
+
     # -- the tree --------------------------------------------------------------------------------
+
+    def export_requests(self) -> tuple[dict[str, Any], ...]:
+        """Every request of the session as plain data; as `lamina.Session.export_requests`."""
+        return self._portal.run(self._session.export_requests)
 
     def navigate(self, entry: str, *, summary: str = "") -> TreePosition:
         """Goes on at another entry; as `lamina.Session.navigate`.

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+from lamina.ledger import CostRange
+from lamina.ledger.request_price import CacheRewrite
 from lamina.session import turn as async_turn
 from lamina.session.turn import Results
 from lamina.sync.portal import Portal
 from lamina.values.entry import RequestEntry
+from lamina.values.envelope import Options
 from lamina.values.item import Attachment
 from lamina.values.message import Message, ToolCall
 from lamina.values.prompt import LayerSize, Prompt
@@ -53,6 +56,26 @@ class Turn:
         return self._turn.context
 
     @property
+    def options(self) -> Options:
+        """How the model is to answer: as settings and options said for this request."""
+        return self._turn.options
+
+    @property
+    def citations(self) -> tuple[int, ...]:
+        """The numbers of the sources that the answer is held to cite from; empty if it is not."""
+        return self._turn.citations
+
+    @property
+    def cost_range(self) -> CostRange | None:
+        """The least and the most that the request can cost; as `lamina.Turn.cost_range`."""
+        return self._turn.cost_range
+
+    @property
+    def rewrite(self) -> CacheRewrite | None:
+        """What it costs because it writes again what a cache had; None if it does not."""
+        return self._turn.rewrite
+
+    @property
     def layers(self) -> tuple[LayerSize, ...]:
         """How large each layer of the request is."""
         return self._turn.layers
@@ -89,6 +112,14 @@ class Turn:
         """The turn anew after a compaction, as the provider said that the request is too long; as
         `lamina.Turn.retry_smaller`."""
         return Turn(self._portal, self._portal.run(self._turn.retry_smaller))
+
+    def reserve(self) -> None:
+        """Reserves what sending the request once more may cost; as `lamina.Turn.reserve`."""
+        self._portal.run(self._turn.reserve)
+
+    def release(self) -> None:
+        """Says that the request was not sent; as `lamina.Turn.release`."""
+        self._portal.run(self._turn.release)
 
     @property
     def message(self) -> Message | None:

@@ -7,7 +7,7 @@ numbers change, and what stands in code does not. Renumbering what was renumbere
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -62,20 +62,33 @@ class RenumberedAnswer(Struct, frozen=True, kw_only=True):
     unknown: tuple[int, ...] = ()
 
 
-def number_sources(documents: Iterable[SearchDocument]) -> tuple[Source, ...]:
-    """The catalogue of what a search found: one number per path, in order."""
+def number_sources(
+    documents: Iterable[SearchDocument], known: Mapping[str, int] | None = None
+) -> tuple[Source, ...]:
+    """The catalogue of what a search found: one number per path, in order. Paths that are `known`
+    from earlier searches keep their numbers, and new ones go on behind these."""
     titles: dict[str, str] = {}
     for document in documents:
         titles.setdefault(document.path, document.title)
+    numbers = dict(known or {})
+    unused = count(max(numbers.values(), default=0) + 1)
+    for path in titles:
+        if path not in numbers:
+            numbers[path] = next(unused)
     return tuple(
-        Source(number=number, title=title, path=path)
-        for number, (path, title) in enumerate(titles.items(), start=1)
+        Source(number=numbers[path], title=title, path=path) for path, title in titles.items()
     )
 
 
-def render_search(name: str, query_instruction: str, documents: Sequence[SearchDocument]) -> str:
+def render_search(
+    name: str,
+    query_instruction: str,
+    documents: Sequence[SearchDocument],
+    known: Mapping[str, int] | None = None,
+) -> str:
     """What a search tool called `name` found, as the text inside its wrapper: instruction,
-    documents, source catalogue and citation rules. The question is not part of it."""
+    documents, source catalogue and citation rules. The question is not part of it. `known` are the
+    numbers that paths have already."""
 
     def content(text: str) -> str:
         return escape_content(text, name)
@@ -83,7 +96,7 @@ def render_search(name: str, query_instruction: str, documents: Sequence[SearchD
     def line(text: str) -> str:
         return content(one_line(text))
 
-    sources = number_sources(documents)
+    sources = number_sources(documents, known)
     numbers = {source.path: source.number for source in sources}
     sections = [_element("search_instruction", content(query_instruction.strip()))]
     if not documents:
@@ -165,17 +178,24 @@ def _append_sources(text: str, sources: Sequence[Source], open_fence: str) -> st
     for source in sources:
         title = source.title.strip()
         name = title if title and title_counts[title] == 1 else source.path or title
-        lines.append(f"[^{source.number}]: {link_to(name)}")
+        link = link_to(source.path, title) if is_web_link(source.path) else link_to(name)
+        lines.append(f"[^{source.number}]: {link}")
     return f"{text}\n\n{SOURCES_HEADING}\n\n" + "\n".join(lines)
 
 
-def link_to(name: str) -> str:
+def is_web_link(link: str) -> bool:
+    """Whether a source is a page of the web; no path of a note has two slashes in a row."""
+    return link.startswith(("http://", "https://"))
+
+
+def link_to(name: str, title: str = "") -> str:
     """A link to a note by its path or title: `[[name]]`, or a Markdown link where the name holds
-    what would end that."""
+    what would end that; to a page of the web a Markdown link with its `title`."""
     line = one_line(name)
-    if not _NOT_IN_WIKILINKS.search(line):
+    words = one_line(title) or line if is_web_link(name) else line
+    if not is_web_link(name) and not _NOT_IN_WIKILINKS.search(line):
         return f"[[{line}]]"
-    text = re.sub(r"([\[\]`\\])", r"\\\1", line)
+    text = re.sub(r"([\[\]`\\])", r"\\\1", words)
     # In the address, too, nothing may pass for a citation.
     target = re.sub(r"[\[\]<>^`|\\%]", lambda match: f"%{ord(match[0]):02X}", line)
     return f"[{text}](<{target}>)"

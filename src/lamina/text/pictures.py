@@ -1,39 +1,41 @@
-"""The pictures that a note refers to, and where its code stands.
+"""The pictures that a note refers to.
 
-Law: time grows with the length of the note, whatever it holds. What stands in code is not a
-reference. Nothing is opened here: a reference is text until a workspace reads it.
+Law: time grows with the length of the note, whatever it holds. What stands in code or in a comment
+is not a reference. Nothing is opened here: a reference is text until a workspace reads it.
 """
 
 import html
 import re
-from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 from urllib.parse import unquote
 
 from msgspec import Struct
 
-from lamina.text.characters import splice
+from lamina.text.code_masks import Fence, find_fence, is_escaped, line_spans, mask_code
+from lamina.text.comments import mask_comments
+
+__all__ = [
+    "PICTURE_SUFFIXES", "Fence", "PicturePlace", "PictureRef", "count_pictures", "decode_target",
+    "find_destination", "find_fence", "find_pictures", "is_escaped", "line_spans",
+    "locate_definitions", "locate_pictures", "mask_code",
+]  # fmt: skip
 
 PICTURE_SUFFIXES = (
     ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".avif", ".heic", ".heif",
     ".ico", ".svg",
 )  # fmt: skip
 
-# What may stand before a fence: quote and list markers, any indentation.
-_FENCE = re.compile(
-    r"(?P<lead>(?:[ \t]*+(?:>|[-*+](?=[ \t])|[0-9]{1,9}[.)](?=[ \t])))*+)[ \t]*+"
-    r"(?P<fence>`{3,}+(?=[^`]*\Z)|~{3,}+)"
-)
-_FENCE_END = re.compile(r"[ \t>]*+(?P<fence>`{3,}+|~{3,}+)\s*+\Z")
-# A code span does not reach over any of these.
-_BLANK = re.compile(r"[\s>]*+\Z")
-_BLOCK_START = re.compile(r"[ \t>]*+(?:[-*+][ \t]|[0-9]{1,9}[.)][ \t]|#{1,6}[ \t]|\[\^)")
-_HEADING = re.compile(r"[ \t>]*+#{1,6}[ \t]")
-_TICKS = re.compile(r"`+")
-_NOT_NEWLINE = re.compile(r"[^\n]")
-
 _MARK = re.compile(r"\\[^\n]|!\[\[[^\[\]\n]*+\]\]|!?\[|\]|\n[ \t\r]*+(?=\n)")
+# The name of a definition behind an image, and a definition.
+_NAMED = re.compile(r"\[([^\[\]\n]{0,1000})\]")
+_DEFINITION = re.compile(
+    r"^ {0,3}\[([^\[\]\n]{1,1000})\]:[ \t]*+(<[^<>\n]*+>|[^\s<]\S*+)", re.MULTILINE
+)
+_TAG = re.compile(r"<img(?=[\s/])[^<>]*+>", re.IGNORECASE)
+_ATTRIBUTE = re.compile(
+    r"""(?<![^\s"'])([a-zA-Z-]{1,40})[ \t\n]{0,9}=[ \t\n]{0,9}("[^"]*+"|'[^']*+'|[^\s"'>]++)"""
+)
 _GAP = re.compile(r"[ \t]*+(?:\r?\n[ \t]*+)?")
 _BLANKS = re.compile(r"[ \t]*+")
 _ANGLED = re.compile(r"<((?:[^<>\\\n]|\\[^\n])*+)>")
@@ -43,6 +45,8 @@ _TITLE = re.compile(
 _PLAIN = re.compile(r"[^\s()\\]++")
 # Deeper nesting is not a destination; the limit also keeps the scan linear.
 _MAX_DEPTH = 8
+# As much of a description is looked at.
+_MOST_ALT = 1_000
 
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
@@ -59,11 +63,65 @@ class PictureRef(Struct, frozen=True, kw_only=True):
     target: str
 
 
+class PicturePlace(Struct, frozen=True, kw_only=True):
+    """Where a picture stands in a text, from `start` to before `end`, and how it is described.
+    `has_definition` if its target stands elsewhere."""
+
+    reference: PictureRef
+    start: int
+    end: int
+    alt: str = ""
+    has_definition: bool = False
+
+
+class _Definition(Struct, frozen=True):
+    target: str
+    start: int
+    end: int
+
+
 def find_pictures(markdown: str) -> tuple[PictureRef, ...]:
-    """The pictures of a note in order, each once: `![[x.png]]` and `![alt](target "title")`."""
-    references: list[tuple[int, PictureRef]] = []
-    open_brackets: list[int] = []  # where an image's `![` stands; -1 for a plain bracket
+    """The pictures of a note in order, each once: `![[x.png]]`, `![alt](target "title")`,
+    `![alt][name]` with a line `[name]: target`, and `<img src="target">`."""
+    return tuple(dict.fromkeys(place.reference for place in locate_pictures(markdown)))
+
+
+def count_pictures(markdown: str) -> int:
+    """How many pictures a note refers to; most have none, and are not looked through."""
+    if "![" not in markdown and "<img" not in markdown.lower():
+        return 0
+    return len(find_pictures(markdown))
+
+
+def locate_pictures(markdown: str) -> tuple[PicturePlace, ...]:
+    """The pictures of a note and where they stand, in order."""
+    text = _mask(markdown)
+    places = list(_locate_images(markdown, text)) if "![" in text else []
+    if tags := list(_locate_tags(markdown, text)):
+        places = sorted([*places, *tags], key=lambda place: place.start)
+    return tuple(places)
+
+
+def locate_definitions(markdown: str) -> tuple[PicturePlace, ...]:
+    """The targets that lines like `[name]: target` give to pictures and links, and where."""
+    definitions = _find_definitions(markdown, _mask(markdown)) if "]:" in markdown else {}
+    return tuple(
+        PicturePlace(reference=_refer(target.target), start=target.start, end=target.end)
+        for target in definitions.values()
+        if target.target
+    )
+
+
+def _mask(markdown: str) -> str:
     text, _ = mask_code(markdown)
+    return mask_comments(text) if "%%" in text or "<!--" in text else text
+
+
+def _locate_images(markdown: str, text: str) -> list[PicturePlace]:
+    """Images in Markdown's forms; `text` is the note with its code and comments masked."""
+    places: list[PicturePlace] = []
+    open_brackets: list[int] = []  # where an image's `![` stands; -1 for a plain bracket
+    definitions: Mapping[str, _Definition] | None = None if "]:" in text else {}
     position = 0
     while mark := _MARK.search(text, position):
         position = mark.end()
@@ -74,23 +132,77 @@ def find_pictures(markdown: str) -> tuple[PictureRef, ...]:
                 open_brackets.append(-1)
             case "]" if open_brackets:
                 start = open_brackets.pop()
-                if start < 0 or (inside := find_destination(text, position)) is None:
+                if start < 0:
                     continue
-                target_start, target_end, position = inside
+                alt = markdown[max(start + 2, mark.start() - _MOST_ALT) : mark.start()]
+                definition = None
+                if inside := find_destination(text, position):
+                    target_start, target_end, end = inside
+                    target = decode_target(markdown[target_start:target_end].strip())
+                else:
+                    if definitions is None:
+                        definitions = _find_definitions(markdown, text)
+                    named = _NAMED.match(text, position)
+                    definition = definitions.get(_fold_name((named and named[1]) or alt))
+                    if definition is None:
+                        continue
+                    target, end = definition.target, named.end() if named else position
+                position = end
                 # A picture in another one's description is only words.
-                while references and references[-1][0] > start:
-                    references.pop()
-                target = decode_target(markdown[target_start:target_end].strip())
+                while places and places[-1].start > start:
+                    places.pop()
                 if target:
-                    references.append((start, _refer(target)))
+                    places.append(
+                        PicturePlace(
+                            reference=_refer(target),
+                            start=start,
+                            end=end,
+                            alt=alt,
+                            has_definition=definition is not None,
+                        )
+                    )
             case wiki if wiki.startswith("![["):
                 name = markdown[mark.start() + 3 : mark.end() - 2].partition("|")[0]
                 name = name.removesuffix("\\").partition("#")[0].strip()
                 if name.lower().endswith(PICTURE_SUFFIXES):
-                    references.append((mark.start(), _refer(name)))
+                    places.append(
+                        PicturePlace(reference=_refer(name), start=mark.start(), end=mark.end())
+                    )
             case gap if gap.startswith("\n"):
                 open_brackets.clear()
-    return tuple(dict.fromkeys(reference for _, reference in references))
+    return places
+
+
+def _locate_tags(markdown: str, text: str) -> Iterator[PicturePlace]:
+    """Images in HTML."""
+    for tag in _TAG.finditer(text):
+        attributes = {
+            match[1].lower(): html.unescape(match[2].strip("\"'").strip())
+            for match in _ATTRIBUTE.finditer(markdown, tag.start() + 4, tag.end())
+        }
+        if source := attributes.get("src"):
+            target = source if _is_data(source) or _URL.match(source) else decode_target(source)
+            yield PicturePlace(
+                reference=_refer(target),
+                start=tag.start(),
+                end=tag.end(),
+                alt=attributes.get("alt", ""),
+            )
+
+
+def _find_definitions(markdown: str, text: str) -> dict[str, _Definition]:
+    """The targets that lines like `[name]: target` give; the first of a name counts."""
+    definitions: dict[str, _Definition] = {}
+    for match in _DEFINITION.finditer(text):
+        start, end = match.span(2)
+        target = markdown[start:end].removeprefix("<").removesuffix(">").strip()
+        name = _fold_name(markdown[match.start(1) : match.end(1)])
+        definitions.setdefault(name, _Definition(decode_target(target), start, end))
+    return definitions
+
+
+def _fold_name(name: str) -> str:
+    return " ".join(name.split()).casefold()
 
 
 def find_destination(text: str, at: int) -> tuple[int, int, int] | None:
@@ -157,117 +269,3 @@ def _refer(target: str) -> PictureRef:
 
 def _is_data(target: str) -> bool:
     return target[:5].lower() == "data:"
-
-
-class Fence(Struct, frozen=True):
-    """The beginning of a block of code: its backticks or tildes, what stands behind them, whether
-    it is in a quote, and how far lines have to be indented to be in it."""
-
-    mark: str
-    info: str
-    is_quoted: bool
-    indent: int
-
-    def holds(self, line: str) -> bool:
-        """Whether a line that follows is in the block; one that leaves its quote or list is not."""
-        if self.is_quoted:
-            return line.lstrip().startswith(">")
-        if not self.indent:
-            return True
-        text = line.lstrip()
-        return not text or len(line[: len(line) - len(text)].expandtabs(4)) >= self.indent
-
-    def is_closed_by(self, line: str) -> bool:
-        """Whether a line in the block is its last."""
-        end = _FENCE_END.match(line) if self.mark in line else None
-        return end is not None and end["fence"].startswith(self.mark)
-
-
-def find_fence(line: str) -> Fence | None:
-    """The beginning of a block of code that stands on a line, if one does."""
-    match = _FENCE.match(line) if "```" in line or "~~~" in line else None
-    if not match:
-        return None
-    lead, column = match["lead"], len(line[: match.start("fence")].expandtabs(4))
-    # Without a list, a fence is indented by three blanks at most.
-    indent = column if lead else max(0, column - 3)
-    info = line[match.end() :].strip()
-    return Fence(mark=match["fence"], info=info, is_quoted=">" in lead, indent=indent)
-
-
-def mask_code(markdown: str) -> tuple[str, str]:
-    """`markdown` with NUL for every character of its code (newlines stay, so does the length),
-    and the fence that its end leaves open for whatever is written below, if any."""
-    pieces: list[str] = []
-    block: list[str] = []  # the lines a code span may reach over
-    fence: Fence | None = None
-    for start, end in line_spans(markdown):
-        line = markdown[start:end]
-        if fence and fence.holds(line):
-            pieces.append(_blank_out(line))
-            fence = None if fence.is_closed_by(line) else fence
-            continue
-        fence = None
-        if not block and "`" not in line and "~~~" not in line:
-            pieces.append(line)  # no code begins here, as on most lines
-        elif fence := find_fence(line):
-            pieces += [_mask_spans("".join(block)), _blank_out(line)]
-            block.clear()
-        else:
-            if _BLANK.match(line) or _BLOCK_START.match(line):
-                pieces.append(_mask_spans("".join(block)))
-                block.clear()
-            block.append(line)
-            if _HEADING.match(line):
-                pieces.append(_mask_spans("".join(block)))
-                block.clear()
-    pieces.append(_mask_spans("".join(block)))
-    # A block in a quote or a list ends with it: a line that closed it would open another.
-    return "".join(pieces), fence.mark if fence and fence.holds("below") else ""
-
-
-def line_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where each line begins and ends, its line feed included."""
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start) + 1 or len(text)
-        yield start, end
-        start = end
-
-
-def _mask_spans(block: str) -> str:
-    """A run of backticks opens a code span that ends at the next run of the same length."""
-    if "`" not in block:
-        return block
-    runs = [match.span() for match in _TICKS.finditer(block)]
-    by_length: dict[int, list[int]] = {}
-    for index, (start, end) in enumerate(runs):
-        by_length.setdefault(end - start, []).append(index)
-    edits: list[tuple[int, int, str]] = []
-    index = 0
-    while index < len(runs):
-        start, end = runs[index]
-        if is_escaped(block, start):
-            start += 1
-        same = by_length.get(end - start, [])
-        after = bisect_right(same, index)
-        if after < len(same):
-            index = same[after]
-            end = runs[index][1]
-            edits.append((start, end, _blank_out(block[start:end])))
-        index += 1
-    return splice(block, edits)
-
-
-def is_escaped(text: str, at: int) -> bool:
-    """Whether an odd number of backslashes stands before `at`."""
-    start = at
-    while start and text[start - 1] == "\\":
-        start -= 1
-    return (at - start) % 2 == 1
-
-
-def _blank_out(code: str) -> str:
-    if code.find("\n") == len(code) - 1 and code:
-        return "\0" * (len(code) - 1) + "\n"
-    return _NOT_NEWLINE.sub("\0", code)

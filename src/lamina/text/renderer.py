@@ -142,7 +142,17 @@ def render_item(item: Item, shape: Shape = "attached") -> str:
     tag = traits.shape_tag if shape == traits.shape else traits.tag
     head, content = _head(item, traits), escape_content(item.content)
     lines = [f"<{name}>{one_line(text)}</{name}>" for name, text in head if text or name != "title"]
-    return "\n".join([f"<{tag}>", *lines, traits.body.format(content), f"</{tag}>"])
+    lines.append(traits.body.format(content))
+    if item.unseen_pictures:
+        lines.append(_say_unseen(item.unseen_pictures, bool(item.pictures)))
+    return "\n".join([f"<{tag}>", *lines, f"</{tag}>"])
+
+
+def _say_unseen(count: int, shows_some: bool) -> str:
+    """The line below a content that refers to pictures which are not there."""
+    more = " more" if shows_some else ""
+    what = f"1{more} picture, which is" if count == 1 else f"{count:,}{more} pictures, which are"
+    return f"(It has {what} not shown.)"
 
 
 def _head(item: Item, traits: KindTraits) -> Iterator[tuple[Element, str]]:
@@ -208,10 +218,18 @@ def render_tool_texts(texts: Sequence[ToolText]) -> str:
     # A search block has markers of its own; it was escaped when it was rendered.
     openings = _openings(_TAGS, tags, _CLOSES_CONTENT)
     blocks = [
-        f"<{tag}>\n{_escape(text.text, openings)}\n</{tag}>"
+        f"{open_block(tag, text.time_range)}\n{_escape(text.text, openings)}\n</{tag}>"
         for tag, text in zip(tags, texts, strict=True)
     ]
     return headers.TOOLS.text + "\n\n".join(blocks)
+
+
+def open_block(tag: str, time_range: str = "") -> str:
+    """The tag that opens a tool's block, with the time that it was for, if it was for one."""
+    if not time_range:
+        return f"<{tag}>"
+    value = _CONTROLS.sub(" ", time_range).replace("&", "&amp;").replace('"', "&quot;")
+    return f'<{tag} timeRange="{value.replace("<", "&lt;").replace(">", "&gt;")}">'
 
 
 def _tool_tag(name: str) -> str:

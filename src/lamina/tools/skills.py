@@ -39,6 +39,8 @@ class SkillTools:
 
     def __init__(self, skills: Sequence[Skill], root: str | None = None) -> None:
         self._folders = {skill.name: Path(skill.folder) for skill in skills}
+        # What people alone may choose is named to no model; added by hand, its files are read.
+        self._hides_some = not all(skill.model_invocable for skill in skills)
         self._root = root
 
     async def toolset(self) -> Toolset:
@@ -66,7 +68,9 @@ class SkillTools:
         schema = {
             "type": "object",
             "properties": {
-                "skill": {"type": "string", "enum": sorted(self._folders)},
+                "skill": {"type": "string"}
+                if self._hides_some
+                else {"type": "string", "enum": sorted(self._folders)},
                 "path": {"type": "string", "description": "As references/forms.md."},
             },
             "required": ["skill", "path"],

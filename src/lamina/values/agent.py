@@ -74,6 +74,14 @@ class Skill(Struct, frozen=True, kw_only=True, omit_defaults=True):
     compatibility: str = ""
     tools: tuple[str, ...] = ()
     metadata: dict[str, str] = {}
+    # What its author says may follow its name, whether a model may choose it by itself, and whether
+    # people are to be shown it.
+    argument_hint: str = ""
+    model_invocable: bool = True
+    user_invocable: bool = True
+    # What else its head says and nothing here acts upon; other folders that are links to this one.
+    unused: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
 
 
 class Agent(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -96,6 +104,11 @@ class Agent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # What comes along with an item that was chosen, by id: `tool:fs/read_file` with others.
     relations: dict[str, tuple[str, ...]] = {}
     problems: tuple[Problem, ...] = ()
+    # What is as it should be, and worth knowing: what was left out because it stands there already,
+    # and what of others has no meaning here.
+    notes: tuple[str, ...] = ()
+    # Whether its author wants it to work without asking back.
+    autonomous: bool = False
     # The folder or file it was read from, and the folder that all its files are opened through.
     place: str = ""
     root: str = ""

@@ -7,14 +7,17 @@ from msgspec import Struct
 from lamina.values.envelope import Options, SystemPart
 from lamina.values.item import Item, ItemId
 from lamina.values.message import Message, ToolDefinition, ToolResult, ToolText
-from lamina.values.patch import Display, Patch
+from lamina.values.patch import Display, OnceOps, Patch
 from lamina.values.request import CacheVerdict, RequestContext
 from lamina.values.settings import Promotion, Settings
 from lamina.values.tool import Decision
 from lamina.values.usage import Usage
 
 FORMAT = 1
-RENDERER = 1
+# Raised when a model reads other text, or the same in another order: 2 has what is personal behind
+# what is shared. All of these can be laid out, so that a session goes on with the bytes it has.
+RENDERER = 2
+RENDERERS = (1, 2)
 # Raised when a wire gives other bytes for the same segments, as the renderer's is for texts.
 WIRE_FORM = 1
 
@@ -50,7 +53,8 @@ class SessionEntry(EntryBase, frozen=True, kw_only=True, tag="session"):
     repaired_until: str = ""
     source: str = ""
     format: int = FORMAT
-    renderer: int = RENDERER
+    # What headers of before there was a second one do not say.
+    renderer: int = 1
 
 
 class ItemEntry(EntryBase, frozen=True, kw_only=True, tag="item"):
@@ -67,11 +71,13 @@ class TransformEntry(EntryBase, frozen=True, kw_only=True, tag="context_transfor
 
 
 class EphemeralEntry(EntryBase, frozen=True, kw_only=True, tag="ephemeral"):
-    """Text for one request only. It is never part of a rebuilt context."""
+    """What is for one request only: texts, and operations on a copy of the envelope. It is never
+    part of a rebuilt context."""
 
     tool_texts: tuple[ToolText, ...] = ()
     messages: tuple[Message, ...] = ()
-    # The hooks that added the messages, and how a person is shown what they did.
+    patches: tuple[OnceOps, ...] = ()
+    # The hooks that did it, and how a person is shown what they did.
     hooks: tuple[str, ...] = ()
     displays: tuple[Display, ...] = ()
 
@@ -115,6 +121,9 @@ class RequestEntry(EntryBase, frozen=True, kw_only=True, tag="request"):
     renderer: int = 0
     # The name under which a provider keeps its prefix; a fork has another one from then on.
     cache_key: str = ""
+    # What a provider finds the machine by that has its prefix, if that is another name: sessions
+    # that begin alike share it, and a fork goes on with the one of what it was forked from.
+    routing_key: str = ""
     # Of all segments, of everything else on the wire that the journal decides, and of what the
     # model book said of the target.
     prompt_digest: str = ""
@@ -156,9 +165,11 @@ class DecisionEntry(EntryBase, frozen=True, kw_only=True, tag="decision"):
 
 
 class SettingsEntry(EntryBase, frozen=True, kw_only=True, tag="settings"):
-    """The settings from here on."""
+    """The settings from here on. `replaces` names options that give way to settings of the same
+    name."""
 
     settings: Settings
+    replaces: tuple[str, ...] = ()
 
 
 class ModelEntry(EntryBase, frozen=True, kw_only=True, tag="model"):
@@ -199,7 +210,11 @@ class IncludeEntry(EntryBase, frozen=True, kw_only=True, tag="include"):
 
 
 class LeafEntry(EntryBase, frozen=True, kw_only=True, tag="leaf"):
-    """The position that was chosen is the parent of this entry; the session goes on there."""
+    """The position that was chosen is the parent of this entry; the session goes on there.
+    `warm_at` is when the last request on the path there was last sent as the beginning of another
+    one, on the branch that was left."""
+
+    warm_at: float = 0.0
 
 
 class LabelEntry(EntryBase, frozen=True, kw_only=True, tag="label"):
@@ -297,4 +312,6 @@ Entry = (
 
 def start_entry(session: str, at: float, **fields: Any) -> SessionEntry:
     """The header of a new session."""
-    return SessionEntry(id="000000", parent=None, at=at, session=session, **fields)
+    return SessionEntry(
+        id="000000", parent=None, at=at, session=session, renderer=RENDERER, **fields
+    )

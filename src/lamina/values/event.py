@@ -6,6 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from lamina.values.message import ToolCall, ToolResult
+from lamina.values.patch import Display
 from lamina.values.prompt import LayerSize
 from lamina.values.request import CacheVerdict, RequestContext
 from lamina.values.tool import Decision, OfferedTool
@@ -28,6 +29,13 @@ class RequestStarted(EventBase, frozen=True, kw_only=True, tag="request"):
     target: str
     context: RequestContext
     layers: tuple[LayerSize, ...]
+
+
+class HookShown(EventBase, frozen=True, kw_only=True, tag="display"):
+    """What a hook wants a person to be shown of the change it made."""
+
+    hook: str
+    display: Display
 
 
 class PromptProgress(EventBase, frozen=True, kw_only=True, tag="reading"):
@@ -57,6 +65,21 @@ class BlockEnded(EventBase, frozen=True, kw_only=True, tag="block_end"):
     """A block of the answer is complete."""
 
     index: int
+
+
+class AnswerHeld(EventBase, frozen=True, kw_only=True, tag="answer_held"):
+    """An answer comes in and is held back for hooks that change answers: what they leave of it
+    follows in blocks."""
+
+    hooks: tuple[str, ...]
+
+
+class AnswerChanged(EventBase, frozen=True, kw_only=True, tag="answer_changed"):
+    """Hooks that had not declared it changed an answer after it was told in blocks: `text` is what
+    is kept instead."""
+
+    hooks: tuple[str, ...]
+    text: str
 
 
 class ToolStarted(EventBase, frozen=True, kw_only=True, tag="tool_call"):
@@ -93,7 +116,8 @@ class UsageReported(EventBase, frozen=True, kw_only=True, tag="usage"):
     request: str
     usage: Usage
     verdict: CacheVerdict | None = None
-    cost: float = 0.0
+    # In US dollars; None if nobody knows the price.
+    cost: float | None = None
     first_s: float | None = None
     total_s: float = 0.0
 
@@ -127,10 +151,13 @@ class TurnEnded(EventBase, frozen=True, kw_only=True, tag="end"):
 
 Event = (
     RequestStarted
+    | HookShown
     | PromptProgress
     | BlockStarted
     | BlockDelta
     | BlockEnded
+    | AnswerHeld
+    | AnswerChanged
     | ToolStarted
     | ToolFinished
     | ApprovalWanted

@@ -160,6 +160,8 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ctime: str = ""
     mtime: str = ""
     pictures: tuple[Picture, ...] = ()
+    # How many further ones it refers to, which are not shown; said, but no part of the version.
+    unseen_pictures: int = 0
     version: str = ""
     # Which workspace it was read from. Empty in a journal, which belongs to one.
     workspace: str = ""

@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from lamina.values.item import ItemId, Picture, Shape
 
@@ -89,11 +89,21 @@ Block = Text | Image | ToolCall | ToolResult | Thinking | Context
 
 
 class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """A message of the conversation: a role and its blocks."""
+    """A message of the conversation: a role and its blocks. `custom_type` says what an application
+    calls a message of its own, which the model reads like any other; people are shown it only if
+    `shown` says so. `model` is whose thinking it holds, if that is known."""
 
     role: Role
     blocks: tuple[Block, ...]
     id: str = ""
+    custom_type: str = ""
+    shown: bool = True
+    model: str = ""
+
+    def thought_by(self, model: str) -> "Message":
+        """The message; if it holds thinking that was signed, as one that `model` wrote."""
+        signed = (isinstance(b, Thinking) and (b.signature or b.redacted) for b in self.blocks)
+        return replace(self, model=model) if any(signed) else self
 
     @property
     def text(self) -> str:
@@ -123,11 +133,16 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
         return tuple([block for block in self.blocks if isinstance(block, ToolCall)])
 
 
-class ToolText(Struct, frozen=True, gc=False, kw_only=True):
-    """The result of a planned tool as text for this request only: uncached, gone next turn."""
+class ToolText(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """The result of a planned tool as text for this request only: uncached, gone next turn.
+    `time_range` is the time that a search was for, in words; its block says so. `citations` are the
+    numbers of the sources in it, if an answer has to cite them: where all texts of a request have
+    some, a target that can be held to it writes no statement without one."""
 
     name: str
     text: str
+    time_range: str = ""
+    citations: tuple[int, ...] = ()
 
 
 class ToolDefinition(Struct, frozen=True, kw_only=True, omit_defaults=True):

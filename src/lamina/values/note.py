@@ -1,6 +1,6 @@
 """Notes: what is known of one without its text, and the passages of it that are searched."""
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -22,10 +22,39 @@ class Passage(Struct, frozen=True, array_like=True, gc=False):
     part: tuple[int, int] | None = None
 
 
+class ListItem(Struct, frozen=True, array_like=True, gc=False):
+    """An item of a list, on a line counted from 0, as Dataview counts. `parent` is the line of the
+    item it stands below, -1 without one; `status` what stands between the brackets of a task, None
+    if it is no task; `heading` the one it stands under; `block` its name behind `^`."""
+
+    line: int
+    line_count: int
+    parent: int
+    marker: str
+    status: str | None
+    text: str
+    heading: str = ""
+    block: str = ""
+
+
+class NoteQuery(Struct, frozen=True, array_like=True, gc=False):
+    """A query in a note: a block of the query language, a block that searches, all queries within
+    its text (one to a line), or a script, which is never run."""
+
+    kind: Literal["block", "search", "inline", "script"]
+    text: str
+
+    @property
+    def key(self) -> str:
+        """What tells it from the other queries of its note."""
+        return self.text if self.kind in ("block", "inline") else f"{self.kind}: {self.text}"
+
+
 class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is known of a note. `digest` is the sha256 of its bytes; times are seconds since the
     epoch; tags are without `#`, in the order of the note; `links` and `embeds` are targets as they
-    are spelled; `properties` is its frontmatter as JSON values; `queries` are its query blocks."""
+    are spelled; `properties` is its frontmatter as JSON values; `fields` are the `name:: value` of
+    its text outside of lists, `items` the items of its lists, `queries` its queries."""
 
     path: str
     title: str
@@ -37,9 +66,15 @@ class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tags: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     embeds: tuple[str, ...] = ()
+    # The labels of links by their target: in Dendron, the label stands first.
+    labels: dict[str, tuple[str, ...]] = {}
+    # The files among its pictures, as they are spelled.
+    pictures: tuple[str, ...] = ()
     headings: tuple[str, ...] = ()
-    queries: tuple[str, ...] = ()
+    queries: tuple[NoteQuery, ...] = ()
     properties: dict[str, Any] = {}
+    fields: tuple[tuple[str, str], ...] = ()
+    items: tuple[ListItem, ...] = ()
     passages: tuple[Passage, ...] = ()
     # The fields above that hold secrets, without these.
     safe: dict[str, Any] = {}
@@ -55,14 +90,31 @@ class Catalogue(Struct, frozen=True, kw_only=True):
     unreadable: tuple[str, ...] = ()
 
 
+class TimeRange(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A time from `start` up to before `end`, in seconds since the epoch; None is open. `words` are
+    what it was asked for by, as `last week`."""
+
+    start: float | None = None
+    end: float | None = None
+    words: str = ""
+
+    def holds(self, moment: float) -> bool:
+        """Whether a moment is in it."""
+        return (self.start is None or moment >= self.start) and (
+            self.end is None or moment < self.end
+        )
+
+
 class Scope(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where to search: in any of `folders` (and below), under any of `tags` (and nested ones),
-    changed from `since` up to before `until`. What is empty or None does not limit."""
+    changed from `since` up to before `until`, and of the time `time`: changed then, or with a date
+    of then in the name or the frontmatter. What is empty or None does not limit."""
 
     folders: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     since: float | None = None
     until: float | None = None
+    time: TimeRange | None = None
 
 
 class Hit(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -95,3 +147,5 @@ class NoteSearchResult(Struct, frozen=True, kw_only=True):
     late: int = 0
     # How many more hits there were, for which a request had no room.
     without_room: int = 0
+    # The time that was searched, in words; empty for all of it.
+    time_range: str = ""

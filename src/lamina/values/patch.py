@@ -4,7 +4,7 @@ Every op that changes what was or may have been sent carries `reason`, the journ
 `invalidate_cache_reason`; `item_lay` and appends need none.
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 
@@ -56,8 +56,19 @@ class ToolsRemove(Op, frozen=True, kw_only=True, tag="tools_remove"):
 
 
 class MessagesCachedReplace(Op, frozen=True, kw_only=True, tag="messages_cached_replace"):
-    """Makes these the messages of history."""
+    """Makes these the messages of history, behind the first `kept` ones, which stay as they are."""
 
+    messages: tuple[Message, ...]
+    kept: int = 0
+    reason: str = ""
+
+
+class MessagesCachedAppend(Op, frozen=True, kw_only=True, tag="messages_cached_append"):
+    """Adds messages behind those of history, where they stay. Nothing that was sent moves, so that
+    it needs no reason; one that is given is recorded. While calls wait for their results, the
+    messages come behind these."""
+
+    needs_reason: ClassVar[bool] = False
     messages: tuple[Message, ...]
     reason: str = ""
 
@@ -79,13 +90,17 @@ class MessagesUncachedAppend(Op, frozen=True, kw_only=True, tag="messages_uncach
 
 
 class OptionsSet(Op, frozen=True, kw_only=True, tag="options_set"):
-    """Sets options; those that are None stay as they are. Options do not stand in the prefix."""
+    """Sets options from now on; those that are None stay as they are. The scope `cached` says so
+    with a reason, which covers what a provider's cache loses by it; `uncached` is for one request
+    only."""
 
     needs_reason: ClassVar[bool] = False
     temperature: float | None = None
     top_p: float | None = None
     max_tokens: int | None = None
     reasoning: str | None = None
+    scope: Literal["cached", "uncached"] | None = None
+    reason: str = ""
 
 
 class CompactionApply(Op, frozen=True, kw_only=True, tag="compaction_apply"):
@@ -102,11 +117,13 @@ class CompactionApply(Op, frozen=True, kw_only=True, tag="compaction_apply"):
 
 
 class ItemLay(Op, frozen=True, kw_only=True, tag="item_lay"):
-    """Lays an item at the end of the library while nothing was sent, else behind the messages."""
+    """Lays an item at the end of the library while nothing was sent, else behind the messages.
+    `in_force` are the rules and references that apply from here on, if they are others now."""
 
     needs_reason: ClassVar[bool] = False
     item: ItemId
     version: str
+    in_force: tuple[ItemId, ...] | None = None
 
 
 class ItemSupersede(Op, frozen=True, kw_only=True, tag="item_supersede"):
@@ -133,6 +150,7 @@ PatchOp = (
     | ToolsReplace
     | ToolsRemove
     | MessagesCachedReplace
+    | MessagesCachedAppend
     | ResultsReplace
     | MessagesUncachedAppend
     | OptionsSet
@@ -144,11 +162,19 @@ PatchOp = (
 
 
 class Display(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a person is shown a patch."""
+    """How a person is shown a patch. `data` is for programs: whatever JSON can hold."""
 
     title: str
     summary: str = ""
     markdown: str = ""
+    data: Any = None
+
+
+class HookDisplay(Struct, frozen=True, kw_only=True):
+    """What is to be shown of a patch, and whose it is."""
+
+    hook: str
+    display: Display
 
 
 class Patch(Struct, frozen=True, kw_only=True):
@@ -158,8 +184,22 @@ class Patch(Struct, frozen=True, kw_only=True):
     display: Display | None = None
 
 
+class OnceOps(Struct, frozen=True, kw_only=True):
+    """Operations for one request only, on a copy that nothing else is made of; and whose they
+    are."""
+
+    transformer: str
+    ops: tuple[PatchOp, ...]
+
+
 def op_name(op: PatchOp) -> str:
     return str(op.__struct_config__.tag)
+
+
+def lacks_reason(op: PatchOp) -> bool:
+    """Whether an op has to say why, and does not."""
+    has_to = op.needs_reason or (isinstance(op, OptionsSet) and op.scope == "cached")
+    return has_to and not op_reason(op)
 
 
 def op_reason(op: PatchOp) -> str:

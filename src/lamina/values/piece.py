@@ -33,4 +33,11 @@ class ProgressPiece(Struct, frozen=True, tag="reading", kw_only=True):
     cached: int = 0
 
 
-Piece = TextPiece | ThinkingPiece | CallPiece | ProgressPiece | Reply
+class ResentPiece(Struct, frozen=True, tag="resent"):
+    """The request is sent once more, and nobody knows what became of it before: it may be charged
+    for all the same. `problem` is what went wrong."""
+
+    problem: str
+
+
+Piece = TextPiece | ThinkingPiece | CallPiece | ProgressPiece | ResentPiece | Reply

@@ -35,7 +35,7 @@ Content = Text | Image | ToolCall | ToolResult | Thinking | ToolDefinition
 class Segment(Struct, frozen=True, kw_only=True, gc=False):
     """A run of bytes on the wire. `message` groups the segments of one wire message; `source` says
     where the bytes come from; `cached` says whether they will stand there again in the next
-    request."""
+    request; `shared` whether another session that begins like this one has them, too."""
 
     layer: Layer
     role: WireRole
@@ -45,6 +45,7 @@ class Segment(Struct, frozen=True, kw_only=True, gc=False):
     digest: str
     tokens: int
     cached: bool = True
+    shared: bool = False
 
     @property
     def text(self) -> str:
@@ -89,6 +90,11 @@ class Prompt(Struct, frozen=True, kw_only=True):
         asked = turn + len(self.asked)
         steps += asked
         force_setattr(self, "ends", (front, turn, asked, steps, steps + len(self.tail)))
+
+    @property
+    def offers_tools(self) -> bool:
+        """Whether tools stand in front of it."""
+        return bool(self.front) and isinstance(self.front[0].segment.content, ToolDefinition)
 
     def __iter__(self) -> Iterator[Segment]:
         return self.since(0)
@@ -166,6 +172,10 @@ class Prompt(Struct, frozen=True, kw_only=True):
         if index > steps:
             tokens += _sum(self.tail[: index - steps])
         return tokens
+
+    def shared_run(self) -> int:
+        """How many leading segments other sessions have that begin like this one."""
+        return sum(1 for _ in takewhile(lambda link: link.segment.shared, self.front))
 
     def cached_run(self) -> int:
         """How many leading segments the next request begins with: up to the first uncached."""

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from lamina.values.item import Attachment, Include, ItemId, LoadedItem, Provenance
 from lamina.values.prompt import Layer
+from lamina.values.sent_prefix import PrefixSource
 
 BoundaryKind = Literal[
     "first_request", "expired", "model_change", "system_change", "tools_change",
@@ -159,6 +160,15 @@ class Agreement(Struct, frozen=True, kw_only=True, omit_defaults=True):
     unexplained: tuple[MovedPlace, ...] = ()
 
 
+class WarmStart(Struct, frozen=True, kw_only=True):
+    """What a provider should read of a request because another session, or another branch of this
+    one, sent the same beginning at `at`: so many tokens, as they are counted here."""
+
+    tokens: int
+    at: float
+    source: PrefixSource
+
+
 CacheMeaning = Literal[
     "as_expected", "more_than_expected", "below_minimum", "lifetime_passed",
     "prefix_moved", "model_changed", "routed_elsewhere", "not_reported", "nothing_sent_before",
@@ -188,6 +198,23 @@ class Fit(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.window - self.reserve
 
 
+class HistoryPrice(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What history costs where the cached prefix is dead: read afresh as it stands, or with a
+    summary in place of its older part. In US dollars; None where a price is not known."""
+
+    # Of history without a summary of it.
+    tokens: int
+    keep_cost: float | None = None
+    # What a summary stands for, or would; 0 if there is nothing to sum up.
+    older_tokens: int = 0
+    summary_tokens: int = 0
+    # The summary and, read afresh, what stands then.
+    summary_cost: float | None = None
+    # On every later request.
+    summary_saving: float | None = None
+    is_summarised: bool = False
+
+
 class RequestContext(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one request was built from, and why; what was left out, and how far it agrees with the
     one before."""
@@ -200,7 +227,11 @@ class RequestContext(Struct, frozen=True, kw_only=True, omit_defaults=True):
     left_out: tuple[LeftOut, ...] = ()
     boundaries: tuple[Boundary, ...] = ()
     agreement: Agreement = Agreement(first=True)
+    # What may be read beyond what was sent on this path; None if that is nothing.
+    warm: WarmStart | None = None
     fit: Fit = Fit(window=0, reserve=0, tokens=0)
+    # What keeping history costs, and what a summary of it; where the cached prefix was dead.
+    history_price: HistoryPrice | None = None
     warnings: tuple[str, ...] = ()
 
     def allows(self, tool: str) -> bool:

@@ -20,11 +20,11 @@ class SearchSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     search: bool = True
     """Whether anything is searched for at all."""
     top_k: int = 20
-    """How many of the chunks that fit best are looked at."""
+    """How many of the chunks that fit best are looked at for items below `include_score`."""
     top_n: int = 5
-    """How many of the items that these chunks belong to are taken."""
+    """How many items are taken, if those that are sure to be are not more by themselves."""
     include_score: float = 0.7
-    """From this score on an item is taken, however many there are."""
+    """From this score on an item is taken, however many there are and whatever `top_k` says."""
     # Unrelated texts score up to 0.15 or so, and of the tools that questions need hardly any that
     # is found scores less.
     floor: float = 0.15

@@ -7,14 +7,19 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from lamina.errors import InvalidSetting
+from lamina.values.envelope import Options
 from lamina.values.field_types import settle_fields
+from lamina.values.prices import Prices
 from lamina.values.selection import Preset, SearchSettings, read_search
+from lamina.values.spending import SpendLimits
 from lamina.values.tool import ApprovalPolicy
 from lamina.values.web import WebAccess
 
 Promotion = Literal["lazy", "eager"]
 CacheTtl = Literal["5m", "1h"]
-WireName = Literal["openai", "anthropic", "gemini", "llamacpp"]
+WireName = Literal["openai", "anthropic", "gemini", "llamacpp", "llamacpp_tools"]
+# Those of the embedded model.
+LOCAL_WIRES = ("llamacpp", "llamacpp_tools")
 
 
 if TYPE_CHECKING:
@@ -63,8 +68,8 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     strip_after_turns: int = 12
     """With `history="strip"`: after how many turns it begins."""
     summary_tokens: int = 250
-    """How long the summary may be that takes the place of turns which a strip or a prune left
-    out."""
+    """How long the summary may be that takes the place of turns which a strip or a prune left out;
+    what earlier strips held is carried besides."""
     history_priority: int = 5
     """History gives way to items up to this priority number, and after those above it."""
     prune_to: float = 0.5
@@ -72,8 +77,9 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     prune_recent: float = 0.2
     """Of what a prune leaves, the share for the latest exchanges; the rest is the head of history,
     whose bytes do not move."""
-    prune_cold_above: float = 0.7
-    """Where the cached prefix is dead anyway, history is pruned above this share already."""
+    prune_cold_above: float | None = None
+    """Where the cached prefix is dead anyway, history is cut above this share of the room already,
+    which is cheaper and loses what would still fit; None cuts nothing that fits."""
     compaction: Literal["auto", "off"] = "auto"
     """Whether older history gives way to a summary by itself once it nears the window."""
     compaction_reserve: int | None = None
@@ -84,6 +90,10 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tokens and a third of the window."""
     compaction_summary: int = 2_000
     """How long the summary of a compaction may be."""
+    compaction_ahead: int = 4
+    """Where the cached prefix is dead anyway, a summarizer is asked already if the window would be
+    full within so many turns like those before, but not while a quarter of it is free; 0 waits
+    until it is full."""
     summary_timeout_s: float = 120.0
     """How many seconds a summarizer may take before the summary is extracted instead."""
     cache_lifetime_s: float | None = None
@@ -107,6 +117,9 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     that they are described in the message that needs them. None for always."""
     expand_results: bool = False
     """Whether what tools gave in the last turn brings items that are like it."""
+    expanding_tools: str = ""
+    """The tools whose results bring items that are like them into the turn under way: their names,
+    with commas between them; `*` stands for any letters, and an empty text for none."""
     relevance_priority: bool = False
     """Whether an attachment that has to do with the question is pruned later, and one that has not
     sooner."""
@@ -120,9 +133,45 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     replaced, told of, or left."""
     embed_depth: int = 1
     """How deep notes that are embedded in attached notes come along with them."""
+    temperature: float | None = None
+    """How much chance there is in answers, from 0 on; None leaves it to the vendor. This and the
+    next two hold where no option of that name is set; changing them takes such an option away."""
+    top_p: float | None = None
+    """The share of likely words that is drawn from, from 0 to 1."""
+    max_tokens: int | None = None
+    """How long an answer may be."""
+    max_requests: int | None = None
+    """How many requests an agent may make for one question before it stops; None for what its
+    runner was opened with."""
+    spend_turn: float | None = None
+    """The most that one turn may cost, in US dollars: all requests from a question to its answer,
+    with plans and summaries. Counted are what was spent and the upper price of what is sent."""
+    spend_session: float | None = None
+    """The most that this session may cost, in US dollars, all branches together."""
+    spend_day: float | None = None
+    """The most that a day may cost, in US dollars, whoever shares the account: all sessions and
+    processes of a person. LAMINA_SPEND_DAY is a limit for all of them, and so on; the lower one
+    counts."""
+    spend_unknown: Literal["refuse", "allow"] = "refuse"
+    """What happens under such a limit to a model whose price nobody knows: it is refused, or asked
+    and counted in no sum."""
+    ask_above_cost: float | None = 0.25
+    """In `lamina chat` and `lamina ask`: a person is asked before a request that writes to a cache
+    again what could have been read from it, if that costs more than this, in US dollars. None for
+    never."""
     explicit_cache: bool = False
     """With Gemini, whether tools, L1 and library are kept in a cache of their own where that pays,
     at a storage fee; only Lamina's own client can do that."""
+
+    @property
+    def options(self) -> Options:
+        """What of it goes along with a request, where no option says otherwise."""
+        return Options(temperature=self.temperature, top_p=self.top_p, max_tokens=self.max_tokens)
+
+    @property
+    def spend_limits(self) -> SpendLimits:
+        """The most that may be spent."""
+        return SpendLimits(turn=self.spend_turn, session=self.spend_session, day=self.spend_day)
 
     @property
     def limits_history(self) -> bool:
@@ -139,11 +188,14 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
             value = getattr(self, name)
             if value is not None and not _within(value, 0):
                 raise InvalidSetting(name, value, "must be a number from 0 on")
+        self.options  # noqa: B018 - raises what an option would
+        if self.max_requests is not None and self.max_requests < 1:
+            raise InvalidSetting("max_requests", self.max_requests, "must be at least 1")
         if not all(host.strip() for host in self.allow_hosts):
             raise InvalidSetting("allow_hosts", self.allow_hosts, "must be a list of hosts")
         for name in ("prune_to", "prune_recent", "prune_cold_above"):
             share = getattr(self, name)
-            if not _within(share, 0, 1) or not share:
+            if share is not None and (not _within(share, 0, 1) or not share):
                 raise InvalidSetting(name, share, "is a share: above 0 and at most 1")
 
 
@@ -166,11 +218,12 @@ class SettingsUpdate(TypedDict, total=False):
     history_priority: int
     prune_to: float
     prune_recent: float
-    prune_cold_above: float
+    prune_cold_above: float | None
     compaction: Literal["auto", "off"]
     compaction_reserve: int | None
     compaction_keep: int | None
     compaction_summary: int
+    compaction_ahead: int
     summary_timeout_s: float
     cache_lifetime_s: float | None
     cache_ttl: CacheTtl
@@ -180,20 +233,33 @@ class SettingsUpdate(TypedDict, total=False):
     tool_policy: Literal["sticky", "exact", "all"]
     tool_joins: int | None
     expand_results: bool
+    expanding_tools: str
     relevance_priority: bool
     web: WebAccess
     allow_hosts: tuple[str, ...]
     secrets: Literal["redact", "warn", "off"]
     embed_depth: int
+    temperature: float | None
+    top_p: float | None
+    max_tokens: int | None
+    max_requests: int | None
+    spend_turn: float | None
+    spend_session: float | None
+    spend_day: float | None
+    spend_unknown: Literal["refuse", "allow"]
+    ask_above_cost: float | None
     explicit_cache: bool
 
 
+# The settings that are options where nothing else sets these.
+OPTION_SETTINGS = ("temperature", "top_p", "max_tokens")
 _SEARCHES = ("guide_search", "tool_search")
 _LIMITS = (
     "window", "output_reserve", "attachment_limit", "history_messages", "history_tokens",
     "strip_turns", "strip_after_turns", "summary_tokens", "cache_lifetime_s",
-    "compaction_reserve", "compaction_keep", "compaction_summary",
-    "summary_timeout_s", "tool_joins", "embed_depth",
+    "compaction_reserve", "compaction_keep", "compaction_summary", "compaction_ahead",
+    "summary_timeout_s", "tool_joins", "embed_depth", "spend_turn", "spend_session", "spend_day",
+    "ask_above_cost",
 )  # fmt: skip
 
 
@@ -210,13 +276,8 @@ class CacheRules(Struct, frozen=True, kw_only=True):
     explicit: bool = False
     # Whether what a server answered is in its cache, too, as in a slot of llama.cpp.
     keeps_answers: bool = False
-    read_price: float = 0.1
-    write_price: float = 1.0
-    # Where entries can be kept for longer, at a price: how long, and what writing them costs.
+    # How long entries can be kept instead, at a price.
     long_lifetime_s: float | None = None
-    long_write_price: float = 1.0
-    # US dollars per million tokens and hour in a cache that was made by hand.
-    storage_price: float = 0.0
 
 
 class Target(Struct, frozen=True, kw_only=True):
@@ -228,14 +289,21 @@ class Target(Struct, frozen=True, kw_only=True):
     window: int
     max_output: int
     cache: CacheRules
+    # The longest prompt, where that is less than the window.
+    max_input: int | None = None
+    # Who says so of these limits; empty if they are what any model of the provider has.
+    limits_source: str = ""
     encoding: str = "o200k_base"
     exact_tokens: bool = False
     token_factor: float = 1.0
-    # US dollars per million tokens of fresh input and of output.
-    input_price: float = 0.0
-    output_price: float = 0.0
+    # None if nobody knows them; what costs nothing has prices of zero.
+    prices: Prices | None = None
     # Whether a request can name those of its tools that may be called, without moving its prefix.
     restricts_tools: bool = False
+    # Whether it can be held to citing sources, without which it would cite none.
+    enforces_citations: bool = False
+    # Whether it takes a temperature and a `top_p`; models that reason refuse requests with them.
+    takes_sampling: bool = True
     # How many tools a request takes; 0 if nothing is known of a limit.
     max_tools: int = 0
     # Where it is reached, if not where its SDK looks, and the environment variable with its key.
@@ -248,9 +316,19 @@ class Target(Struct, frozen=True, kw_only=True):
         return f"{self.provider}:{self.model}"
 
     @property
+    def routes_by_key(self) -> bool:
+        """Whether requests are routed to machines by a key that goes along with them."""
+        return self.wire == "openai" and self.provider == "openai"
+
+    @property
     def bars_tools(self) -> bool:
         """Whether `restricts_tools` can be said on its wire."""
         return self.restricts_tools and self.wire in ("openai", "llamacpp")
+
+    @property
+    def takes_citations(self) -> bool:
+        """Whether `enforces_citations` can be said on its wire."""
+        return self.enforces_citations and self.wire in LOCAL_WIRES
 
 
 def cache_rules(settings: Settings, target: Target) -> CacheRules:

@@ -6,11 +6,14 @@ from lamina.values.usage import Usage
 
 
 class TargetUsage(Struct, frozen=True, kw_only=True, array_like=True):
-    """What all requests to one target took, in a form that costs what they cost together: each
-    count is of tokens that are paid for at one price."""
+    """What requests to one target took, in a form that costs what they cost together: each count is
+    of tokens that are paid for at one price, in prompts between two steps of length."""
 
     target: str
     usage: Usage
+    # The step that their prompts are longer than, and how many they are.
+    above: int
+    requests: int
 
 
 class SessionTotals(Struct, frozen=True, kw_only=True):
@@ -26,7 +29,7 @@ class SessionTotals(Struct, frozen=True, kw_only=True):
     # What providers reported, on every branch: it was all paid for.
     usage: Usage = Usage()
     paid: tuple[TargetUsage, ...] = ()
-    # What requests beside the turns cost in US dollars: planned calls, summaries.
+    # What requests beside the turns cost in US dollars where no more than that is recorded.
     side_cost: float = 0.0
     damage: int = 0
     # Whether its last request was never answered.

@@ -20,8 +20,9 @@ class NamedFile(Struct, frozen=True, kw_only=True):
 
 class Claims(Struct, frozen=True, kw_only=True):
     """What an agent says beyond texts: servers as they are written, settings that loosen what keeps
-    a person safe, and the model that is to be asked. `place` is its real path, `digest` that of all
-    of this, and `lines` what a person is shown. `problem` says why it cannot be known as it is."""
+    a person safe, and the model that is to be asked; of a file of hooks, that file. `place` is its
+    real path, `digest` that of all of this, and `lines` what a person is shown. `problem` says why
+    it cannot be known as it is."""
 
     place: str
     digest: str
@@ -29,12 +30,13 @@ class Claims(Struct, frozen=True, kw_only=True):
     settings: dict[str, Any] = {}
     model: str = ""
     files: tuple[NamedFile, ...] = ()
+    hooks: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     problem: str = ""
 
     @property
     def is_empty(self) -> bool:
-        return not (self.servers or self.settings or self.model)
+        return not (self.servers or self.settings or self.model or self.hooks)
 
 
 class TrustRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -33,3 +33,21 @@ class UnfetchedResource(Struct, frozen=True, kw_only=True):
 
     reason: Literal["missing", "unreadable", "refused"]
     detail: str
+
+
+class FoundPage(Struct, frozen=True, kw_only=True):
+    """A page that a search of the web found. `snippet` is a part of it that fits, `content` more of
+    its text, where the search gives that; `date` is when it was written, as the search says it."""
+
+    title: str
+    url: str
+    snippet: str = ""
+    content: str = ""
+    date: str = ""
+
+
+class FoundPages(Struct, frozen=True, kw_only=True):
+    """The pages that a search found, and what a person and a model should know of them."""
+
+    pages: tuple[FoundPage, ...] = ()
+    warnings: tuple[str, ...] = ()

@@ -34,6 +34,8 @@ class WireRequest(Struct, frozen=True, kw_only=True):
     options: Options = Options()
     blobs: Mapping[str, bytes] = {}
     cache_key: str = ""
+    # What it is routed by, where that is another name.
+    routing_key: str = ""
     cache_ttl: CacheTtl = "5m"
     previous: str | None = None
     # How many of the leading segments the last request left in the cache.
@@ -43,3 +45,12 @@ class WireRequest(Struct, frozen=True, kw_only=True):
     # Of the tools in the prompt those that may be called now, where a target can tell them apart
     # without moving its prefix. None: all of them.
     allowed_tools: tuple[str, ...] | None = None
+    # The numbers of the sources that the answer has to cite from.
+    citations: tuple[int, ...] = ()
+
+    @property
+    def enforced_citations(self) -> tuple[int, ...]:
+        """Those of `citations` that the target is held to: an answer has one form at most, and that
+        of a call, or of a schema, goes first."""
+        is_free = self.options.schema is None and not self.prompt.offers_tools
+        return self.citations if is_free and self.target.takes_citations else ()

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from lamina.errors import InvalidSetting, KeyMissing, ProviderError
 from lamina.extras import require
 from lamina.ports import Provider, SessionKeeper
-from lamina.values.settings import Target
+from lamina.values.settings import LOCAL_WIRES, Target
 
 SLOTS = 4
 COMPATIBLE_URL = "LAMINA_COMPATIBLE_URL"
@@ -28,15 +28,16 @@ class ClosableProvider(Protocol):
 
 class Clients:
     """The providers of targets. An embedded model is loaded when it is first asked, once for all
-    sessions of the process; `slots` of them are served at a time. Each slot takes memory for a
-    whole window: `window` makes it smaller than the target's own, and the sessions' setting of that
-    name should say the same. With `remember`, what it read of a session is kept in the cache folder
-    when the session is closed or gives way to another, and need not be read again."""
+    sessions of the process; `slots` of them are served at a time (LAMINA_SLOTS, else 4, or fewer if
+    these would take more than 2 GB). Each slot takes memory for a whole window: `window` makes it
+    smaller than the target's own, and the sessions' setting of that name should say the same. With
+    `remember`, what it read of a session is kept in the cache folder when the session is closed or
+    gives way to another, and need not be read again."""
 
     def __init__(
         self, *, slots: int | None = None, window: int | None = None, remember: bool = False
     ) -> None:
-        self._slots = slots or _default_slots()
+        self._slots = slots or _wished_slots()
         self._window = window
         self._remember = remember
         self._providers: dict[str, Provider] = {}
@@ -52,7 +53,7 @@ class Clients:
         """
         if target.name not in self._providers:
             require(target.wire)
-            local = target.wire == "llamacpp"
+            local = target.wire in LOCAL_WIRES
             provider = await self._embedded(target) if local else _connect(target)
             self._providers[target.name] = provider
         return self._providers[target.name]
@@ -75,23 +76,40 @@ class Clients:
         from lamina.providers.local.client import LocalClient
         from lamina.providers.local.models import find_model_file
         from lamina.providers.local.server import LlamaServerConfig, start_server
+        from lamina.providers.local.slot_memory import most_slots
 
         path = await anyio.to_thread.run_sync(find_model_file, target.model)
         window = min(target.window, self._window or target.window)
         memory = slots_folder() if self._remember else None
-        serving = LlamaServerConfig(path=path, window=window, slots=self._slots, slot_folder=memory)
+        slots = self._slots or min(SLOTS, await anyio.to_thread.run_sync(most_slots, path, window))
+        serving = LlamaServerConfig(path=path, window=window, slots=slots, slot_folder=memory)
         return LocalClient(await start_server(serving))
 
 
-def _connect(target: Target) -> Provider:
-    url = target.base_url or (
-        os.environ.get(COMPATIBLE_URL, "") if target.provider == "compatible" else ""
+def require_reachable(target: Target) -> None:
+    """Refuses a vendor that has no address or no key. An embedded model needs neither.
+
+    Raises:
+        KeyMissing: there is no key for the vendor.
+        ProviderError: its address is not known.
+    """
+    if target.wire != "llamacpp":
+        find_key(target, needed=not _find_url(target))
+
+
+def _find_url(target: Target) -> str:
+    if target.base_url or target.provider != "compatible":
+        return target.base_url
+    if url := os.environ.get(COMPATIBLE_URL, ""):
+        return url
+    raise ProviderError(
+        f"where is the server of {target.name!r}? Set {COMPATIBLE_URL}=http://host:port/v1, or "
+        f"name it in your models file (LAMINA_MODELS) with its `base_url`"
     )
-    if target.provider == "compatible" and not url:
-        raise ProviderError(
-            f"where is the server of {target.name!r}? Set {COMPATIBLE_URL}=http://host:port/v1, or "
-            f"name it in your models file (LAMINA_MODELS) with its `base_url`"
-        )
+
+
+def _connect(target: Target) -> Provider:
+    url = _find_url(target)
     key = find_key(target, needed=not url)
     module = import_module(f"lamina.providers.clients.{target.wire}")
     provider: Provider = module.connect(replace(target, base_url=url), key)
@@ -137,10 +155,10 @@ def _from_keyring(provider: str) -> str:
         return ""
 
 
-def _default_slots() -> int:
+def _wished_slots() -> int | None:
     setting = os.environ.get("LAMINA_SLOTS", "")
     if not setting:
-        return SLOTS
+        return None
     if not setting.isdigit() or int(setting) < 1:
         raise InvalidSetting("LAMINA_SLOTS", setting, "must be a number from 1 on")
     return int(setting)

@@ -10,7 +10,7 @@ from lamina.workspace.folder import FolderWorkspace
 
 FILES_PART = "files"
 # Looking changes nothing, so nobody is asked.
-_LOOKING = ("ls", "read", "grep")
+_LOOKING = {"ls": "ls", "read": "read", "grep": "grep", "tree": "getFileTree"}
 _CHANGING = ("write", "edit", "touch", "mv", "rm", "undo")
 
 
@@ -25,6 +25,9 @@ def file_tools(workspace: FolderWorkspace, session: Session) -> list[FunctionToo
         return file_secrets.cut(text, 0, len(text)).safe or text
 
     actions = FileActions(workspace.root, on_change=workspace.mark, hide=hide)
-    looking = [FunctionTool(getattr(actions, name), permission="free") for name in _LOOKING]
+    looking = [
+        FunctionTool(getattr(actions, method), name=name, permission="free")
+        for method, name in _LOOKING.items()
+    ]
     # They know themselves what may be written where.
     return looking + [FunctionTool(getattr(actions, name), writes_marks=True) for name in _CHANGING]

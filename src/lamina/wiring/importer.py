@@ -17,7 +17,8 @@ from lamina.audit.kept_results import whole_results
 from lamina.audit.verification import pictures_of
 from lamina.codec import mint_id
 from lamina.errors import LaminaError, UnknownTarget, UsageError
-from lamina.formats import ImportProblem, import_session
+from lamina.formats.detection import import_session
+from lamina.formats.imported_session import ImportProblem
 from lamina.formats.markdown.importer import ImportedChat, import_chat
 from lamina.journal import read_journal
 from lamina.journal.lines import is_proven

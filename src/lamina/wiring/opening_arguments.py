@@ -16,6 +16,7 @@ from lamina.ports import (
     Index,
     JournalStore,
     MemorySource,
+    SpendLedger,
     Summarizer,
     SummaryJob,
     TargetBook,
@@ -57,6 +58,7 @@ class AgentOpening(TypedDict, total=False):
     web: WebSource | None
     memory_file: str | os.PathLike[str] | MemorySource | None
     trust: Trust
+    spend_ledger: SpendLedger | None
 
 
 class SessionOpening(AgentOpening, total=False):
@@ -88,6 +90,7 @@ class OpeningArguments(Struct, frozen=True, kw_only=True):
     web: WebSource | None = None
     memory_file: str | os.PathLike[str] | MemorySource | None = None
     trust: Trust = False
+    spend_ledger: SpendLedger | None = None
     tools: Iterable[ToolDefinition] | None = None
 
     @property

@@ -1,19 +1,15 @@
 """Runners with everything they need: a session, the models that answer, tools, and a summarizer."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, TypeVar, Unpack
-
-from msgspec.structs import replace
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, Unpack
 
 from lamina.extras import Need
-from lamina.ports import Approver, Providers, ToolHost
+from lamina.ports import Approver, Providers, ToolHost, WebSearch
 from lamina.runners.agent import MAX_REQUESTS
-from lamina.runners.preview import NoProviders, PlanPreview, Preview
 from lamina.runners.runner import AgentRunner, ChatRunner, PlanRunner, QaRunner
 from lamina.session.session import Session, core_of
 from lamina.session.summarizer import ModelSummarizer
-from lamina.sources.attachments import Attachable
 from lamina.sources.note_search import EVERYWHERE, TOP
 from lamina.values.note import Scope
 from lamina.wiring.clients import Clients
@@ -34,6 +30,7 @@ from lamina.wiring.tool_hosts import (
     with_search,
     withdraw_files,
 )
+from lamina.wiring.web_search import find_web_search, offer_web_search
 from lamina.wiring.workspaces import folder_of
 
 R = TypeVar("R", bound=ChatRunner)
@@ -114,6 +111,7 @@ async def open_plan(
     tools: ToolHost | Iterable[Callable[..., Any]] = (),
     mcp: str | os.PathLike[str] | None = None,
     files: bool = False,
+    web_search: str | WebSearch | None = None,
     scope: Scope = EVERYWHERE,
     approver: Approver | None = None,
     providers: Providers | None = None,
@@ -121,7 +119,8 @@ async def open_plan(
 ) -> PlanRunner:
     """Opens a session as `open_agent` does, with one planned batch of tools: the model is asked
     which to call, they run, and it answers once. One of them searches the notes of the workspace,
-    in `scope`. A call that needs approval is denied without an `approver`.
+    in `scope`, and with `web_search` one the web, as in `open_agent`. A call that needs approval is
+    denied without an `approver`.
 
     Raises:
         ExtraMissing: what its target or `mcp` needs is not installed; no session is begun.
@@ -130,7 +129,9 @@ async def open_plan(
         UsageError: a function or the file cannot be used.
     """
     require_opening(open_plan, opening)
-    opened, clients, host = await _open_with_tools(session, tools, mcp, files, providers, opening)
+    opened, clients, host = await _open_with_tools(
+        session, tools, mcp, files, web_search, providers, opening
+    )
     core_of(opened).turns.news += missing_search_tool()
     runner = PlanRunner(
         opened, clients, host, search=opened.searcher, scope=scope, approver=approver
@@ -145,6 +146,7 @@ async def open_agent(
     tools: ToolHost | Iterable[Callable[..., Any]] = (),
     mcp: str | os.PathLike[str] | None = None,
     files: bool = False,
+    web_search: str | WebSearch | None = None,
     scope: Scope = EVERYWHERE,
     approver: Approver | None = None,
     max_requests: int = MAX_REQUESTS,
@@ -154,9 +156,10 @@ async def open_agent(
     """Opens a session as `open_chat` does, with tools that the model may call: Python functions,
     the servers of an `mcpServers` file, a tool host of one's own, and those of an `agent`: its
     servers, and the files of its skills. With `files`, also tools to search the workspace's notes
-    (those in `scope`), to look at its files and to change them. Use it in `async with`. Before a
-    tool runs that is not free, `approver` is asked; without one the turn waits for `decide` and
-    `resume`.
+    (those in `scope`), to look at its files and to change them. With `web_search`, one that
+    searches the web there: an address (`https://...`), the tool of a server (`mcp:SERVER/TOOL`), or
+    a `WebSearch` of one's own. Use it in `async with`. Before a tool runs that is not free,
+    `approver` is asked; without one the turn waits for `decide` and `resume`.
 
     Raises:
         ExtraMissing: what its target or `mcp` needs is not installed; no session is begun.
@@ -165,10 +168,12 @@ async def open_agent(
         UsageError: a function or the file cannot be used.
     """
     require_opening(open_agent, opening)
-    opened, clients, host = await _open_with_tools(session, tools, mcp, files, providers, opening)
+    opened, clients, host = await _open_with_tools(
+        session, tools, mcp, files, web_search, providers, opening
+    )
     if files:
         core_of(opened).turns.news += missing_search_tool()
-        host = with_search(opened, host, scope)
+        host = with_search(opened, scope, host)
     runner = AgentRunner(opened, clients, host, approver=approver, max_requests=max_requests)
     return _close_clients(runner, clients, providers)
 
@@ -178,10 +183,14 @@ async def _open_with_tools(
     tools: ToolHost | Iterable[Callable[..., Any]],
     mcp: str | os.PathLike[str] | None,
     files: bool,
+    web_search: str | WebSearch | None,
     providers: Providers | None,
     opening: AgentOpening,
 ) -> tuple[Session, Providers, ToolHost]:
     hosts = list_hosts(tools, mcp)
+    if web_search is not None:
+        # Before anything is opened: what cannot be searched is said at once.
+        find_web_search(web_search)
     folder = folder_of(opening.get("workspace"))
     agent, project = opening.get("agent"), opening.get("project")
     if agent is not None:
@@ -195,7 +204,9 @@ async def _open_with_tools(
     try:
         if opened.agent is not None:
             hosts += agent_hosts(opened.agent, folder)
+        servers = tuple(hosts)
         hosts += [await offer_files(opened.session)] if files else []
+        hosts += [offer_web_search(web_search, servers)] if web_search is not None else []
         if not files:
             await withdraw_files(opened.session)
     except BaseException:
@@ -206,40 +217,4 @@ async def _open_with_tools(
     return opened.session, clients, Toolbox(*hosts)
 
 
-async def preview_question(
-    session: Session,
-    text: str,
-    attach: Sequence[Attachable],
-    *,
-    mode: Literal["agent", "qa", "plan"],
-    files: bool,
-    scope: Scope,
-) -> Preview | PlanPreview:
-    """The first request that `open_agent`, `open_qa` or `open_plan` would send for a question; with
-    `files` those tools are in it.
-
-    Raises:
-        UsageError: the workspace is not a folder, or has no notes that could be searched.
-        WindowExceeded: it does not fit.
-    """
-    from lamina.tools.toolbox import Toolbox
-
-    runner: ChatRunner
-    # None of these tools has to be opened.
-    hosts = [await offer_files(session)] if files and mode != "qa" else []
-    match mode:
-        case "qa":
-            runner = QaRunner(session, NoProviders(), require_search(session), scope=scope)
-        case "plan":
-            host, search = Toolbox(*hosts), session.searcher
-            runner = PlanRunner(session, NoProviders(), host, search=search, scope=scope)
-        case "agent" if hosts:
-            runner = AgentRunner(session, NoProviders(), with_search(session, hosts[0], scope))
-        case "agent":
-            runner = ChatRunner(session, NoProviders())
-    preview = await runner.preview(text, attach=attach)
-    warnings = missing_search_tool() if mode == "plan" or files else ()
-    return replace(preview, warnings=preview.warnings + warnings)
-
-
-__all__ = ["Clients", "open_agent", "open_chat", "open_plan", "open_qa", "preview_question"]
+__all__ = ["Clients", "open_agent", "open_chat", "open_plan", "open_qa"]

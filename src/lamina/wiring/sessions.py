@@ -26,6 +26,8 @@ from lamina.ports import (
     MemorySource,
     NoteSource,
     OpenJournal,
+    SentPrefixes,
+    SpendLedger,
     Summarizer,
     SummaryJob,
     TargetBook,
@@ -42,13 +44,16 @@ from lamina.values.entry import SessionEntry, start_entry
 from lamina.values.envelope import Options
 from lamina.values.item import MEDIUM, AttachmentSpec, Item, Shape
 from lamina.values.settings import Settings
+from lamina.values.spending import SpendLimits
 from lamina.wiring.clock import SystemClock
 from lamina.wiring.hook_entry_points import load_hooks
 from lamina.wiring.index import LazyIndex, missing_search
 from lamina.wiring.opening_arguments import OpeningArguments, SessionOpening, require_opening, takes
 from lamina.wiring.pages import LazyWebFetcher
+from lamina.wiring.prefixes import open_prefixes
 from lamina.wiring.reopened_session import apply_given
 from lamina.wiring.session_contents import SessionContents, merge_contents, screen_contents
+from lamina.wiring.spending import default_ledger, limits_of_environment
 from lamina.wiring.stores import choose_store
 from lamina.wiring.workspaces import folder_of, memory_source, open_workspace
 
@@ -123,6 +128,9 @@ async def open_session(session: str | None = None, **opening: Unpack[SessionOpen
         web: fetches pages that are attached, as far as the settings `web` and `allow_hosts` allow.
         book: what is known of providers and models.
         clock: tells the time.
+        spend_ledger: where it is written down what requests cost, and kept to limits (the settings
+            `spend_turn`, `spend_session`, `spend_day`); the user's own by default, in their data
+            folder.
 
     Raises:
         SessionBusy: the session is open elsewhere.
@@ -225,6 +233,9 @@ class SessionPorts(Struct, frozen=True, kw_only=True):
     index: Index | None
     web: WebSource
     memory: MemorySource | None
+    prefixes: SentPrefixes
+    spend_ledger: SpendLedger
+    spend_ceilings: SpendLimits
     closing: tuple[Callable[[], Awaitable[None]], ...]
 
 
@@ -242,8 +253,11 @@ def _ports(arguments: OpeningArguments) -> SessionPorts:
     if workspace is None or isinstance(workspace, str | os.PathLike):
         workspace = (own_workspace := open_workspace(workspace or "."))
         closing.append(own_workspace.aclose)
+    store = choose_store(arguments.store, arguments.workspace)
+    prefixes = open_prefixes(store)
+    closing.append(prefixes.aclose)
     return SessionPorts(
-        store=choose_store(arguments.store, arguments.workspace),
+        store=store,
         book=arguments.book or load_book(),
         clock=arguments.clock or SystemClock(),
         workspace=workspace,
@@ -253,6 +267,9 @@ def _ports(arguments: OpeningArguments) -> SessionPorts:
         index=index,
         web=LazyWebFetcher() if arguments.web is None else arguments.web,
         memory=memory_source(arguments.memory_file),
+        prefixes=prefixes,
+        spend_ledger=arguments.spend_ledger or default_ledger(),
+        spend_ceilings=limits_of_environment(),
         closing=tuple(closing),
     )
 
@@ -279,6 +296,9 @@ def _session(
         web=ports.web,
         memory=ports.memory,
         searcher=_searcher(ports.workspace, ports.index),
+        prefixes=ports.prefixes,
+        spend_ledger=ports.spend_ledger,
+        spend_ceilings=ports.spend_ceilings,
         closing=ports.closing,
     )
     return Session(core)

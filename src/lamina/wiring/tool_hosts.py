@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from lamina.errors import UsageError
 from lamina.extras import require
 from lamina.ports import ToolHost
-from lamina.session.session import Session
+from lamina.session.session import Session, core_of
 from lamina.sources.note_search import WorkspaceSearch
 from lamina.values.note import Scope
 from lamina.values.patch import SystemPartRemove
@@ -24,15 +24,20 @@ if TYPE_CHECKING:
 APPROVALS_FILE = "approvals.json"
 
 
-def with_search(session: Session, host: ToolHost, scope: Scope) -> ToolHost:
+def with_search(session: Session, scope: Scope, *hosts: ToolHost) -> ToolHost:
     """The tools, and one that searches the notes in `scope` if the workspace has notes."""
-    if session.searcher is None:
-        return host
     from lamina.runners.search_tool import SearchTools
     from lamina.tools.toolbox import Toolbox
 
-    search = SearchTools(session.searcher, scope=scope, secrets=session.settings.secrets)
-    return Toolbox(host, search)
+    if session.searcher is None:
+        return Toolbox(*hosts)
+    search = SearchTools(
+        session.searcher,
+        scope=scope,
+        secrets=session.settings.secrets,
+        now=core_of(session).clock.now,
+    )
+    return Toolbox(*hosts, search)
 
 
 def missing_search_tool() -> tuple[str, ...]:
@@ -103,9 +108,13 @@ def list_hosts(
 
 
 def agent_hosts(
-    defaults: "AgentDefaults", workspace: str | os.PathLike[str] | None
+    defaults: "AgentDefaults",
+    workspace: str | os.PathLike[str] | None,
+    *,
+    stays: bool = True,
 ) -> list[ToolHost]:
-    """The servers of an agent, as far as its folder is trusted, and the files of its skills."""
+    """The servers of an agent, as far as its folder is trusted, and the files of its skills. Where
+    nobody `stays` for another attempt at a server, none is announced."""
     from lamina.tools.mcp_client.config import ServerList
     from lamina.tools.skills import SkillTools
     from lamina.wiring.trust import start_check
@@ -114,7 +123,7 @@ def agent_hosts(
     hosts: list[ToolHost] = []
     if defaults.servers.servers or defaults.servers.problems:
         check = None if folder.standing == "own" else start_check(folder.claims, workspace)
-        hosts.append(_servers(defaults.servers, check))
+        hosts.append(_servers(defaults.servers, check, stays=stays))
     elif folder.claims.servers and not folder.counts:
         names = ", ".join(folder.claims.servers)
         withheld = WithheldTool(what=names, reason="untrusted", detail=folder.notice())
@@ -125,10 +134,15 @@ def agent_hosts(
 
 
 def _servers(
-    config: "ServerList", check: "Callable[[ServerConfig], None] | None" = None
+    config: "ServerList",
+    check: "Callable[[ServerConfig], None] | None" = None,
+    *,
+    stays: bool = True,
 ) -> ToolHost:
     from lamina.tools.approvals import Approvals
+    from lamina.tools.mcp_client.server import ServerPatience
     from lamina.tools.mcp_client.servers import McpServers
 
     approvals = Approvals(data_folder() / APPROVALS_FILE)
-    return McpServers(config, approvals=approvals, check=check)
+    patience = None if stays else ServerPatience(rest=0)
+    return McpServers(config, approvals=approvals, patience=patience, check=check)

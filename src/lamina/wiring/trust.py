@@ -58,6 +58,8 @@ class FolderTrust(Struct, frozen=True, kw_only=True):
         claims = self.claims
         why = "changed since you trusted it" if self.standing == "changed" else "is not trusted"
         parts: list[str] = []
+        if claims.hooks:
+            parts.append("its hooks are not run")
         if claims.servers:
             names = ", ".join(map(show_text, claims.servers))
             parts.append(f"its servers ({names}) are not started")
@@ -65,7 +67,8 @@ class FolderTrust(Struct, frozen=True, kw_only=True):
         if values:
             what = " and ".join(f"{name} {value!r}" for name, value in values.items())
             parts.append(f"its {what} {'does' if len(values) == 1 else 'do'} not count")
-        text = f"the folder {claims.place!r} {why}: {', and '.join(parts)}"
+        what = "file" if claims.hooks else "folder"
+        text = f"the {what} {claims.place!r} {why}: {', and '.join(parts)}"
         if self.problem or claims.problem:
             return f"{text}; {self.problem or claims.problem}"
         return f"{text}; see what it brings, and trust it, with {trust_command(claims.place)}"
@@ -95,8 +98,15 @@ def look_up_trust(
 ) -> FolderTrust:
     """How an agent stands that was read from `place`, with its servers as they would be started."""
     real = os.path.realpath(place)
-    roots = _roots(real, workspace)
-    claims = _claims(agent, real, servers, roots)
+    claims = _claims(agent, real, servers, _roots(real, workspace))
+    return judge_claims(claims, workspace, trust)
+
+
+def judge_claims(
+    claims: Claims, workspace: str | os.PathLike[str] | None, trust: Trust = False
+) -> FolderTrust:
+    """How claims stand with the person who works in `workspace`."""
+    real, roots = claims.place, _roots(claims.place, workspace)
     if claims.is_empty:
         return FolderTrust(claims=claims, standing="nothing")
     # First of all, as a caller may say it anywhere.

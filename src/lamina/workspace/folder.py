@@ -4,8 +4,9 @@ Law: nothing outside the root is ever opened; `root` is the one door.
 """
 
 import os
-from collections.abc import Sequence
-from functools import cached_property
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -28,16 +29,24 @@ class FolderWorkspace:
     """A folder as a workspace that several sessions can share: `open_session(workspace=...)` takes
     it in place of a path, and whoever made it closes it (`aclose`). The catalogue of its notes is
     saved in the file `cache`, if one is given; it is read only when a reference is more than a
-    plain path."""
+    plain path. `now` tells the time to queries that ask for the day."""
 
     def __init__(
-        self, root: str | os.PathLike[str], *, cache: Path | None = None, watch: bool = True
+        self,
+        root: str | os.PathLike[str],
+        *,
+        cache: Path | None = None,
+        watch: bool = True,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self.root = Root(root)
         self._cache = cache
         self._watches = watch
         self._gatherer = Gatherer(
-            self.root, lambda: self._notes.refresh(), lambda catalogue: self._notes.names(catalogue)
+            self.root,
+            lambda: self._notes.refresh(),
+            lambda catalogue: self._notes.names(catalogue),
+            now,
         )
 
     @cached_property
@@ -130,15 +139,30 @@ class FolderWorkspace:
         from lamina.workspace.note_pictures import gather_pictures
 
         path = PurePosixPath(key_of(main.item.id))
+        locator = self._gatherer.locator()
 
         def read(place: PurePosixPath, limit: int) -> bytes:
             return self.root.read(clean_path(str(place)), limit)[0]
 
+        def read_text() -> str:
+            # The item has words in place of the pictures that the note holds itself.
+            return self.root.read(path, hidden=True)[0].decode("utf-8", "replace")
+
+        text = await anyio.to_thread.run_sync(read_text)
         gathering = await gather_pictures(
-            path, main.item.content, read, fetch, find=self._gatherer.find_picture
+            path,
+            text,
+            read,
+            fetch,
+            find=partial(locator.find_picture, beside=str(path)),
         )
         return LoadedItem(
-            item=replace(main.item, pictures=gathering.pictures, version=""),
+            item=replace(
+                main.item,
+                pictures=gathering.pictures,
+                unseen_pictures=gathering.unseen,
+                version="",
+            ),
             blobs=gathering.blobs,
             warnings=main.warnings + gathering.warnings,
         )

@@ -4,20 +4,19 @@ Laws: every artefact is one item under one id, whatever brought it in. What cann
 reported and the rest goes on. A name means one path or none; it is never guessed.
 """
 
-import stat
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.errors import QueryError
 from lamina.files.paths import PathRefused, clean_path
 from lamina.files.root import Root
-from lamina.notes.names import NoteNames, tag_matches
+from lamina.notes.names import NoteNames, split_link, tag_matches
 from lamina.notes.note_reader import read_note
 from lamina.notes.references import Reference, read_reference
 from lamina.notes.sections import find_section
+from lamina.text.pictures import count_pictures
 from lamina.values.item import (
     Item,
     ItemId,
@@ -32,24 +31,16 @@ from lamina.values.item import (
 from lamina.values.item_kind import TRAITS, kind_of_file
 from lamina.values.note import Catalogue, Note
 from lamina.values.request import GatheredItems, LeftOut
+from lamina.workspace.file_locator import FileLocation, FileLocator
 from lamina.workspace.file_secrets import FileSecrets
 from lamina.workspace.item_reader import ItemReader
-from lamina.workspace.query_results import QueryResults
+from lamina.workspace.query_items import QueryItems
 
 # The most files a folder or tag brings in; for more there is search.
 MOST_GATHERED = 2_000
 MOST_LISTED = 5_000
-MOST_MATCHES = 8
 # How much of a header is shown with other lines of its table.
 MOST_HEADER = 1_000
-
-
-class FileLocation(Struct, frozen=True, kw_only=True):
-    """Where something is, and warnings about how it was found."""
-
-    path: str
-    anchor: str = ""
-    warnings: tuple[str, ...] = ()
 
 
 class Gatherer:
@@ -57,14 +48,18 @@ class Gatherer:
     path needs neither."""
 
     def __init__(
-        self, root: Root, look: Callable[[], Catalogue], names: Callable[[Catalogue], NoteNames]
+        self,
+        root: Root,
+        look: Callable[[], Catalogue],
+        names: Callable[[Catalogue], NoteNames],
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._root = root
         self._files = ItemReader(root)
         self._look = look
         self._names = names
-        self._query_results = QueryResults()
         self._secrets = FileSecrets()
+        self._queries = QueryItems(root, self._secrets, now)
 
     def gather(self, reference: str, embed_depth: int) -> GatheredItems:
         """The item that is meant, and what it brings along; pictures are not read here."""
@@ -79,74 +74,44 @@ class Gatherer:
             return GatheredItems(left_out=(omission,))
 
     def _gather(self, reference: str, embed_depth: int) -> GatheredItems:
-        if self._is(stat.S_ISREG, reference):
+        locator = self.locator()
+        if locator.is_file(reference):
             # A file of exactly this name comes before any other meaning.
-            return self._read(FileLocation(path=str(clean_path(reference))), embed_depth)
+            return self._read(FileLocation(path=str(clean_path(reference))), embed_depth, locator)
         target = read_reference(reference)
         match target.kind:
             case "tag":
                 return self._tag(target.name)
             case "folder":
-                return self._folder(target.name)
+                return self._folder(locator.find_folder(target.name))
             case "lines":
-                return self._lines(self._locate(target.name), target.start, target.end)
+                return self._lines(locator.locate(target.name), target.start, target.end)
             case "query":
-                return self._one_query(self._locate(target.name).path, target.digest)
+                return self._one_query(locator.locate(target.name).path, target.digest)
             case "url":
                 raise PathRefused("refused", f"{target.name} is not in the workspace")
             case "path":
-                bare = target.name == reference.strip()
-                return self._path(target, embed_depth, bare=bare)
+                is_link = target.name != reference.strip()
+                labels = filter(None, [split_link(reference).label])
+                return self._path(target, embed_depth, locator, tuple(labels) if is_link else None)
 
     # -- finding ---------------------------------------------------------------------------------
 
-    def _path(self, target: Reference, embed_depth: int, *, bare: bool) -> GatheredItems:
+    def _path(
+        self,
+        target: Reference,
+        embed_depth: int,
+        locator: FileLocator,
+        labels: Sequence[str] | None,
+    ) -> GatheredItems:
+        """`labels` are those of a link; None if it is none."""
         # A link means a note, even if a folder has the same name.
-        if bare and self._is(stat.S_ISDIR, target.name):
-            return self._folder(target.name)
-        location = self._locate(target.name, anchor=target.anchor)
+        if labels is None and locator.is_folder(target.name):
+            return self._folder(locator.find_folder(target.name))
+        location = locator.locate(target.name, anchor=target.anchor, labels=labels or ())
         if location.anchor:
             return self._section(location)
-        return self._read(location, embed_depth, wanted=target.wanted)
-
-    def _is(self, kind: Callable[[int], bool], path: str) -> bool:
-        """Whether something of that kind is at exactly this path; a person may name hidden ones."""
-        try:
-            return kind(self._root.stat(path, hidden=True).st_mode)
-        except PathRefused:
-            return False
-
-    def _locate(self, name: str, *, anchor: str = "", beside: str = "") -> FileLocation:
-        """The one file that a name means.
-
-        Raises:
-            PathRefused: there is none, or more than one.
-        """
-        is_folder = not beside and self._is(stat.S_ISDIR, name)
-        if not beside:
-            path = clean_path(name)
-            if not is_folder and self._root.exists(path, hidden=True):
-                # Even if it may not be opened: reading it says why.
-                return FileLocation(path=str(path), anchor=anchor)
-        match = self._names(self._look()).resolve(name, beside=beside or None)
-        if match.path is None and not match.matches:
-            # Names of files other than notes are collected only when one is needed.
-            others = NoteNames(file.path for file in self._root.walk())
-            match = others.resolve(name, beside=beside or None)
-        if match.path is not None:
-            warnings = (match.warning,) if match.warning else ()
-            return FileLocation(path=match.path, anchor=anchor or match.anchor, warnings=warnings)
-        if match.matches:
-            names = _list_names(match.matches)
-            # With a suffix it is a path, and nothing is there.
-            if name.endswith(PurePosixPath(match.matches[0]).suffix):
-                raise PathRefused(
-                    "missing", f"{name!r} is not there; there are {names}: give its path"
-                )
-            raise PathRefused("ambiguous", f"{name!r} may mean any of {names}: give its path")
-        if is_folder:
-            raise PathRefused("missing", f"{name} is a folder, and no note has that name")
-        raise PathRefused("missing", f"{name} does not exist in the workspace")
+        return self._read(location, embed_depth, locator, wanted=target.wanted)
 
     def find_moved(self, item: Item) -> str | None:
         """The one path that has the content of `item`, or else its name."""
@@ -160,22 +125,25 @@ class Gatherer:
         match = self._names(catalogue).resolve(PurePosixPath(path).stem)
         return match.path if match.path != path else None
 
-    def find_picture(self, name: str) -> str | None:
-        """The one picture with that name, wherever it is."""
-        pictures = (file.path for file in self._root.walk() if kind_of_file(file.path) == "image")
-        return NoteNames(pictures).resolve(PurePosixPath(name).name).path
+    def locator(self) -> FileLocator:
+        """What finds files for one question."""
+        return FileLocator(self._root, self._look, self._names)
 
     # -- reading ---------------------------------------------------------------------------------
 
-    def _read(self, location: FileLocation, embed_depth: int, *, wanted: str = "") -> GatheredItems:
+    def _read(
+        self, location: FileLocation, embed_depth: int, locator: FileLocator, *, wanted: str = ""
+    ) -> GatheredItems:
         main = self._files.read(location.path, hidden=True, wanted=wanted)
         reading = replace(main, warnings=(*location.warnings, *main.warnings))
         items = GatheredItems(readings=(reading,))
         if main.item.kind != "note":
             return items
-        return _join([items, *self._along(location.path, main.item, embed_depth)])
+        return _join([items, *self._along(location.path, main.item, embed_depth, locator)])
 
-    def _along(self, path: str, item: Item, embed_depth: int) -> list[GatheredItems]:
+    def _along(
+        self, path: str, item: Item, embed_depth: int, locator: FileLocator
+    ) -> list[GatheredItems]:
         """What a note brings along: the results of its queries, what it embeds, and what that
         brings along. Level by level, so that the shortest way to a note counts."""
         along: list[GatheredItems] = []
@@ -185,9 +153,10 @@ class Gatherer:
             deeper: list[tuple[str, Item]] = []
             for place, inner in level:
                 note = _read_marks(place, inner)
-                along += [self._query(place, query) for query in note.queries]
+                along += self._queries.gather(place, note.queries, self._look)
                 for name in note.embeds if embed_depth > 0 else ():
-                    items = self._embedded(name, place, paths)
+                    labels = note.labels.get(name, ())
+                    items = self._embedded(name, labels, place, paths, locator)
                     along.append(items)
                     parts = (reading.item for reading in items.readings)
                     deeper += [(key_of(other.id), other) for other in parts if other.kind == "note"]
@@ -195,11 +164,18 @@ class Gatherer:
             embed_depth -= 1
         return along
 
-    def _embedded(self, name: str, path: str, paths: set[str]) -> GatheredItems:
+    def _embedded(
+        self,
+        name: str,
+        labels: Sequence[str],
+        path: str,
+        paths: set[str],
+        locator: FileLocator,
+    ) -> GatheredItems:
         """A note, or a section of one, that `path` embeds."""
         source = item_id("note", path)
         try:
-            location = self._locate(name, beside=path)
+            location = locator.locate(name, beside=path, labels=labels)
             if location.anchor and location.path == path:
                 # A part of the note itself, which is there in full.
                 return GatheredItems()
@@ -217,7 +193,9 @@ class Gatherer:
         return _with_source(GatheredItems(readings=(reading,)), "embed", source)
 
     def _lines(self, place: FileLocation, start: int, end: int) -> GatheredItems:
-        whole = self._files.read(place.path, hidden=True, wanted="file")
+        # Of a note they are as the note is read, with words for the pictures that it holds.
+        wanted = "" if kind_of_file(place.path) == "note" else "file"
+        whole = self._files.read(place.path, hidden=True, wanted=wanted)
         return self._cut(place, whole, start, end)
 
     def _cut(self, place: FileLocation, whole: LoadedItem, start: int, end: int) -> GatheredItems:
@@ -239,6 +217,7 @@ class Gatherer:
             id=selection_id(place.path, start, last),
             title=self._title(place.path, whole.item.content, start),
             content=excerpt.text,
+            unseen_pictures=count_pictures(excerpt.text) if whole.item.unseen_pictures else 0,
             version="",
         )
         warnings = (*place.warnings, *whole.warnings, *end_warnings)
@@ -261,25 +240,10 @@ class Gatherer:
             raise PathRefused("missing", f"{location.path} has no heading {location.anchor!r}")
         return self._cut(location, whole, *section)
 
-    def _folder(self, name: str) -> GatheredItems:
+    def _folder(self, folder: str) -> GatheredItems:
         """A folder as a list of what is in it, with its notes and texts."""
-        folder = self._find_folder(name)
         paths = [file.path for file in self._root.walk(folder)]
         return self._group(item_id("folder", folder), "folder", paths, folder)
-
-    def _find_folder(self, name: str) -> str:
-        """The one folder that a name means: its path, else its last part."""
-        path = clean_path(name)
-        if self._is(stat.S_ISDIR, name):
-            return str(path)
-        if self._root.exists(path, hidden=True):
-            raise PathRefused("refused", f"{path} is no folder")
-        match = NoteNames(self._root.folders()).resolve(name)
-        if match.path is not None:
-            return match.path
-        if match.matches:
-            raise PathRefused("ambiguous", f"{name!r} may mean any of {_list_names(match.matches)}")
-        raise PathRefused("missing", f"there is no folder {name} in the workspace")
 
     def _tag(self, tag: str) -> GatheredItems:
         notes = [note for note in self._look().notes if any(tag_matches(t, tag) for t in note.tags)]
@@ -315,28 +279,11 @@ class Gatherer:
 
     # -- queries ---------------------------------------------------------------------------------
 
-    def _query(self, path: str, query: str) -> GatheredItems:
-        """The result of a query block, as its own item."""
-        source = item_id("note", path)
-        item = query_id(path, query)
-        try:
-            excerpt = self._query_results.find(query, self._look(), path)
-        except QueryError as error:
-            detail = f"a query of {path} is wrong: {error}"
-            omission = LeftOut(what=item, reason="unreadable", detail=detail, source=source)
-            return GatheredItems(left_out=(omission,))
-        result = Item(
-            id=item, title=_first_line(query), content=excerpt.text, workspace=self._root.id
-        )
-        provenance = Provenance(origin="query", source=source)
-        reading = LoadedItem(item=result, excerpt=excerpt, provenance=provenance)
-        return GatheredItems(readings=(reading,))
-
     def _one_query(self, path: str, digest: str) -> GatheredItems:
         note = read_note(path, self._files.read(path, hidden=True).item.content.encode())
         for query in note.queries:
-            if key_of(query_id(path, query)).endswith(f"#{digest}"):
-                return self._query(path, query)
+            if key_of(query_id(path, query.key)).endswith(f"#{digest}"):
+                return self._queries.gather(path, (query,), self._look)[0]
         raise PathRefused("missing", f"{path} has no query {digest} any more")
 
 
@@ -362,16 +309,6 @@ def _say_listed(title: str, others: int, texts: int) -> Iterator[str]:
         yield f"{title} holds {texts:,} texts; the first {MOST_GATHERED:,} are attached"
 
 
-def _first_line(text: str) -> str:
-    return " ".join(text.strip().split("\n", 1)[0].split())[:80]
-
-
-def _list_names(matches: Sequence[str]) -> str:
-    names = ", ".join(map(repr, matches[:MOST_MATCHES]))
-    more = len(matches) - MOST_MATCHES
-    return f"{names} and {more:,} more" if more > 0 else names
-
-
 def _join(parts: Sequence[GatheredItems]) -> GatheredItems:
     return GatheredItems(
         readings=tuple(reading for part in parts for reading in part.readings),
@@ -389,6 +326,6 @@ def _with_source(items: GatheredItems, origin: str, source: ItemId) -> GatheredI
 
 def _read_marks(path: str, item: Item) -> Note:
     """The note's embeds and queries; most notes have none, and are not parsed."""
-    if any(mark in item.content for mark in ("![[", "```", "~~~")):
+    if any(mark in item.content for mark in ("![[", "```", "~~~", "`=", "`$=")):
         return read_note(path, item.content.encode())
     return Note(path=path, title="", digest="")

@@ -1,6 +1,7 @@
 """A file as an item: a note, a text, a table, a PDF, a picture.
 
-Law: its text is byte for byte what the file holds; what is not text is refused with a reason.
+Law: its text is byte for byte what the file holds, but for the pictures that a note holds itself:
+these are a few words. What is not text is refused with a reason.
 """
 
 import os
@@ -14,6 +15,8 @@ from msgspec.structs import replace
 
 from lamina.files.paths import MEBIBYTE, PathRefused
 from lamina.files.root import Root
+from lamina.text.data_pictures import replace_data_pictures
+from lamina.text.pictures import count_pictures
 from lamina.values.item import Item, LoadedItem, item_id, note_id
 from lamina.values.item_kind import PICTURE_TYPES, ItemKind, kind_of_file
 from lamina.workspace.fitted_picture import fit_picture
@@ -92,7 +95,15 @@ def _read_pdf(path: str, data: bytes) -> LoadedItem:
 
 def _read_note(path: str, data: bytes) -> LoadedItem:
     reading = _read_text(path, data)
-    item = replace(reading.item, id=note_id(path), title=PurePosixPath(path).stem)
+    text = reading.item.content
+    item = replace(
+        reading.item,
+        id=note_id(path),
+        title=PurePosixPath(path).stem,
+        content=replace_data_pictures(text),
+        unseen_pictures=count_pictures(text),
+        version="",
+    )
     return replace(reading, item=item)
 
 

@@ -31,15 +31,17 @@ _SHOWN = 60
 
 # Reads a path of the workspace up to a size; raises `PathRefused`.
 ReadPicture = Callable[[PurePosixPath, int], bytes]
-# The one path in the workspace that ends in this name; None if there are none or several.
+# The path in the workspace that a name means; None if there is none. Raises `PathRefused` if there
+# are several.
 FindPicture = Callable[[str], str | None]
 
 
 class NotePictures(Struct, frozen=True, kw_only=True):
-    """The pictures of a note, their bytes, and what was left out."""
+    """The pictures of a note, their bytes, and what was left out: how many, and why."""
 
     pictures: tuple[Picture, ...] = ()
     blobs: tuple[bytes, ...] = ()
+    unseen: int = 0
     warnings: tuple[str, ...] = ()
 
 
@@ -81,7 +83,8 @@ async def _fetch_all(
 
 def _collect(references: tuple[PictureRef, ...], loader: "_Loader") -> NotePictures:
     by_digest: dict[str, FittedPicture] = {}
-    warnings, note = [], loader.note
+    warnings, note = list[str](), loader.note
+    unseen = max(0, len(references) - MAX_TRIED)
     for reference in references[:MAX_TRIED]:
         # A URL's query string may hold a key.
         target = reference.target.split("?")[0] if reference.kind == "url" else reference.target
@@ -89,6 +92,7 @@ def _collect(references: tuple[PictureRef, ...], loader: "_Loader") -> NotePictu
         try:
             picture = loader.load(reference, by_digest)
         except PathRefused as refusal:
+            unseen += 1
             warnings.append(f"{note}: picture {label!r} is left out: {refusal.detail}")
         else:
             if picture.note and picture.picture.digest not in by_digest:
@@ -100,6 +104,7 @@ def _collect(references: tuple[PictureRef, ...], loader: "_Loader") -> NotePictu
     return NotePictures(
         pictures=tuple(fitted.picture for fitted in by_digest.values()),
         blobs=tuple(fitted.data for fitted in by_digest.values()),
+        unseen=unseen,
         warnings=tuple(warnings),
     )
 
@@ -152,7 +157,7 @@ class _Loader(Struct, frozen=True, kw_only=True):
                 raise PathRefused("refused", f"pictures are not fetched from the web {hint}")
 
     def _read(self, target: str) -> bytes:
-        """A file beside the note, or from the root, or the only one of its name."""
+        """A file beside the note, or from the root, or the nearest of its name."""
         suffix = PurePosixPath(target).suffix.lower()
         if suffix not in (*PICTURE_TYPES, ".svg"):
             raise PathRefused("unreadable", f"not one of {', '.join(PICTURE_TYPES)}")
@@ -167,9 +172,9 @@ class _Loader(Struct, frozen=True, kw_only=True):
                 if refusal.reason != "missing":
                     raise
                 missing = refusal
+        path = self.find(target) if self.find else None
         # A name with a folder says where it is; a file elsewhere would be another picture.
-        path = self.find(target) if self.find and "/" not in target else None
-        if path is None:
+        if path is None or not f"/{path}".casefold().endswith(f"/{target}".casefold()):
             raise missing
         return self.read(PurePosixPath(path), MAX_SOURCE_BYTES)
 

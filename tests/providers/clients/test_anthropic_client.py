@@ -17,7 +17,7 @@ from lamina.providers.clients.retries import RetryPolicy
 from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall
 from lamina.providers.emulators.faults import FAULT_KINDS, EmulatedFault, FaultKind
 from lamina.values.message import Text, Thinking, ToolCall
-from lamina.values.piece import CallPiece, TextPiece, ThinkingPiece
+from lamina.values.piece import CallPiece, ResentPiece, TextPiece, ThinkingPiece
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply
 
@@ -229,7 +229,11 @@ def test_patience_ends() -> None:
         async with asking("Yes.", faults=faults) as it:
             for number, kind in enumerate(kinds, 1):
                 pieces, error = await it.ask(body())
-                assert (pieces, type(error)) == ([], ProviderBusy), kind
+                # Where nobody knows what became of it, whoever pays is told before each resend.
+                is_lost = kind in ("html", "empty", "reset")
+                assert [type(piece) for piece in pieces] == [ResentPiece] * (2 * is_lost), kind
+                assert type(error) is ProviderBusy, kind
+                assert error.is_refusal is not is_lost, kind
                 assert len(it.server.bodies) == 3 * number
 
     anyio.run(main)
@@ -283,7 +287,7 @@ def test_throttling_that_speaks_of_tokens_is_no_overflow_and_an_overflow_no_thro
             assert type(throttled) is ProviderBusy
             assert "tokens per minute" in str(throttled)
             assert type(overflow) is RequestTooLong
-            assert "prompt is too long: 201234 tokens > 200000 maximum" in str(overflow)
+            assert "prompt is too long: 1001234 tokens > 1000000 maximum" in str(overflow)
 
     anyio.run(main)
 
@@ -291,7 +295,7 @@ def test_throttling_that_speaks_of_tokens_is_no_overflow_and_an_overflow_no_thro
 def test_a_request_over_the_window_is_refused_as_too_long() -> None:
     async def main() -> None:
         async with asking("Yes.") as it:
-            _, error = await it.ask(body(" one" * 170_000))
+            _, error = await it.ask(body(" one" * 170_000, model="claude-haiku-4-5"))
             assert type(error) is RequestTooLong
 
     anyio.run(main)

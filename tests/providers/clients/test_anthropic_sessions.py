@@ -19,6 +19,7 @@ from lamina.providers.emulators.faults import EmulatedFault
 from lamina.providers.model_book import load_book
 from lamina.providers.wires import anthropic
 from lamina.runners.runner import AgentRunner
+from lamina.session.session import core_of
 from lamina.values.entry import ReplyEntry, RequestEntry
 from lamina.values.event import Event, UsageReported
 from lamina.values.settings import Settings
@@ -107,6 +108,8 @@ async def talking(folder: Path, *said: EmulatedAnswer, **given: Any) -> AsyncIte
             providers=it, tools=[weather], target="anthropic:claude-sonnet-5", workspace=folder,
             clock=it.server.clock, system=SYSTEM, settings=settings, **given,
         )  # fmt: skip
+        # The server is new: what was sent to another one is not in its cache.
+        core_of(agent.session).turns.prefixes.shared = None
         async with agent:
             yield Talk(it, agent)
 

@@ -33,7 +33,7 @@ from lamina.wiring.clients import Clients
 from lamina.wiring.runners import open_agent, open_chat
 
 OLD = load_book().find("gemini:gemini-2.5-flash")
-NEW = load_book().find("gemini:gemini-3.1-pro")
+NEW = load_book().find("gemini:gemini-3.1-pro-preview")
 QUICK = RetryPolicy(attempts=2, first_wait_s=0.01, max_wait_s=0.02)
 
 

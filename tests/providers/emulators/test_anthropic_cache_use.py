@@ -20,13 +20,14 @@ from lamina.ledger import cost_of
 
 
 def test_writing_costs_a_quarter_more_an_hour_twice_as_much_and_reading_a_tenth() -> None:
-    def cost(mark: JSON, *, again: bool) -> float:
+    def cost(mark: JSON, *, again: bool) -> float | None:
         server = Server()
         request = body(user(text(1_000_000 - PER_MESSAGE, mark)))
         account = server.send(request)
         return cost_of((server.send(request) if again else account).usage(output=0), SONNET)
 
-    price = SONNET.input_price
+    assert SONNET.prices is not None
+    price = SONNET.prices.tiers[0].input
     assert cost(MARK, again=False) == pytest.approx(1.25 * price)
     assert cost(HOUR, again=False) == pytest.approx(2.0 * price)
     assert cost(MARK, again=True) == pytest.approx(0.1 * price)

@@ -107,7 +107,7 @@ REFUSED: dict[str, tuple[JSON, str]] = {
     "white space at the end": (
         body(hello(), said("assistant", text("Well: "))), "cannot end with trailing whitespace",
     ),
-    "too much to say": (body(max_tokens=64_001), "64001 > 64000, which is the maximum allowed"),
+    "too much to say": (body(max_tokens=128_001), "128001 > 128000, which is the maximum allowed"),
     "too hot": (body(extra_body={"temperature": 1.5}), "temperature: range: 0..1"),
     "an effort nobody makes": (
         body(output_config={"effort": "heroic"}), "output_config.effort: Input should be",
@@ -151,7 +151,7 @@ def test_what_the_api_takes_is_taken() -> None:
             body(hello(), said("assistant", text("Well:"))),
             body(said("user", picture("image/png", png()), text("What is it?"))),
             body(output_config={"effort": "high", "format": wanted}),
-            body(tools=[CLOCK], tool_choice={"type": "tool", "name": "clock"}),
+            body(tools=[CLOCK], tool_choice={"type": "none"}),
             body(cache_control={"type": "ephemeral", "ttl": "1h"}),
         ):  # fmt: skip
             assert (await client.messages.create(**request)).content[0].type == "text"
@@ -255,10 +255,10 @@ def test_the_report_says_what_was_paid_and_what_was_missed() -> None:
         await client.messages.create(**request("1h"))
         first, again, hour = server.report.rows
         size = first.usage.written
-        fresh = (first.usage.input - size) * 3.0 + first.usage.output * 15.0
-        assert first.cost == pytest.approx((fresh + size * 1.25 * 3.0) / 1e6)
-        assert again.cost == pytest.approx((fresh + size * 0.1 * 3.0) / 1e6)
-        assert hour.cost == pytest.approx((fresh + size * 2.0 * 3.0) / 1e6)
+        fresh = (first.usage.input - size) * 2.0 + first.usage.output * 10.0
+        assert first.cost == pytest.approx((fresh + size * 1.25 * 2.0) / 1e6)
+        assert again.cost == pytest.approx((fresh + size * 0.1 * 2.0) / 1e6)
+        assert hour.cost == pytest.approx((fresh + size * 2.0 * 2.0) / 1e6)
         assert again.missed == ""
         assert hour.missed.startswith("expired ")
 

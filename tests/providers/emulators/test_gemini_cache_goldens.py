@@ -16,7 +16,7 @@ from lamina.values.settings import Target
 from lamina.values.usage import Usage
 
 OLD = load_book().find("gemini:gemini-2.5-flash")
-NEW = load_book().find("gemini:gemini-3.1-pro")
+NEW = load_book().find("gemini:gemini-3.1-pro-preview")
 NEXT = load_book().find("gemini:gemini-4-flash")
 FIRST = load_book().find("gemini:gemini-2.0-flash")
 HOUR = 3600.0
@@ -230,20 +230,20 @@ def test_a_renewed_cache_lives_from_then_on() -> None:
 def test_storage_is_paid_by_token_and_hour_while_the_cache_lives() -> None:
     vendor = Vendor()
     held = vendor.hold(body(system=words(1_000_000)), ttl=2 * HOUR)
-    # 4.50 dollars per million tokens and hour.
-    assert vendor.cache.storage_fee(held, HOUR / 2) == pytest.approx(2.25)
-    assert vendor.cache.storage_fee(held, 9 * HOUR) == pytest.approx(9.0)
+    # A dollar per million tokens and hour.
+    assert vendor.cache.storage_fee(held, HOUR / 2) == pytest.approx(0.5)
+    assert vendor.cache.storage_fee(held, 9 * HOUR) == pytest.approx(2.0)
     dropped = vendor.cache.delete(held, HOUR)
-    assert vendor.cache.storage_fee(dropped, 9 * HOUR) == pytest.approx(4.5)
+    assert vendor.cache.storage_fee(dropped, 9 * HOUR) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
-    ("target", "paid"), [(FIRST, 0.25 * 0.1), (OLD, 0.1 * 1.25), (NEW, 0.1 * 1.25)],
+    ("target", "paid"), [(FIRST, 0.25 * 0.1), (OLD, 0.1 * 0.3), (NEW, 0.1 * 2.0)],
     ids=["2.0: 75% off", "2.5: 90% off", "3.x: 90% off"],
 )  # fmt: skip
 def test_what_is_read_costs_less_by_the_share_of_its_model(target: Target, paid: float) -> None:
-    usage = Usage(input=1_000_000, cached=1_000_000)
-    assert cost_of(usage, target) == pytest.approx(paid)
+    usage = Usage(input=100_000, cached=100_000)
+    assert cost_of(usage, target) == pytest.approx(paid / 10)
 
 
 def test_behind_an_explicit_cache_nothing_else_is_found() -> None:

@@ -147,7 +147,7 @@ def test_what_is_right_is_answered() -> None:
         body(USER, CALLING, RESULT, tools=[TOOL]),
         body({"role": "user", "content": [MARKED]}, model="gpt-5.6"),
         body(USER, model="o3", max_completion_tokens=9, reasoning_effort="low"),
-        body(USER, response_format={"type": "json_object"}),
+        body({"role": "user", "content": "In JSON."}, response_format={"type": "json_object"}),
         # Servers that only speak the wire do not mind what they do not know.
         body(USER, model="qwen3", extra_body={"surprise": 1}, max_tokens=9),
     ]  # fmt: skip

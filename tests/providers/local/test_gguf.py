@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lamina.errors import ModelMissing
 from lamina.providers.local import gguf
-from lamina.providers.local.gguf import context_length, read_metadata
+from lamina.providers.local.gguf import context_length, read_metadata, thinks_first
 
 Pair = tuple[str, int, Any]
 STRING, ARRAY, U32 = 8, 9, 4
@@ -203,3 +203,15 @@ def test_a_file_with_any_bytes_changed_is_read_or_refused(
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelMissing, match=r"gone.gguf' cannot be read: No such file"):
         read_metadata(tmp_path / "gone.gguf", ("k",))
+
+
+def test_a_template_that_closes_thoughts_is_that_of_a_model_that_thinks_first(
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path, gguf_bytes())
+    assert not thinks_first(path)
+    template = ("tokenizer.chat_template", STRING, "{{ x.split('</think>')[-1] }}")
+    write(tmp_path, gguf_bytes((*PAIRS[:-1], template)))
+    assert thinks_first(path)
+    assert not thinks_first(write(tmp_path, b"GGUF"))
+    assert not thinks_first(tmp_path / "none.gguf")

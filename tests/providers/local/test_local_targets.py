@@ -70,7 +70,9 @@ def test_a_model_file_that_is_gone_still_has_a_target(empty_cache: Path, model: 
 
 
 def test_a_name_nobody_knows_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UnknownModel, match=r"'local:smollm3' .*\(smollm2-135m\).*GGUF") as caught:
+    with pytest.raises(
+        UnknownModel, match=r"'local:smollm3' .*\(smollm2-135m, qwen.*GGUF"
+    ) as caught:
         load_book().find("local:smollm3")
     assert isinstance(caught.value, UnknownTarget)
     assert caught.value.code == "unknown_model"
@@ -119,3 +121,13 @@ def test_a_session_is_verified_though_its_model_is_gone(
 
     anyio.run(go_on)
     assert verify(anyio.run(store.read, session), load_book()).sound
+
+
+def test_a_file_whose_model_thinks_first_is_not_held_to_citing(tmp_path: Path) -> None:
+    path = tmp_path / "mine.gguf"
+    path.write_bytes(gguf_bytes())
+    assert load_book().find(f"local:{path}").takes_citations
+    thinker = tmp_path / "thinker.gguf"
+    template = ("tokenizer.chat_template", 8, "<think>{{ x }}</think>")
+    thinker.write_bytes(gguf_bytes((*PAIRS[:-1], template)))
+    assert not load_book().find(f"local:{thinker}").takes_citations

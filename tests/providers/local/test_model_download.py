@@ -63,7 +63,7 @@ def test_pip_is_asked_for_one_wheel_and_nothing_else(
     dest = arguments.pop(arguments.index("--dest") + 1)
     assert arguments == [
         "download", "--no-deps", "--no-input", "--disable-pip-version-check", "--only-binary",
-        ":all:", "--dest", "lamina-tiny-model==1.0",
+        ":all:", "--no-cache-dir", "--dest", "lamina-tiny-model==1.0",
     ]  # fmt: skip
     # On the disk where the model will be, where there is room.
     assert Path(dest).is_relative_to(empty_cache)

@@ -40,7 +40,7 @@ def test_a_model_that_is_not_here_says_how_to_get_it(empty_cache: Path) -> None:
 
 
 def test_a_model_nobody_knows_is_refused_with_the_known_ones(empty_cache: Path) -> None:
-    with pytest.raises(ModelMissing, match=r"'smollm3'.*\(smollm2-135m\).*local:~/models"):
+    with pytest.raises(ModelMissing, match=r"'smollm3'.*\(smollm2-135m, qwen.*\).*local:~/models"):
         find_model_file("smollm3")
 
 

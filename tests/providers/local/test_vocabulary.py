@@ -115,7 +115,7 @@ def test_tokens_of_the_users_are_found_in_text_and_control_tokens_are_not(tmp_pa
     [
         (),
         changed("tokenizer.ggml.model", "llama"),
-        changed("tokenizer.ggml.pre", "qwen2"),
+        changed("tokenizer.ggml.pre", "llama-bpe"),
         changed("tokenizer.ggml.pre", None),
         changed("tokenizer.ggml.tokens", None),
         changed("tokenizer.ggml.merges", None),

@@ -1,4 +1,4 @@
-"""Asks the person at the keyboard before a tool runs."""
+"""Asks the person at the keyboard before a tool runs, and before a costly act."""
 
 from collections.abc import Callable
 
@@ -19,6 +19,8 @@ ANSWERS = {
     **dict.fromkeys(("d", "deny", "n", "no"), "d"),
 }
 DECISION_KEYS: dict[str | None, Decision] = {"o": "allow_once", "s": "allow_session", "d": "deny"}
+YES_OR_NO = {**dict.fromkeys(("y", "yes"), "y"), **dict.fromkeys(("n", "no"), "n")}
+SEND = "send it? [y]es, [n]o "
 QUESTION = "allow it? [o]nce, [s]ession, [d]eny "
 
 
@@ -47,6 +49,17 @@ class KeyboardApprover:
                 await anyio.lowlevel.checkpoint()
                 key = "d"
         return DECISION_KEYS.get(key, "deny")
+
+    async def agree(self, text: str) -> bool:
+        """Whether the person says yes to what is told; Ctrl-C is a no."""
+        if self.source is None or self.view is None:
+            return False
+        with self.view.paused():
+            self._screen.tell(f"? {text}", "bold")
+            try:
+                return await self.source.choose(SEND, YES_OR_NO) == "y"
+            except InputInterrupt:
+                return False
 
 
 def _whole(arguments: str, width: int) -> str:

@@ -21,18 +21,24 @@ from lamina.cli.chat.status_line import cache_line, status_line
 from lamina.cli.chat.turn_view import TurnView
 from lamina.cli.chat.welcome import greet
 from lamina.cli.note_hits import render_footnotes
+from lamina.cli.notices import ConsoleNotices
 from lamina.cli.screen import Screen, quiet_keys
 from lamina.cli.terminal_text import one_line
 from lamina.errors import LaminaError
 from lamina.faces.answer import CUT_OFF, TurnCost, sum_reports
 from lamina.faces.citations import hold_until_final
 from lamina.faces.mentions import find_mentions
+from lamina.faces.session_opener import ensure_target
 from lamina.faces.session_tree import questions_of
+from lamina.faces.spending import ask_before_rewrites
+from lamina.ledger import cost_of
 from lamina.ports import WorkspaceSource
 from lamina.runners.runner import Answer, ChatRunner, Listener, QaRunner
+from lamina.sources.attachments import Attachable
 from lamina.task_groups import single_errors
-from lamina.values.entry import ReplyEntry
+from lamina.values.entry import MessageEntry, ReplyEntry
 from lamina.values.item import AttachmentSpec
+from lamina.values.prices import CostSum
 
 HOW_TO_QUIT = "Ctrl-C again, Ctrl-D or /quit leaves; the session is kept"
 KEPT = "the question is kept: /resume sends it again, or ask something else"
@@ -89,6 +95,11 @@ class Chat(Conversation):
             if not self.exit_code:
                 raise
         return self.exit_code
+
+    def ask_before_costly_acts(self) -> None:
+        """Has the person at the keyboard agree before a cache is written again at a price. Through
+        a pipe nobody can be asked."""
+        ask_before_rewrites(self.session, self._approver.agree if self.screen.live else None)
 
     def interrupt(self) -> None:
         """Ctrl-C: stops what runs; where nothing can be redrawn, all of it."""
@@ -176,6 +187,29 @@ class Chat(Conversation):
 
     async def ask(self, text: str) -> None:
         """Sends a message, with what is attached and mentioned."""
+        attach = await self._attachments(text)
+        await self._turn(lambda listen: self.runner.run(text, attach=attach, on_event=listen))
+
+    async def ask_instead(self, question: MessageEntry, text: str) -> None:
+        # What the old text mentioned and the new one does not was changed as well.
+        old_mentions = await find_mentions(question.message.text, self.workspace, self.root)
+        dropped = {*old_mentions.paths, *self.detached}
+        taken = await self.session.attachments_of(question.id)
+        attach = [given for given in taken if _reference(given) not in dropped]
+        attach += await self._attachments(text)
+        await self._turn(
+            lambda listen: self.runner.edit(question.id, text, attach=attach, on_event=listen)
+        )
+
+    async def answer_again(self, answer: str | None, target: str | None) -> None:
+        if target is not None:
+            await ensure_target(self.session.target(target), ConsoleNotices(self.screen.err))
+        await self._turn(
+            lambda listen: self.runner.regenerate(answer, target=target, on_event=listen)
+        )
+
+    async def _attachments(self, text: str) -> list[Attachable]:
+        """What goes along with a message: what is open, attached and mentioned."""
         mentions = await find_mentions(text, self.workspace, self.root)
         for name in mentions.unknown:
             self.screen.tell(f"@{name} is not a file here; it is sent as text")
@@ -184,10 +218,10 @@ class Chat(Conversation):
             self.screen.tell(
                 f"{names}: this session has no rules and references to add; sent as text"
             )
-        attach = [AttachmentSpec(what=self.active, shape="active")] if self.active else []
+        active = [AttachmentSpec(what=self.active, shape="active")] if self.active else []
         paths = self.attached | {path: self.attached.get(path, False) for path in mentions.paths}
-        attach += [AttachmentSpec(what=path, essential=vital) for path, vital in paths.items()]
-        await self._turn(lambda listen: self.runner.run(text, attach=attach, on_event=listen))
+        rest = [AttachmentSpec(what=path, essential=vital) for path, vital in paths.items()]
+        return [*active, *rest]
 
     async def go_on(self) -> None:
         await self._turn(lambda listen: self.runner.resume(on_event=listen))
@@ -201,8 +235,7 @@ class Chat(Conversation):
             async with anyio.create_task_group() as group:
                 group.start_soon(view.keep_drawing)
                 try:
-                    cites = isinstance(self.runner, QaRunner)
-                    answer = await begin(hold_until_final(view.take) if cites else view.take)
+                    answer = await begin(hold_until_final(view.take, self.runner))
                 except LaminaError as error:
                     view.finish()
                     self.fail(str(error))
@@ -244,9 +277,11 @@ class Chat(Conversation):
         """What is known of the cost of an answer that was stopped."""
         if answer.turn is None:
             return None
+        target = self.session.target(answer.turn.context.target)
         for entry in reversed(self.session.path):
             if isinstance(entry, ReplyEntry) and entry.request == answer.turn.id:
-                return TurnCost(usage=entry.usage) if entry.usage.input else None
+                cost = CostSum().plus(cost_of(entry.usage, target))
+                return TurnCost(usage=entry.usage, cost=cost) if entry.usage.input else None
         return None
 
     # -- inside ----------------------------------------------------------------------------------
@@ -274,6 +309,10 @@ def how_to_go_on(session: str, root: Path) -> str:
     if root.resolve() != Path.cwd():
         words += ["-w", str(root)]
     return shlex.join(words)
+
+
+def _reference(given: Attachable) -> str:
+    return str(given.what) if isinstance(given, AttachmentSpec) else ""
 
 
 def _unescape(line: str) -> str:

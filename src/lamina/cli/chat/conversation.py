@@ -8,6 +8,7 @@ from lamina.cli.screen import Screen
 from lamina.faces.items import ItemOverview
 from lamina.ports import WorkspaceSource
 from lamina.runners.runner import ChatRunner
+from lamina.values.entry import MessageEntry
 
 
 class Conversation(ABC):
@@ -29,6 +30,8 @@ class Conversation(ABC):
         self.workspace = workspace
         self.root = root
         self.attached = attached if attached is not None else {}
+        # What was taken away, and does not go along again with a question that is edited.
+        self.detached: set[str] = set()
         # The note that the person has open: its pictures go along.
         self.active = active
         self.members = ItemOverview(runner)
@@ -42,6 +45,14 @@ class Conversation(ABC):
         self.screen.fail(problem)
         if not self.screen.live:
             self.exit_code = 1
+
+    @abstractmethod
+    async def ask_instead(self, question: MessageEntry, text: str) -> None:
+        """Asks a question otherwise, in its place."""
+
+    @abstractmethod
+    async def answer_again(self, answer: str | None, target: str | None) -> None:
+        """Asks for an answer again, the last one if none is named."""
 
     @abstractmethod
     async def go_on(self) -> None:

@@ -29,8 +29,15 @@ from lamina.wiring.workspaces import workspace_folder
 HISTORY = "chat_history"
 
 
-async def run_chat(options: SessionOptions, prompt: PromptOptions, *, latest: bool = False) -> int:
-    """Talks until somebody leaves; the exit code. With `latest` the latest session goes on.
+async def run_chat(
+    options: SessionOptions,
+    prompt: PromptOptions,
+    *,
+    latest: bool = False,
+    asks_price: bool = True,
+) -> int:
+    """Talks until somebody leaves; the exit code. With `latest` the latest session goes on. With
+    `asks_price` a person is asked before a costly act.
 
     Raises:
         ExtraMissing: something is not installed.
@@ -51,7 +58,6 @@ async def run_chat(options: SessionOptions, prompt: PromptOptions, *, latest: bo
             options,
             ConsoleNotices(screen.err, asks=can_ask(screen.err)),
             approver=approver,
-            author="lamina.chat",
             workspace=workspace,
         )
         async with runner:
@@ -59,6 +65,8 @@ async def run_chat(options: SessionOptions, prompt: PromptOptions, *, latest: bo
                 runner, screen, approver,
                 workspace=workspace, root=options.workspace, attached=attached, active=active,
             )  # fmt: skip
+            if asks_price:
+                chat.ask_before_costly_acts()
             async with connect_input(chat):
                 with catch_signals(chat):
                     return await chat.talk()

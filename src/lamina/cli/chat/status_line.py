@@ -1,6 +1,7 @@
 """What a turn came to, in a line: tokens, the cache, time and money."""
 
 from lamina.faces.answer import EXPECTED, MISSES, TurnCost
+from lamina.faces.money import write_sum
 from lamina.faces.sent_requests import VERDICT_MEANINGS
 from lamina.values.request import CacheVerdict
 
@@ -19,14 +20,8 @@ def status_line(spent: TurnCost) -> str:
     parts.append(f"answer {usage.output:,}")
     if spent.first_s is not None:
         parts.append(f"first word {spent.first_s:.1f} s")
-    parts.append(money(spent.cost))
+    parts.append(write_sum(spent.cost.known, spent.cost.unpriced))
     return " · ".join(parts)
-
-
-def money(cost: float) -> str:
-    if not cost:
-        return "free"
-    return f"${cost:.2f}" if cost >= 0.1 else f"${cost:.4f}"
 
 
 def cache_line(verdict: CacheVerdict | None, *, loaded_anew: bool) -> str:

@@ -15,8 +15,12 @@ from lamina.cli.chat.markdown import draw_markdown, split_finished
 from lamina.cli.chat.tail import Tail
 from lamina.cli.screen import Screen, ScreenLine
 from lamina.cli.terminal_text import one_line, visible
+from lamina.faces.history_price import describe_history_price, is_price_news
+from lamina.faces.journal_log import describe_display
 from lamina.faces.request_context import is_news
 from lamina.values.event import (
+    AnswerChanged,
+    AnswerHeld,
     ApprovalDecided,
     ApprovalWanted,
     BlockDelta,
@@ -24,6 +28,7 @@ from lamina.values.event import (
     BlockKind,
     BlockStarted,
     Event,
+    HookShown,
     PromptProgress,
     RequestRetried,
     RequestStarted,
@@ -35,6 +40,7 @@ from lamina.values.event import (
     WarningIssued,
 )
 from lamina.values.message import ToolCall, ToolResult
+from lamina.values.patch import HookDisplay
 from lamina.values.tool import Decision
 
 # A frame takes at most this share of the time; and there are at most so many a second.
@@ -101,6 +107,8 @@ class TurnView:
                 self._add(text)
             case BlockEnded():
                 self._end_block()
+            case AnswerHeld() | AnswerChanged() | HookShown():
+                self._on_hook(event)
             case ToolStarted() | ToolFinished() | ApprovalDecided():
                 self._on_tool(event)
             case ApprovalWanted():
@@ -141,7 +149,26 @@ class TurnView:
         for omission in event.context.left_out:
             if is_news(omission):
                 self._warn(f"left out: {omission.detail}")
+        if is_price_news(price := event.context.history_price):
+            for line in describe_history_price(price):
+                self._note(f"({line})")
         self._set_status(f"asking {event.target}")
+
+    def _on_hook(self, event: AnswerHeld | AnswerChanged | HookShown) -> None:
+        self._end_block()
+        match event:
+            case AnswerHeld(hooks=hooks) if self._screen.live:
+                self._set_status(f"waiting for hook {', '.join(hooks)}")
+            case AnswerHeld(hooks=hooks):
+                self._note(f"(waiting for hook {', '.join(hooks)})")
+            case HookShown(hook=hook, display=display):
+                shown = describe_display(HookDisplay(hook=hook, display=display))
+                self._note(one_line(shown, self._screen.width))
+            case AnswerChanged(hooks=hooks, text=text):
+                self._note(f"(hook {', '.join(hooks)} changed the answer; this is kept:)")
+                self._start_block("text", "")
+                self._add(text)
+                self._end_block()
 
     def _on_tool(self, event: ToolStarted | ToolFinished | ApprovalDecided) -> None:
         self._end_block()

@@ -9,9 +9,10 @@ from lamina.audit.rebuilt_request import RebuiltRequest
 from lamina.cli.chat.slash.command_table import COMMANDS
 from lamina.cli.screen import make_table, table_below
 from lamina.cli.terminal_text import one_line, visible
+from lamina.faces.history_price import describe_history_price
 from lamina.faces.items import AgentItem, ItemOverview
 from lamina.faces.journal_log import describe_entry, describe_inclusion, describe_listing
-from lamina.faces.request_context import describe_layers, leading_cached
+from lamina.faces.request_context import describe_layers, leading_cached, write_options
 from lamina.faces.sent_requests import LAYER_NAMES, PLACEMENT_NAMES
 from lamina.faces.session_tree import QuestionRow, list_questions
 from lamina.faces.settings import list_settings
@@ -54,6 +55,8 @@ def show_request(recorded: RebuiltRequest, *, full: bool) -> ConsoleRenderable:
             f"{fit.available:,} tokens ({fit.reserve:,} more are kept for the answer)"
         )
     ]
+    if options := write_options(recorded.options, recorded.citations):
+        parts.append(Text(f"options: {options}"))
     parts += [Text(f"! {problem}", style="yellow") for problem in recorded.problems]
     if prompt is not None:
         usage = listed.reply.usage if listed.reply else None
@@ -74,6 +77,7 @@ def show_request(recorded: RebuiltRequest, *, full: bool) -> ConsoleRenderable:
 
 def _agreement(context: RequestContext) -> list[ConsoleRenderable]:
     lines = [f"boundary: {boundary.reason}" for boundary in context.boundaries]
+    lines += describe_history_price(context.history_price)
     agreement = context.agreement
     if not agreement.first:
         lines.append(
@@ -144,7 +148,7 @@ def _question(row: QuestionRow, width: int) -> Text:
 
 def show_settings(session: Session) -> ConsoleRenderable:
     table = make_table("setting", "value", "by default")
-    for name, value, usual in list_settings(session.settings, session.envelope.options):
+    for name, value, usual in list_settings(session.settings, session.state.options):
         row = (name, visible(value), "") if value == usual else (name, visible(value), usual)
         table.add_row(*row, style="bold" * (value != usual))
     return table
@@ -186,7 +190,7 @@ def show_items(members: ItemOverview) -> ConsoleRenderable:
         for other in members.outside
     ]
     parts += table_below(("can be added", "until then", "what it is"), rows)
-    parts += [Text(f"! {one_line(problem)}", style="yellow") for problem in members.problems]
+    parts += [Text(f"! {one_line(problem)}", style="yellow") for problem in members.tell_problems()]
     parts.append(
         Text("/add NAME and /remove NAME change it; /why shows what was used", style="dim")
     )

@@ -9,6 +9,7 @@ import typer
 
 from lamina.cli.options import AgentWorkspace, AsJson, SessionWorkspace
 from lamina.cli.outcome import print_outcome
+from lamina.cli.wrapped_text import print_text
 
 app = typer.Typer(
     name="agent",
@@ -31,7 +32,7 @@ def new_agent(
     """
     from lamina.cli.agents import write_new_agent
 
-    typer.echo(write_new_agent(name, parent, workspace))
+    print_text(write_new_agent(name, parent, workspace))
 
 
 @app.command("list")
@@ -57,6 +58,25 @@ def show_agent(
     print_agent(which, workspace, as_json)
 
 
+@app.command("set")
+def set_default(
+    which: Annotated[str, typer.Argument(metavar="PATH|NAME", help="The agent.")],
+    setting: Annotated[
+        str, typer.Argument(help="model, or a setting, as temperature, max_tokens or max_requests.")
+    ],
+    value: Annotated[str, typer.Argument(help="Its value; none leaves it to the session.")],
+    workspace: AgentWorkspace = Path(),
+) -> None:
+    """Change a default in an agent's file: sessions that are opened with it have it then.
+
+    Comments and everything else in the file stay as they are. What a session set for itself counts
+    for more.
+    """
+    from lamina.cli.agents import set_agent_default
+
+    print_text(set_agent_default(which, workspace, setting, value))
+
+
 @app.command("check")
 def check_agents(
     paths: Annotated[
@@ -72,7 +92,8 @@ def check_agents(
     """Print every problem in agents' files as file:line; exits with 1 if one is an error."""
     from lamina.cli.agents import print_problems
 
-    print_outcome(*print_problems(paths or [], workspace, strict, as_json))
+    report, is_fine = print_problems(paths or [], workspace, strict, as_json)
+    print_outcome(report, is_fine, as_json=as_json)
 
 
 @app.command()

@@ -9,7 +9,14 @@ import anyio
 import typer
 
 from lamina.cli.flags import expand_flags
-from lamina.cli.options import AllowTools, PersonFlags, PromptFlags, SessionFlags, session_flag
+from lamina.cli.options import (
+    AllowTools,
+    PersonFlags,
+    PromptFlags,
+    SessionFlags,
+    SpendUnasked,
+    session_flag,
+)
 from lamina.cli.outcome import refuse_if
 from lamina.errors import UsageError
 from lamina.faces.options import PromptOptions, SettingChanges
@@ -33,6 +40,7 @@ def chat(
             help="Limit a whole request to this many tokens; by default to the model's window.",
         ),
     ] = None,
+    yes: SpendUnasked = False,
 ) -> None:  # fmt: skip
     """Talk to a model about a folder, and see what it was shown.
 
@@ -46,7 +54,7 @@ def chat(
         opening.session is not None and latest, "--session and --continue exclude one another"
     )
     options = opening.options(SettingChanges(window=window))
-    _run(run_chat, options, prompt.options(), latest=latest)
+    _run(run_chat, options, prompt.options(), latest=latest, asks_price=not yes)
 
 
 @app.command()
@@ -61,33 +69,65 @@ def ask(
     resume: Annotated[
         bool, session_flag("--resume", help="With --session: continue a turn that was interrupted.")
     ] = False,
+    edit: Annotated[
+        str | None,
+        session_flag(
+            "--edit", metavar="ENTRY",
+            help="With --session: ask in place of an earlier question, or of the `last` one, which "
+            "stays as a branch. What was attached to it goes along, unless you attach anything.",
+        ),
+    ] = None,
+    regenerate: Annotated[
+        str | None,
+        session_flag(
+            "--regenerate", metavar="ENTRY",
+            help="With --session: ask for an answer again, or for the `last` one, which stays as "
+            "a branch. No tool is run again for it.",
+        ),
+    ] = None,
     allow_tools: AllowTools = False,
+    yes: SpendUnasked = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object at the end, instead of text.")
     ] = False,
-) -> None:
+) -> None:  # fmt: skip
     """Ask one question and print the answer as it comes.
 
     Standard output holds the answer and nothing else; the session's id, warnings and tool calls
     go to standard error. Text that is piped in follows the question as <stdin>...</stdin>; without
     a question it is the question. Terminals and sockets are not waited for. Tool calls that need
-    your permission are denied unless you give --allow-tools.
+    your permission are denied unless you give --allow-tools. Before a request that writes a cache
+    again at a price you are asked; where nobody can be, it is not sent unless you give --yes.
 
     Exits with 0 if there is an answer, 1 if not, 130 after Ctrl-C; what has arrived is kept.
     """
+    from lamina.cli.ask import AskPlace, read_question
     from lamina.cli.ask import ask as run_ask
-    from lamina.cli.ask import read_question
 
     along = prompt.options()
+    has_more = opening.session is None or question is not None or along != PromptOptions()
     refuse_if(
-        resume and (opening.session is None or question is not None or along != PromptOptions()),
-        "--resume goes with --session, and with no question or attachment",
+        resume and has_more, "--resume goes with --session, and with no question or attachment"
+    )
+    refuse_if(
+        regenerate is not None and has_more,
+        "--regenerate goes with --session, and with no question or attachment",
+    )
+    refuse_if(edit is not None and opening.session is None, "--edit goes with --session")
+    refuse_if(
+        sum((resume, edit is not None, regenerate is not None)) > 1,
+        "--resume, --edit and --regenerate exclude one another",
     )
     try:
-        text = None if resume else read_question(question, sys.stdin)
+        is_asked = not resume and regenerate is None
+        text = read_question(question, sys.stdin) if is_asked else None
     except UsageError as error:
         raise typer.BadParameter(str(error)) from error
-    _run(run_ask, text, opening.options(), along, allow_tools=allow_tools, as_json=as_json)
+    place = AskPlace(edit=edit, regenerate=regenerate)
+    _run(
+        run_ask, text, opening.options(), along,
+        place=place, allow_tools=allow_tools, as_json=as_json, asks_price=not yes,
+    )  # fmt: skip
 
 
 @app.command()

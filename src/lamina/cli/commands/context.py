@@ -9,9 +9,10 @@ import anyio
 import typer
 
 from lamina.cli.flags import expand_flags
-from lamina.cli.options import AsJson, PersonFlags, PreviewFlags, SessionName, SessionWorkspace
-from lamina.cli.outcome import refuse_if, run_on_session
+from lamina.cli.options import AsJson, PersonFlags, SessionFlags, SessionName, SessionWorkspace
+from lamina.cli.outcome import print_report, refuse_if, run_on_session
 from lamina.cli.terminal_text import visible
+from lamina.errors import UsageError
 from lamina.faces.options import SettingChanges
 from lamina.values.settings import Promotion
 
@@ -27,18 +28,18 @@ def context(
     ] = None,
     *,
     prompt: PersonFlags,
-    opening: PreviewFlags,
+    opening: SessionFlags,
     script: Annotated[
         Path | None,
         typer.Option(help="A JSON conversation to play first; see `lamina demo --show-script`."),
     ] = None,
     promotion: Annotated[
-        Promotion,
+        Promotion | None,
         _limit_option(
             help="When the text of items moves to the system prompt: at boundaries (lazy), or from "
-            "the next turn on (eager)."
+            "the next turn on (eager). By default as the session or its agent says, else lazy."
         ),
-    ] = "lazy",
+    ] = None,
     window: Annotated[
         int | None,
         _limit_option(
@@ -54,23 +55,32 @@ def context(
     wire: Annotated[bool, typer.Option(help="The request in the vendor's wire format.")] = False,
     full: Annotated[bool, typer.Option(help="Do not shorten long texts.")] = False,
 ) -> None:
-    """Show the request for a question before it is sent: layers, items, what is left out, and why.
+    """Show the request for a question as `lamina ask` would send it: layers, items, what is left
+    out, and why.
 
-    Nothing is sent to a model and nothing is stored; attached pages are fetched if you allow it.
-    --mode qa shows what is found in the notes, --files the tools; an agent's tool servers are not
-    started. With --mode plan only the request for the plan can be shown: the one after it needs the
-    model's plan.
-
-    `ask` and `chat` add a short system prompt if you give none, and what `lamina memory` holds;
-    this does not.
+    It takes what `ask` takes and refuses what `ask` refuses, but needs no key and no model. Nothing
+    is sent to a model and nothing is kept, also of a session that is continued (--session).
+    Attached pages are fetched if you allow it, and tool servers that you trust are started, as
+    `ask` would: their tools are part of the request. Where a model is asked first (--mode plan, a
+    summary of a history that is too long), what depends on its answer cannot be shown.
     """
+    from lamina.cli.ask import read_question
     from lamina.cli.context import show_context
+    from lamina.cli.stdio import is_piped
 
-    if question == "-":
-        question = sys.stdin.read()
     refuse_if(
-        question is None and script is None, "give a question, '-' for standard input, or --script"
+        script is not None and opening.session is not None,
+        "--script and --session do not go together: a script plays a session of its own",
     )
+    if question is not None or script is None:
+        refuse_if(
+            question is None and not is_piped(sys.stdin),
+            "give a question, '-' for standard input, or --script",
+        )
+        try:
+            question = read_question(question, sys.stdin)
+        except UsageError as error:
+            raise typer.BadParameter(str(error)) from error
     changes = SettingChanges(promotion=promotion, window=window, attachment_limit=attachment_limit)
     options = opening.options(changes)
     text = anyio.run(
@@ -79,7 +89,7 @@ def context(
             script=script, as_json=as_json, wire=wire, full=full,
         )
     )  # fmt: skip
-    typer.echo(text if as_json or wire else visible(text))
+    print_report(text if as_json or wire else visible(text), as_json=as_json or wire)
 
 
 @app.command()
@@ -140,8 +150,19 @@ def demo(
 
 
 @app.command()
-def targets() -> None:
-    """List the providers Lamina knows, with windows and cache rules."""
+def targets(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[WORD]...", help="Only targets with these words in their names."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the providers and models Lamina knows: prices, windows, cache lifetimes, and sources.
+
+    Prices are US dollars for a million tokens. Where a single target is meant, by its whole name or
+    by words that only it has, everything that is known of it is shown. Prices and limits of your
+    own go into a file that LAMINA_MODELS names.
+    """
     from lamina.cli.targets import show_targets
 
-    show_targets()
+    show_targets(words or [], as_json)

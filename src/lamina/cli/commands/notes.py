@@ -8,7 +8,8 @@ import anyio
 import typer
 
 from lamina.cli.options import AsJson, Lexical, Since, Until, Within, read_scope
-from lamina.cli.outcome import error_console, print_outcome, read_argument
+from lamina.cli.outcome import error_console, print_outcome, print_report, read_argument
+from lamina.cli.wrapped_text import print_text
 from lamina.extras import require
 
 app = typer.Typer(
@@ -47,7 +48,8 @@ def search(
 
     text, scope = read_argument(query, "query"), read_scope(within, since, until)
     options = NoteSearchOptions(query=text, scope=scope, top=top, lexical=lexical)
-    typer.echo(anyio.run(search_notes, workspace, options, as_json, error_console()))
+    report = anyio.run(search_notes, workspace, options, as_json, error_console())
+    print_report(report, as_json=as_json)
 
 
 @app.command()
@@ -59,23 +61,24 @@ def index(workspace: NoteFolder = Path(), lexical: Lexical = False) -> None:
     require("search")
     from lamina.cli.notes import index_notes
 
-    typer.echo(anyio.run(index_notes, workspace, lexical, error_console()))
+    print_text(anyio.run(index_notes, workspace, lexical, error_console()))
 
 
 @app.command()
 def query(
     text: Annotated[
-        str, typer.Argument(help="Such as 'LIST FROM #draft'; '-' reads it from a pipe.")
+        str, typer.Argument(help="Such as 'TASK FROM #draft'; '-' reads it from a pipe.")
     ],
     workspace: NoteFolder = Path(),
 ) -> None:
-    """Query the properties of notes, as a table or a list; docs/queries.md explains how.
+    """Query notes, their fields and their tasks, as Dataview does; docs/queries.md explains how.
 
-    The same query in a note, in a lamina-query block, is sent along when the note is attached.
+    The same query in a note, in a dataview or lamina-query block, is sent along when the note is
+    attached.
     """
     from lamina.cli.notes import query_notes
 
-    typer.echo(anyio.run(query_notes, workspace, sys.stdin.read() if text == "-" else text))
+    print_text(anyio.run(query_notes, workspace, sys.stdin.read() if text == "-" else text))
 
 
 @app.command()
@@ -101,16 +104,26 @@ def undo(
     from lamina.cli.terminal_text import visible
     from lamina.faces.notes import undo_change
 
-    typer.echo(visible(anyio.run(undo_change, workspace, change)))
+    print_text(visible(anyio.run(undo_change, workspace, change)))
 
 
 @app.command()
-def check(workspace: NoteFolder = Path(), as_json: AsJson = False) -> None:
-    """Report what is wrong: links that lead nowhere or to several notes, unreadable frontmatter,
-    faulty queries, files that cannot be opened.
+def check(
+    workspace: NoteFolder = Path(),
+    as_json: AsJson = False,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="List everything, not just some of each kind.")
+    ] = False,
+) -> None:
+    """Report what is wrong: links and pictures that lead nowhere or to several files, unreadable
+    frontmatter, queries that are left out and why, files that cannot be opened.
 
-    Exits with 1 if anything is.
+    Also counts the links whose name several files have and that mean the nearest of them, as in
+    Obsidian; that is not wrong, and --json has a row for each ("decided link").
+
+    Exits with 1 if anything is wrong.
     """
     from lamina.cli.notes import check_notes
 
-    print_outcome(*anyio.run(check_notes, workspace, as_json))
+    report, is_fine = anyio.run(check_notes, workspace, as_json, show_all)
+    print_outcome(report, is_fine, as_json=as_json)

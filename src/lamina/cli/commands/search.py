@@ -7,8 +7,9 @@ import anyio
 import typer
 
 from lamina.cli.options import AgentWorkspace, AsJson, Lexical
-from lamina.cli.outcome import error_console, read_argument, refuse_if
+from lamina.cli.outcome import error_console, print_report, read_argument, refuse_if
 from lamina.cli.terminal_text import visible
+from lamina.cli.wrapped_text import print_text
 from lamina.extras import require
 
 if TYPE_CHECKING:
@@ -28,10 +29,18 @@ AgentOption = Annotated[
     str | None,
     typer.Option(
         "--agent", "-A", metavar="PATH|NAME",
-        help="Search this agent's rules and references, whatever their include mode; by default "
-        "those of the workspace's own folder.",
+        help="Search this agent's rules, references and tools; by default those of the workspace's "
+        "own folder.",
     ),
 ]  # fmt: skip
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust",
+        help="Start the agent's servers even if its folder is not trusted, just for this command. "
+        "See `lamina trust`.",
+    ),
+]
 
 
 @app.command()
@@ -41,11 +50,16 @@ def select(
     agent: AgentOption = None,
     workspace: AgentWorkspace = Path(),
     top: Annotated[
-        int | None, typer.Option(min=1, help="Exactly the N best, whatever their scores.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Exactly the N best, whatever their scores."),
     ] = None,
     preset: Annotated[
         Literal["conservative", "normal", "aggressive"] | None,
-        typer.Option(help="How much to take; by default as the agent's settings say."),
+        typer.Option(
+            metavar="HOW",
+            help="How much to take: conservative, normal or aggressive; by default as the agent's "
+            "settings say.",
+        ),
     ] = None,
     expand: Annotated[
         int | None,
@@ -61,9 +75,14 @@ def select(
         ),
     ] = False,
     lexical: Lexical = False,
+    trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Choose the tools, or the rules and references, that a question needs, as a session would.
+    """Choose the rules, references and tools that a question needs, as a session would.
+
+    Of an agent: what is always in, what the question names (@rule:NAME), what search chooses of
+    what it may choose (include: agent), and what comes along with that. An agent's servers are
+    started for their tools once you trust its folder; until then they are named and left out.
 
     Each comes with its score (cosine similarity), the part of the question that it matched, and the
     passage of it that matched best. The embedding model is downloaded if it is missing (84 MB,
@@ -79,10 +98,11 @@ def select(
         "--top and --expand do not go together: --top takes nothing besides the N best",
     )
     refuse_if(graph and not expand, "--graph goes with --expand N: it says how that is done")
-    sources = _sources(tools, agent, workspace)
+    sources = _sources(tools, agent, workspace, trust)
     how = SelectOptions(top=top, preset=preset, expand=expand, graph=graph, lexical=lexical)
     text = read_argument(question, "question")
-    typer.echo(show_chosen(anyio.run(select_from, text, sources, how, error_console()), as_json))
+    chosen = anyio.run(select_from, text, sources, how, error_console())
+    print_report(show_chosen(chosen, as_json), as_json=as_json)
 
 
 @app.command()
@@ -91,21 +111,23 @@ def search(
     tools: Tools = None,
     agent: AgentOption = None,
     workspace: AgentWorkspace = Path(),
-    top: Annotated[int, typer.Option(min=1, help="How many to show.")] = 10,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many to show.")] = 10,
     lexical: Lexical = False,
+    trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
-    """Rank tools, or rules and references, by how well they fit: score, rank by words, best text.
+    """Rank rules, references and tools by how well they fit: score, rank by words, best text.
 
-    Nothing is left out for a low score: this is what `select` chooses from.
+    Nothing is left out for a low score: this is what `select` chooses from. As there, the servers
+    of an agent that you trust are started.
     """
     require("search")
     from lamina.cli.search_results import rank_from, show_ranked
 
-    sources = _sources(tools, agent, workspace)
+    sources = _sources(tools, agent, workspace, trust)
     text = read_argument(query, "question")
     ranking = anyio.run(rank_from, text, sources, top, lexical, error_console())
-    typer.echo(show_ranked(ranking, as_json))
+    print_report(show_ranked(ranking, as_json), as_json=as_json)
 
 
 @app.command()
@@ -124,6 +146,7 @@ def index(
     ] = None,
     workspace: AgentWorkspace = Path(),
     lexical: Lexical = False,
+    trust: Trust = False,
     graph: Annotated[
         bool,
         typer.Option(
@@ -151,33 +174,41 @@ def index(
         (stats and clear) or ((stats or clear) and is_named),
         "--stats and --clear go alone: they are about the whole index",
     )
+    refuse_if(trust and (stats or clear), "--trust goes with agents whose servers are started")
     refuse_if(graph and (stats or clear), "--graph goes with what is to be indexed")
     refuse_if(graph and lexical, "--graph and --lexical do not go together: words make no graph")
     refuse_if(as_json and not stats, "--json goes with --stats")
     if stats:
-        typer.echo(show_stats(as_json))
+        print_report(show_stats(as_json), as_json=as_json)
         return
     if clear:
         if not yes:
             typer.confirm("Forget all that is indexed? It is made again when wanted", abort=True)
-        typer.echo(visible(clear_index()))
+        print_text(visible(clear_index()))
         return
     named = sources_from_paths(paths or [])
     sources = CandidateSources(
         tools=(*named.tools, *(tools or ())),
         agents=(*named.agents, *(agent or ())),
         workspace=workspace,
+        trust=trust,
     )
-    typer.echo(anyio.run(index_candidates, sources, lexical, graph, error_console()))
+    print_text(anyio.run(index_candidates, sources, lexical, graph, error_console()))
 
 
-def _sources(tools: Path | None, agent: str | None, workspace: Path) -> "CandidateSources":
+def _sources(
+    tools: Path | None, agent: str | None, workspace: Path, trust: bool
+) -> "CandidateSources":
     from lamina.faces.search_candidates import CandidateSources
 
     refuse_if(
         tools is not None and agent is not None,
         "--tools and --agent do not go together: choose from one of them",
     )
+    refuse_if(trust and tools is not None, "--trust goes with an agent: a file starts nothing")
     return CandidateSources(
-        tools=(tools,) if tools else (), agents=(agent,) if agent else (), workspace=workspace
+        tools=(tools,) if tools else (),
+        agents=(agent,) if agent else (),
+        workspace=workspace,
+        trust=trust,
     )

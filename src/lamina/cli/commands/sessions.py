@@ -10,6 +10,7 @@ import typer
 from lamina.cli.options import AsJson, SessionName, SessionWorkspace
 from lamina.cli.outcome import print_outcome, refuse_if, run_on_session
 from lamina.cli.terminal_text import visible
+from lamina.cli.wrapped_text import print_text, terminal_width
 
 if TYPE_CHECKING:
     from lamina.faces.stored_session import StoredSession
@@ -38,7 +39,7 @@ def sessions(
 
     show_sessions(anyio.run(list_sessions, workspace, everywhere), as_json, everywhere)
     if elsewhere := anyio.run(describe_elsewhere, workspace):
-        typer.echo(f"Of this workspace there are more: {elsewhere}.", err=True)
+        print_text(f"Of this workspace there are more: {elsewhere}.", err=True)
 
 
 # Bare, and by the name that other lists have.
@@ -147,13 +148,16 @@ def log(
             describe = sent_requests.describe_requests if requests else describe_log
             return format_json(describe(journal)), ()
         if requests:
-            return render_requests(journal), ()
+            return render_requests(journal, terminal_width()), ()
         return render_log(journal, tree=tree, dropped=dropped, full=full), ()
 
     text, problems = run_on_session(session, workspace, show)
-    typer.echo(text if as_json or wire else visible(text))
+    if as_json or wire or result is not None:
+        typer.echo(text if as_json or wire else visible(text))
+    else:
+        print_text(visible(text))
     for problem in problems:
-        typer.echo(f"not as it was sent: {problem}", err=True)
+        print_text(f"not as it was sent: {problem}", err=True)
     if problems:
         raise typer.Exit(1)
 
@@ -176,7 +180,7 @@ def verify(
         text = format_json(describe_verification(verification))
     else:
         text = visible(render_verification(verification))
-    print_outcome(text, verification.state != "broken")
+    print_outcome(text, verification.state != "broken", as_json=as_json)
 
 
 @app.command()
@@ -184,7 +188,7 @@ def repair(session: SessionName, workspace: SessionWorkspace = Path()) -> None:
     """Write a repaired copy beside a damaged session; the damaged file is not touched."""
     from lamina.cli.verification import repair_session
 
-    typer.echo(run_on_session(session, workspace, repair_session))
+    print_text(run_on_session(session, workspace, repair_session))
 
 
 @app.command()
@@ -192,8 +196,12 @@ def export(
     session: SessionName,
     workspace: SessionWorkspace = Path(),
     form: Annotated[
-        Literal["markdown", "jsonl", "json"],
-        typer.Option("--format", "-f", help="A readable chat, the journal itself, or JSON."),
+        Literal["markdown", "jsonl", "json", "requests"],
+        typer.Option(
+            "--format", "-f", metavar="FORM",
+            help="markdown: a readable chat. jsonl: the journal itself. json: all of it as JSON. "
+            "requests: what every request was made of and cost, a line of JSON each.",
+        ),
     ] = "markdown",
     # Not a Path, which forgets the slash at its end.
     out: Annotated[
@@ -204,7 +212,8 @@ def export(
         ),
     ] = None,
 ) -> None:  # fmt: skip
-    """Write a session as a Markdown chat (Obsidian Copilot's format) or as its journal."""
+    """Write a session as a Markdown chat (Obsidian Copilot's format), as its journal, or what its
+    requests were made of (docs/requests.md)."""
     from lamina.cli.transfer import export_session
 
     text = run_on_session(session, workspace, partial(export_session, form=form, out=out))
@@ -213,7 +222,9 @@ def export(
 
 @app.command(name="import")
 def import_(
-    files: Annotated[list[Path], typer.Argument(help="Files of other systems, or chats.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Files of other systems, chats, or folders of them.")
+    ],
     workspace: SessionWorkspace = Path(),
     session: Annotated[
         str | None, typer.Option("--session", "-s", help="The new session's id; for one file.")
@@ -226,12 +237,13 @@ def import_(
 ) -> None:
     """Turn what other systems store into sessions.
 
-    Reads sessions of pi, Claude Code, Codex, OpenCode and Copilot CLI, logs of requests to OpenAI
-    and Anthropic, Markdown chats, and Lamina's own journals. Whatever could not be taken over as it
-    was is listed; the files are not touched.
+    Reads sessions of pi, Claude Code (with its subagents), Codex, OpenCode (exports, its folder and
+    its database), Copilot CLI and Gemini CLI, logs of requests to OpenAI and Anthropic, Markdown
+    chats, and Lamina's own journals. Of a folder, every session in it. Whatever could not be taken
+    over as it was is listed; the files are not touched.
     """
     from lamina.cli.transfer import import_files
 
     refuse_if(session is not None and len(files) > 1, "--session is for one file")
     report, failed = anyio.run(import_files, files, workspace, session, target, as_json)
-    print_outcome(report if as_json else visible(report), not failed)
+    print_outcome(report if as_json else visible(report), not failed, as_json=as_json)

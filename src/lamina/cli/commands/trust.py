@@ -19,7 +19,8 @@ def trust(
         str | None,
         typer.Argument(
             metavar="PATH|NAME",
-            help="A folder, a file, or an agent's name; by default this folder.",
+            help="A folder, a file (of hooks, if it ends in .py), or an agent's name; by default "
+            "this folder.",
         ),
     ] = None,
     workspace: AgentWorkspace = Path(),
@@ -27,11 +28,12 @@ def trust(
     revoke: Annotated[bool, typer.Option("--revoke", help="Trust this folder no more.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what an agent's folder would run, and trust it as it is.
+    """Show what an agent's folder or a file of hooks would run, and trust it as it is.
 
-    Until you do, its texts are read, but its MCP servers are not started, and its model and
-    settings that would ask you less do not count. You are asked again when any of that changes, or
-    a file that a command names. With --json nothing is asked. Exits with 1 if it is not trusted.
+    Until you do, its texts are read, but its MCP servers are not started, hooks are not run, and
+    its model and settings that would ask you less do not count. You are asked again when any of
+    that changes, or a file that a command names. With --json nothing is asked. Exits with 1 if it
+    is not trusted.
     """
     from lamina.cli.trust import review_folder, show_trusted
     from lamina.faces.trust import revoke_trust

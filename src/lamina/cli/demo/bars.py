@@ -7,7 +7,8 @@ from rich.text import Text as Styled
 
 from lamina.values.request import ContextItem
 
-BAR = 40
+# With its name and three figures behind it, a line of 79 characters.
+BAR = 34
 STYLES = {
     "tools": "magenta",
     "L1": "blue",

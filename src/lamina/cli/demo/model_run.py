@@ -123,9 +123,9 @@ class _Demo:
         title = self._script.title or "A conversation"
         self._console.print(
             f"\n[bold]{title}[/bold]: {len(turns)} turns with {self._target.name}.\n"
-            f"Lazy, eager and naive each have a slot of their own, cold at the start, and give "
-            f"their\nown answers: the likeliest word, at most {MAX_TOKENS} tokens. All figures are "
-            f"the model's own.\n\n  ░ stays in the cache   █ is processed again",
+            f"Lazy, eager and naive each have a slot of their own, cold at the start, and\n"
+            f"give their own answers: the likeliest word, at most {MAX_TOKENS} tokens. All "
+            f"figures\nare the model's own.\n\n  ░ stays in the cache   █ is processed again",
             highlight=False,
         )
         self._console.print(draw_legend())
@@ -212,8 +212,9 @@ class _Demo:
         self._console.print(table)
         self._console.print(
             f"{EXPLANATION}"
-            "limit: the system prompt, each version of a note as sent, and each question, once\n\n"
-            'Ask it yourself: lamina chat; see a request: lamina context "Why?" --attach NOTE.md\n',
+            "limit: the system prompt, each version of a note and each question, once\n\n"
+            "Ask it yourself: lamina chat\n"
+            'See a request: lamina context "Why?" --attach NOTE.md\n',
             highlight=False,
         )
 

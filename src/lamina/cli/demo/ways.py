@@ -19,7 +19,7 @@ from lamina.cli.script import EditedWorkspace, Script, ScriptTurn
 from lamina.errors import ProviderError
 from lamina.layers import MESSAGE_TOKENS
 from lamina.ports import Provider, Providers, TokenCounter, WorkspaceSource
-from lamina.providers.wires.llamacpp import TEMPERATURE
+from lamina.providers.wires.llamacpp_body import TEMPERATURE
 from lamina.runners.runner import ChatRunner
 from lamina.session.turn import Turn
 from lamina.stores.memory import MemoryStore

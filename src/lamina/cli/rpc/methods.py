@@ -7,13 +7,16 @@ from msgspec.structs import asdict
 
 from lamina.cli.rpc.jsonrpc import FAILED, INVALID_PARAMS, JsonRpcFault, JsonRpcPeer
 from lamina.cli.rpc.params import (
+    AddMessageParams,
     ContextParams,
     DecideParams,
+    EditParams,
     ItemParams,
     MessageParams,
     NavigateParams,
     Params,
     PromptParams,
+    RegenerateParams,
     ResultParams,
     ResumeParams,
 )
@@ -26,11 +29,13 @@ from lamina.faces.options import PromptOptions
 from lamina.faces.request_context import describe_context
 from lamina.faces.session_opener import Notices, ensure_target
 from lamina.faces.session_tree import describe_tree
-from lamina.faces.settings import describe_settings, read_settings
+from lamina.faces.settings import describe_settings, in_force, read_settings
 from lamina.faces.turn_gate import TurnGate
+from lamina.journal import open_patch
 from lamina.ports import TargetBook
 from lamina.runners.runner import AgentRunner, ChatRunner
 from lamina.values.event import ApprovalWanted, Event, ToolFinished
+from lamina.values.item import AttachmentSpec
 
 # The longest description that is told, in columns.
 ABOUT = 60
@@ -66,14 +71,40 @@ class RpcMethods:
         if not params.text.strip():
             raise JsonRpcFault(INVALID_PARAMS, "prompt: `text` is blank")
         await ensure_target(self._session.target(params.target), self._notices)
-        prompt = PromptOptions(
-            attach=(*self._prompt.attach, *params.attach),
-            essential=(*self._prompt.essential, *params.essential),
-        )
+        attach = self._attachments(params.attach, params.essential)
         answer = await self._runner.run(
-            params.text, attach=prompt.attachments(), target=params.target, on_event=self._tell
+            params.text, attach=attach, target=params.target, on_event=self._tell
         )
         return describe_outcome(answer, self._session)
+
+    async def edit(self, params: EditParams) -> object:
+        if not params.text.strip():
+            raise JsonRpcFault(INVALID_PARAMS, "edit: `text` is blank")
+        await ensure_target(self._session.target(params.target), self._notices)
+        attach = None
+        if params.attach is not None or params.essential is not None:
+            attach = self._attachments(params.attach or (), params.essential or ())
+        answer = await self._runner.edit(
+            params.question, params.text,
+            attach=attach, target=params.target, on_event=self._tell,
+        )  # fmt: skip
+        return describe_outcome(answer, self._session)
+
+    async def regenerate(self, params: RegenerateParams) -> object:
+        await ensure_target(self._session.target(params.target), self._notices)
+        answer = await self._runner.regenerate(
+            params.answer, target=params.target, on_event=self._tell
+        )
+        return describe_outcome(answer, self._session)
+
+    def _attachments(
+        self, attach: tuple[str, ...], essential: tuple[str, ...]
+    ) -> list[str | AttachmentSpec]:
+        """What goes along with a question: with every one, and with this one."""
+        prompt = PromptOptions(
+            attach=(*self._prompt.attach, *attach), essential=(*self._prompt.essential, *essential)
+        )
+        return prompt.attachments()
 
     async def resume(self, params: ResumeParams) -> object:
         if params.target is not None:
@@ -107,8 +138,18 @@ class RpcMethods:
     async def send_message(self, params: MessageParams) -> object:
         if not params.text.strip():
             raise JsonRpcFault(INVALID_PARAMS, "send_message: `text` is blank")
-        await self._agent().send_message(params.text, deliver=params.deliver)
+        await self._runner.send_message(params.text, deliver=params.deliver)
         return {"running": self._gate.is_busy}
+
+    async def add_message(self, params: AddMessageParams) -> object:
+        await self._session.add_message(**asdict(params))
+        return {"messages": len(self._session.envelope.cached)}
+
+    async def apply(self, params: dict[str, Any]) -> object:
+        plain = open_patch(params)
+        transformer = (plain.transformer if plain else "") or "rpc"
+        await self._session.apply(transformer, params)
+        return {"transformer": transformer, "ops": len(plain.ops) if plain else 0}
 
     def _agent(self) -> AgentRunner:
         if not isinstance(self._runner, AgentRunner):
@@ -130,7 +171,10 @@ class RpcMethods:
         return {"text": await self._session.read_result(params.what)}
 
     async def settings(self, _: Params) -> object:
-        return describe_settings(self._session.settings)
+        return describe_settings(in_force(self._session.settings, self._session.state.options))
+
+    async def spending(self, _: Params) -> object:
+        return msgspec.to_builtins(await self._session.spending())
 
     async def update_settings(self, params: dict[str, Any]) -> object:
         try:
@@ -141,7 +185,7 @@ class RpcMethods:
             raise JsonRpcFault(INVALID_PARAMS, f"update_settings: {error}") from error
         if changes:
             await self._session.update_settings(**changes)
-        return describe_settings(self._session.settings)
+        return await self.settings(Params())
 
     # -- items -----------------------------------------------------------------------------------
 

@@ -19,6 +19,21 @@ class PromptParams(Params, frozen=True, kw_only=True):
     target: str | None = None
 
 
+class EditParams(Params, frozen=True, kw_only=True):
+    """Without `attach` and `essential`, what was attached to the question goes along again."""
+
+    question: str
+    text: str
+    attach: tuple[str, ...] | None = None
+    essential: tuple[str, ...] | None = None
+    target: str | None = None
+
+
+class RegenerateParams(Params, frozen=True, kw_only=True):
+    answer: str | None = None
+    target: str | None = None
+
+
 class ResumeParams(Params, frozen=True, kw_only=True):
     target: str | None = None
 
@@ -42,6 +57,15 @@ class MessageParams(Params, frozen=True, kw_only=True):
     deliver: Delivery = "steer"
 
 
+class AddMessageParams(Params, frozen=True, kw_only=True):
+    """A message that asks nothing; people are shown it unless `shown` is off."""
+
+    text: str
+    role: Literal["user", "assistant"] = "user"
+    custom_type: str = ""
+    shown: bool = True
+
+
 class ItemParams(Params, frozen=True, kw_only=True):
     """`what` is the path of a pin; or of a member rule:NAME, ref:NAME or tool:SERVER/NAME."""
 
@@ -63,6 +87,8 @@ class RpcMethod(Struct, frozen=True):
 
 METHODS = {
     "prompt": RpcMethod(PromptParams, "job"),
+    "edit": RpcMethod(EditParams, "job"),
+    "regenerate": RpcMethod(RegenerateParams, "job"),
     "resume": RpcMethod(ResumeParams, "job"),
     "compact": RpcMethod(Params, "job"),
     "navigate": RpcMethod(NavigateParams, "idle"),
@@ -71,6 +97,8 @@ METHODS = {
     "add": RpcMethod(ItemParams, "idle"),
     "remove": RpcMethod(ItemParams, "idle"),
     "update_settings": RpcMethod(dict, "idle"),
+    "add_message": RpcMethod(AddMessageParams, "idle"),
+    "apply": RpcMethod(dict, "idle"),
     "abort": RpcMethod(Params),
     "decide": RpcMethod(DecideParams),
     "get_context": RpcMethod(ContextParams),
@@ -79,5 +107,6 @@ METHODS = {
     "send_message": RpcMethod(MessageParams),
     "settings": RpcMethod(Params),
     "shutdown": RpcMethod(Params),
+    "spending": RpcMethod(Params),
     "tree": RpcMethod(Params),
 }

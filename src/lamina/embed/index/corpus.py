@@ -21,12 +21,14 @@ from lamina.embed.index.chunk_maker import describe_failures, quote_beginning
 from lamina.errors import ModelMissing
 from lamina.selection.expansion import SimilarityGraph
 from lamina.selection.lexicon import Lexicon
-from lamina.selection.scores import Matrix, Scores
+from lamina.selection.scores import FLUENT, UNREAD, Matrix, Scores
 from lamina.values.selection import Document
 
 # Texts to vectors, by text; and why some have none.
 QuestionVectors = tuple[Mapping[str, Matrix], Mapping[str, str]]
 EmbedQuestions = Callable[[Sequence[str]], Awaitable[QuestionVectors]]
+# How well an embedder knows the languages of texts, as far as it can tell: see `FluentEmbedder`.
+MeasureFluency = Callable[[Sequence[str]], Awaitable[Sequence[float]]]
 
 # That many vectors fit into a processor's cache.
 CACHED = 512
@@ -92,11 +94,13 @@ class IndexedCorpus:
         failures: Sequence[str] = (),
         warnings: Sequence[str] = (),
         counts: LoadCounts | None = None,
+        measure_fluency: MeasureFluency | None = None,
     ) -> None:
         self.counts = counts or LoadCounts()
         self.warnings = tuple(warnings)
         self._prepared = prepared
         self._embed_questions = embed_questions
+        self._measure_fluency = measure_fluency
         self._find_graph = find_graph
         self._lexical = lexical
         self._failures = tuple(failures)
@@ -127,29 +131,54 @@ class IndexedCorpus:
     async def score(self, parts: Sequence[str]) -> Scores:
         """How well each chunk fits each part. If questions cannot be embedded, `lexical` or
         `failed` says so afterwards."""
-        table = self._prepared.table
         by_part: dict[str, Matrix] = {}
-        vectors = table.vectors
-        if self._embed_questions is not None and not self._lexical and vectors is not None:
+        fluency: dict[str, float] = {}
+        has_vectors = self._prepared.table.vectors is not None
+        if self._embed_questions is not None and not self._lexical and has_vectors:
             questions = [part for part in dict.fromkeys(parts) if part.strip()]
-            # A chunk that is used as a question need not be embedded again.
-            rows = table.find([digest_text(part) for part in questions]).tolist()
-            pairs = zip(questions, rows, strict=True)
-            has_vector = table.is_embedded
-            by_part = {part: vectors[row] for part, row in pairs if row >= 0 and has_vector[row]}
-            unknown_parts = [part for part in questions if part not in by_part]
             try:
-                new_vectors, failures = await self._embed_questions(unknown_parts)
+                fluency = await self._fluency_of(questions)
+                # What it cannot read has a vector that means little; it is all there is where no
+                # word is shared.
+                readable = [
+                    part
+                    for part in questions
+                    if fluency.get(part, FLUENT) >= UNREAD or not self._prepared.lexicon.has(part)
+                ]
+                by_part = await self._vectors_of(readable, self._embed_questions)
             except ModelMissing as error:
                 self._lexical = str(error)
-                by_part = {}
-            else:
-                by_part |= new_vectors
-                self._failed_questions = describe_failures(
-                    (quote_beginning(text), why) for text, why in failures.items()
-                )
+                by_part, fluency = {}, {}
         # Milliseconds for each part of 100,000 chunks: too long to hold up other tasks.
-        return await anyio.to_thread.run_sync(self._score, tuple(parts), by_part)
+        scores = await anyio.to_thread.run_sync(self._score, tuple(parts), by_part)
+        if not fluency:
+            return scores
+        known = numpy.array([fluency.get(part, FLUENT) for part in parts])
+        return Scores(
+            lexical=scores.lexical, cosine=scores.cosine, layout=scores.layout, fluency=known
+        )
+
+    async def _fluency_of(self, questions: Sequence[str]) -> dict[str, float]:
+        if self._measure_fluency is None:
+            return {}
+        return dict(zip(questions, await self._measure_fluency(questions), strict=True))
+
+    async def _vectors_of(
+        self, questions: Sequence[str], embed: EmbedQuestions
+    ) -> dict[str, Matrix]:
+        table, vectors = self._prepared.table, self._prepared.table.vectors
+        if vectors is None:
+            return {}
+        # A chunk that is used as a question need not be embedded again.
+        rows = table.find([digest_text(part) for part in questions]).tolist()
+        pairs = zip(questions, rows, strict=True)
+        has_vector = table.is_embedded
+        by_part = {part: vectors[row] for part, row in pairs if row >= 0 and has_vector[row]}
+        new_vectors, failures = await embed([part for part in questions if part not in by_part])
+        self._failed_questions = describe_failures(
+            (quote_beginning(text), why) for text, why in failures.items()
+        )
+        return by_part | dict(new_vectors)
 
     def _score(self, parts: tuple[str, ...], by_part: Mapping[str, Matrix]) -> Scores:
         prepared = self._prepared

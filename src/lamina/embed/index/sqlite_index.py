@@ -34,7 +34,7 @@ from lamina.embed.index.corpus import (
     prepare_documents,
 )
 from lamina.embed.index.similarity_graph import find_graph
-from lamina.ports import Embedder, Progress, ReadTexts
+from lamina.ports import Embedder, FluentEmbedder, Progress, ReadTexts
 from lamina.selection.expansion import SimilarityGraph
 from lamina.selection.scores import Matrix
 from lamina.values.selection import Document
@@ -181,6 +181,9 @@ class SqliteIndex:
                 failed=len(maker.failures),
                 missing=prepared.missing,
                 late=maker.late_count,
+            ),
+            measure_fluency=(
+                self._embedder.fluency if isinstance(self._embedder, FluentEmbedder) else None
             ),
         )
 

@@ -37,9 +37,9 @@ from lamina.formats.markdown.frontmatter import (
     read_frontmatter,
     render_frontmatter,
 )
+from lamina.formats.markdown.marks import find_marks
 from lamina.formats.markdown.message import (
     escape,
-    opening_role,
     read_message,
     render_message,
     show_moment,
@@ -111,15 +111,15 @@ def read_chat(text: str, *, tz: tzinfo, note_names: NoteNames) -> ParsedChat:
     comment, text, problems = _take_comment(text)
     lines = text.split("\n")
     start = find_frontmatter(lines)
-    marks = [n for n, line in enumerate(lines) if n >= start and opening_role(line)]
+    records = comment.messages if comment else ()
+    marks, heading_problems = find_marks(lines, start, None if comment is None else len(records))
     ends = [*marks, len(lines)]
     head, head_problems = _read_head("\n".join(lines[: ends[0]]), comment)
-    problems += head_problems
+    problems += [*head_problems, *heading_problems]
     chunks = [
-        (opening_role(lines[mark]) or "user", "\n".join(lines[mark:end]).rstrip("\n"))
-        for mark, end in zip(marks, ends[1:], strict=True)
+        (role, "\n".join(lines[mark:end]).rstrip("\n"))
+        for (mark, role), end in zip(marks.items(), ends[1:], strict=True)
     ]
-    records = comment.messages if comment else ()
     pairs = pair_records(chunks, records)
     messages: list[ChatMessage] = []
     for mark, (role, chunk), index in zip(marks, chunks, pairs, strict=True):

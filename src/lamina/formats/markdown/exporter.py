@@ -3,7 +3,7 @@
 Law: an export tells people the whole path, also what a compaction took from the model.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
 from typing import Any
 
@@ -15,6 +15,7 @@ from lamina.formats.markdown.chat import (
     ChatContext,
     ChatMessage,
     ChatReference,
+    ChatRole,
     MarkdownChat,
     ToolMessage,
     fields_of_blocks,
@@ -22,7 +23,7 @@ from lamina.formats.markdown.chat import (
 from lamina.formats.markdown.chat_file import file_name, render_chat
 from lamina.journal.fold import BRANCH_NOTICE
 from lamina.runners.answer import CitedSource
-from lamina.runners.citations import SEARCHED, read_sources, with_footnotes
+from lamina.runners.citations import SEARCHED, add_recorded, with_footnotes
 from lamina.text import label_of
 from lamina.values.entry import (
     BranchSummaryEntry,
@@ -36,10 +37,12 @@ from lamina.values.entry import (
     RequestEntry,
     SessionEntry,
     SettingsEntry,
+    TransformEntry,
 )
 from lamina.values.item import ItemId, kind_of
 from lamina.values.item_kind import ITEM_KINDS
 from lamina.values.message import Context
+from lamina.values.patch import MessagesCachedAppend, Patch
 from lamina.values.request import RequestContext
 
 TAG = "copilot-conversation"
@@ -102,12 +105,14 @@ def _head_of(path: Sequence[Entry]) -> MarkdownChat:
 
 def _messages_of(path: Sequence[Entry]) -> list[ChatMessage]:
     messages: list[ChatMessage] = []
+    # What was added to history stands in front of the next message that is no result.
+    added: list[ChatMessage] = []
     has_worth = True
-    sources: tuple[CitedSource, ...] = ()
+    sources: tuple[CitedSource, ...] | None = None
     for entry in path:
         match entry:
             case CustomEntry(kind=kind, data=data) if kind == SEARCHED:
-                sources = read_sources(data) or ()
+                sources = add_recorded(sources, data)
             case MessageEntry(message=message) if message.role == "tool":
                 if not messages:  # results of an answer that is not there
                     messages.append(ChatMessage(role="ai", at=entry.at))
@@ -117,11 +122,16 @@ def _messages_of(path: Sequence[Entry]) -> list[ChatMessage]:
                 messages[-1] = replace(messages[-1], results=(*messages[-1].results, follower))
             case MessageEntry():
                 last = _message_of(entry)
-                if last.role == "ai" and sources and last.text and last.layout is None:
+                if last.role != "ai":
+                    sources = None
+                elif sources and last.text and last.layout is None and not entry.message.calls:
                     # As the person got it: numbers by first mention, and what they mean.
-                    last, sources = replace(last, text=with_footnotes(last.text, sources)), ()
-                messages.append(last)
+                    last, sources = replace(last, text=with_footnotes(last.text, sources)), None
+                messages += [*added, last]
+                added = []
                 has_worth = entry.message.role != "user"
+            case TransformEntry(patch=patch):
+                added += _added_by(entry, patch)
             case BranchSummaryEntry():
                 messages.append(_summary_of(entry))
                 has_worth = True
@@ -133,7 +143,7 @@ def _messages_of(path: Sequence[Entry]) -> list[ChatMessage]:
                 messages[-1] = replace(messages[-1], usage=entry.usage, model=entry.model)
             case _:
                 pass
-    return messages
+    return messages + added
 
 
 def _summary_of(entry: BranchSummaryEntry) -> ChatMessage:
@@ -145,6 +155,15 @@ def _summary_of(entry: BranchSummaryEntry) -> ChatMessage:
         id=entry.id,
         extra={**entry.extra, BRANCH: entry.branch},
     )
+
+
+def _added_by(entry: TransformEntry, patch: Patch) -> Iterator[ChatMessage]:
+    """Messages that were added to history and are to be shown."""
+    for op in patch.ops:
+        for message in op.messages if isinstance(op, MessagesCachedAppend) else ():
+            if message.shown and message.text:
+                role: ChatRole = "user" if message.role == "user" else "ai"
+                yield ChatMessage(role=role, text=message.text, at=entry.at)
 
 
 def _chat_before(entry: SessionEntry) -> MarkdownChat | None:

@@ -23,8 +23,10 @@ INTERRUPTED = "[Interrupted]"
 # How much of a call's arguments and of its result stands in the line that people read.
 SHOWN_CHARACTERS = 160
 
+# What an editor puts in front of a line to make a heading of it.
+HEADING = re.compile(r"#{1,6} +(?=\S)")
 _OPENS = r"\*\*(?:user|ai)\*\*:(?: |$)"
-_MARK = re.compile(r"\*\*(user|ai)\*\*:(?: |(?=\n)|\Z)")
+_MARK = re.compile(r"(?:#{1,6} +)?\*\*(user|ai)\*\*:(?: |(?=\n)|\Z)")
 _COLLIDES = re.compile(rf"^(?=\\*(?:{_OPENS}|{COMMENT_OPENS}))", re.MULTILINE)
 _ESCAPED = re.compile(rf"^\\(?=\\*(?:{_OPENS}|{COMMENT_OPENS}))", re.MULTILINE)
 _STAMP = re.compile(r"\[Timestamp: (.*)\]\s*")
@@ -43,12 +45,19 @@ class VisibleMessage(Struct, frozen=True, kw_only=True):
     stamp: str = ""
 
 
-def opening_role(line: str) -> ChatRole | None:
-    """The role whose message this line begins; None if it begins none."""
+def opening_role(line: str, *, as_heading: bool = False) -> ChatRole | None:
+    """The role whose message this line begins; None if it begins none. People have their editors
+    make headings of these lines: `# **user**: text`."""
     match = _MARK.match(line)
-    if match is None:
+    if match is None or (line.startswith("#") and not as_heading):
         return None
     return "user" if match[1] == "user" else "ai"
+
+
+def read_stamp(line: str) -> str | None:
+    """What a line says of the time of a message; None if it does not."""
+    match = _STAMP.fullmatch(line)
+    return match[1] if match else None
 
 
 def render_message(message: ChatMessage, tz: tzinfo) -> str:
@@ -106,15 +115,14 @@ def read_message(
 ) -> VisibleMessage:
     """What `chunk` says by the format's own rules. `tail` is given for what Lamina wrote: the
     lines behind the text, and that markers inside it are escaped; `padding` is around it."""
-    mark = _MARK.match(chunk)
+    mark = _MARK.match(chunk) or HEADING.match(chunk)
     lines = chunk[mark.end() if mark else 0 :].split("\n")
     while len(lines) > 1 and not lines[-1].strip():
         lines.pop()
     stamp = context_line = ""
     context = ChatContext()
-    stamp_match = _STAMP.fullmatch(lines[-1]) if len(lines) > 1 else None
-    if stamp_match:
-        stamp = stamp_match[1]
+    if len(lines) > 1 and (line_stamp := read_stamp(lines[-1])) is not None:
+        stamp = line_stamp
         lines.pop()
     line_context = read_context(lines[-1], note_names) if len(lines) > 1 else None
     if line_context is not None:

@@ -3,35 +3,43 @@
 Law: any text either is an expression or raises `QueryError`, however deeply it is nested.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar, cast, get_args
+from typing import TypeVar
 
-from lamina.notes.query.scanner import Scanner, Token, shorten
+from lamina.notes.query.dates import SHORTHANDS, read_date, read_span
+from lamina.notes.query.functions.table import FUNCTIONS
+from lamina.notes.query.scanner import LAMBDA, LINK, RESERVED_WORDS, TAG, Scanner, Token, shorten
 from lamina.notes.query.syntax import (
-    ARGUMENT_COUNTS,
-    Comparison,
-    Conjunction,
-    Disjunction,
+    Access,
+    Arguments,
+    ClockWord,
     Expression,
-    FileField,
-    FileProperty,
+    Index,
+    Lambda,
+    LinkLiteral,
     ListLiteral,
     Negation,
-    Operator,
-    Property,
+    ObjectLiteral,
+    Operations,
     QueryCall,
     Value,
+    Variable,
 )
-from lamina.notes.query.value_order import read_moment
 
 # Every level takes some frames of Python's stack, here and when the query runs.
 MOST_DEEP = 30
 MOST_DIGITS = 15
-_OPERATORS = get_args(Operator)
-_FIELDS = get_args(FileField)
 _CONSTANTS = {"true": True, "false": False, "null": None}
-_MOVING = {"today", "now", "tomorrow", "yesterday", "sow", "eow", "som", "eom", "soy", "eoy"}
+# From the loosest to the tightest; words are operators where an operator can stand.
+_RANKS: tuple[dict[str, str], ...] = (
+    {"and": "and", "or": "or", "&": "and", "|": "or"},
+    {sign: sign for sign in ("=", "!=", "<", "<=", ">", ">=")} | {"in": "in"},
+    {"+": "+", "-": "-"},
+    {"*": "*", "/": "/", "%": "%"},
+)
+_IN_PARENTHESES = re.compile(r"\(\s*([^()\n]{1,200}?)\s*\)")
 _Part = TypeVar("_Part")
 
 
@@ -43,173 +51,175 @@ class ExpressionParser:
         self._depth = 0
 
     def read_expression(self) -> Expression:
-        return self.read_joined(self._read_negation)
+        return self._read_rank(0)
 
-    def read_joined(
-        self, read_part: Callable[[], Expression], *, in_source: bool = False
-    ) -> Expression:
-        """Parts joined by `and`, which binds closer, and by `or`."""
-        alternatives: list[Expression] = []
-        while not alternatives or self._words.take_words("or", in_source=in_source):
-            parts = [read_part()]
-            while self._words.take_words("and", in_source=in_source):
-                parts.append(read_part())
-            alternatives.append(Conjunction(tuple(parts)) if len(parts) > 1 else parts[0])
-        return Disjunction(tuple(alternatives)) if len(alternatives) > 1 else alternatives[0]
-
-    def _read_negation(self) -> Expression:
-        token = self._words.look()
-        if (token.kind, token.value) not in (("word", "not"), ("sign", "!")):
-            return self._read_comparison()
-        self._words.take()
-        with self.deeper(token):
-            return Negation(self._read_negation())
-
-    def _read_comparison(self) -> Expression:
-        left = self._read_operand()
-        token = self._words.look()
-        if self._words.take_words("not", "in"):
-            raise self._words.problem("write not in front: not status in [...]", token.start)
-        operator = self._take_operator()
-        if operator is None:
-            return left
-        comparison = Comparison(operator, left, self._read_operand())
-        token = self._words.look()
-        if self._take_operator() is not None:
-            problem = "comparisons do not follow one another; join them by and"
-            raise self._words.problem(problem, token.start)
-        return comparison
-
-    def _take_operator(self) -> Operator | None:
-        token = self._words.look()
-        if token.kind in ("sign", "word") and token.value in _OPERATORS:
+    def _read_rank(self, rank: int) -> Expression:
+        """Operands joined by the operators of a rank, from the left."""
+        if rank == len(_RANKS):
+            return self._read_access()
+        if rank <= 1 and (token := self._words.look()).kind == "word" and token.value == "not":
             self._words.take()
-            return cast(Operator, token.value)
-        return None
+            with self.deeper(token):
+                first: Expression = Negation(self._read_rank(1))
+        else:
+            first = self._read_rank(rank + 1)
+        rest: list[tuple[str, Expression]] = []
+        while (operator := self._take_operator(rank)) is not None:
+            rest.append((operator, self._read_rank(min(rank + 1, len(_RANKS)))))
+        return Operations(first, tuple(rest)) if rest else first
+
+    def _take_operator(self, rank: int) -> str | None:
+        token = self._words.look()
+        if token.kind not in ("sign", "word") or token.value not in _RANKS[rank]:
+            return None
+        self._words.take()
+        return _RANKS[rank][token.value]
+
+    # -- operands --------------------------------------------------------------------------------
+
+    def _read_access(self) -> Expression:
+        """An operand with all that is taken out of it: `.name`, `[place]`, `(values)`."""
+        base = self._read_operand()
+        steps: list[Index | Arguments] = []
+        while True:
+            token = self._words.look()
+            # With a blank in front it begins something else.
+            is_step = token.kind == "sign" and token.value in (".", "[", "(")
+            if not is_step or token.start != self._words.at:
+                break
+            with self.deeper(token):
+                self._words.take()
+                if token.value == ".":
+                    steps.append(Index(Value(self._take_name())))
+                elif token.value == "[":
+                    steps.append(Index(self.read_expression()))
+                    self._words.require("]")
+                else:
+                    steps.append(Arguments(self.read_until(")")))
+        return Access(base, tuple(steps)) if steps else base
+
+    def _take_name(self) -> str:
+        token = self._words.take()
+        if token.kind != "word":
+            raise self._words.unexpected('a name behind the dot, or ["name"]', token)
+        return token.spelling
 
     def _read_operand(self) -> Expression:
-        token = self._words.take()
-        match token.kind:
-            case "text":
-                return Value(token.value)
-            case "number":
-                return Value(self._number(token))
-            case "word":
+        words = self._words
+        if (link := words.take_match(LINK)) is not None:
+            return LinkLiteral(link[0])
+        if (tag := words.take_match(TAG)) is not None:
+            return Value(tag[0])
+        if (names := words.take_match(LAMBDA)) is not None:
+            return self._read_lambda(names)
+        token = words.take()
+        match token.kind, token.value:
+            case "text", text:
+                return Value(text)
+            case "number", _:
+                return Value(self._number(token, ""))
+            case "word", _:
                 return self._read_word(token)
-            case "sign" if token.value == "(":
+            case "sign", "!":
+                with self.deeper(token):
+                    return Negation(self._read_access())
+            case "sign", "-" if words.look().kind == "number" and words.look().start == token.end:
+                return Value(self._number(words.take(), "-"))
+            case "sign", "(":
                 with self.deeper(token):
                     inner = self.read_expression()
-                    is_list = self._words.next_is(",")
-                    self._words.require(")", expected=") (a list is [1, 2])" if is_list else ")")
+                    is_list = words.next_is(",")
+                    words.require(")", expected=") (a list is [1, 2])" if is_list else ")")
                     return inner
-            case "sign" if token.value == "[":
+            case "sign", "[":
                 with self.deeper(token):
-                    return ListLiteral(self._read_until("]"))
-        raise self._words.unexpected("a property, a value or a function", token)
+                    return ListLiteral(self.read_until("]"))
+            case "sign", "{":
+                with self.deeper(token):
+                    return self._read_object()
+        raise words.unexpected("a field, a value or a function", token)
 
-    def _number(self, token: Token) -> int | float:
+    def _number(self, token: Token, sign: str) -> float:
         if sum(map(str.isdigit, token.spelling)) > MOST_DIGITS:
             problem = f"a number has at most {MOST_DIGITS} digits"
             raise self._words.problem(problem, token.start)
-        return float(token.spelling) if "." in token.spelling else int(token.spelling)
+        spelling = sign + token.spelling
+        return float(spelling) if "." in spelling else int(spelling)
+
+    def _read_lambda(self, match: re.Match[str]) -> Lambda:
+        names = tuple(name.strip() for name in match[1].split(",") if name.strip())
+        with self.deeper(Token("sign", "(", "(", match.start())):
+            return Lambda(names, self.read_expression())
+
+    def _read_object(self) -> ObjectLiteral:
+        names: list[str] = []
+        members: list[Expression] = []
+        while not self._words.take_sign("}"):
+            if names:
+                self._words.require(",", expected=", or }")
+            token = self._words.take()
+            if token.kind not in ("word", "text"):
+                raise self._words.unexpected("a name, as in { a: 1 }", token)
+            names.append(token.value if token.kind == "text" else token.spelling)
+            self._words.require(":")
+            members.append(self.read_expression())
+        return ObjectLiteral(tuple(names), tuple(members))
 
     def _read_word(self, token: Token) -> Expression:
         word = token.value
+        is_call = self._words.next_is("(") and (word not in RESERVED_WORDS or word == "sort")
+        if is_call and (word in FUNCTIONS or self._words.look().start == token.end):
+            return self._read_special(token) or self._read_call(token)
         if word in _CONSTANTS:
             return Value(_CONSTANTS[word])
-        if self._words.next_is("("):
-            return self._read_date(token) if word == "date" else self._read_call(token)
-        match word:
-            case "from" | "where" | "sort" | "limit" | "and" | "or" | "in" | "not":
-                raise self._words.unexpected(
-                    f"a property, a value or a function (a property of this name is row.{word})",
-                    token,
-                )
-            case "file":
-                return self._read_file_field(of_this=False)
-            case "row":
-                return Property(self._read_steps(token))
-            case "this":
-                return self._read_this(token)
+        if word in RESERVED_WORDS and word != "row":
+            raise self._words.unexpected(
+                f"a field, a value or a function (a field of this name is row.{word})", token
+            )
         if word == "group" and self._words.look().value == "by":
             raise self._words.unexpected("something in front of GROUP BY", token)
-        return Property((token.spelling, *self._read_steps()))
+        return Variable(token.spelling)
 
-    def _read_this(self, token: Token) -> Expression:
+    def _read_special(self, token: Token) -> Expression | None:
+        """A date or a span that is written without quotes."""
+        if token.value not in ("date", "dur"):
+            return None
         before = self._words.at
-        if self._words.take_sign("."):
-            if self._words.take_words("file"):
-                return self._read_file_field(of_this=True)
-            self._words.at = before
-        return Property(self._read_steps(token), of_this=True)
-
-    def _read_file_field(self, *, of_this: bool) -> FileProperty:
-        self._words.require(
-            ".", expected="a field, as in file.name (a property of this name is row.file)"
-        )
-        token = self._words.take()
-        if token.kind != "word" or token.value not in _FIELDS:
-            raise self._words.unexpected(f"one of file's fields ({', '.join(_FIELDS)})", token)
-        if self._words.next_is(".") or self._words.next_is("["):
-            odd = self._words.look()
-            raise self._words.problem(f"file.{token.value} has no parts", odd.start)
-        return FileProperty(cast(FileField, token.value), of_this)
-
-    def _read_steps(self, needed_by: Token | None = None) -> tuple[str, ...]:
-        """A chain of names: `.name` or `["name"]`."""
-        names: list[str] = []
-        while True:
-            if self._words.take_sign("."):
-                token = self._words.take()
-                if token.kind != "word":
-                    raise self._words.unexpected('a name behind the dot, or ["name"]', token)
-                names.append(token.spelling)
-            elif self._words.take_sign("["):
-                token = self._words.take()
-                if token.kind != "text":
-                    raise self._words.unexpected('a name in quotes, as in row["due date"]', token)
-                names.append(token.value)
-                self._words.require("]")
-            elif names or needed_by is None:
-                return tuple(names)
-            else:
-                word = needed_by.value
-                raise self._words.unexpected(
-                    f'a name: {word}.due or {word}["due date"]', self._words.look()
-                )
+        match = self._words.take_match(_IN_PARENTHESES)
+        if match is not None and token.value == "date":
+            if match[1].lower() in SHORTHANDS:
+                return ClockWord(match[1].lower())
+            if (date := read_date(match[1])) is not None:
+                return Value(date)
+        elif match is not None and (span := read_span(match[1])) is not None:
+            return Value(span)
+        self._words.at = before
+        if match is not None and match[1][0].isdigit():
+            raise self._words.problem(_say_wrong(token.value, match[1]), token.start)
+        return None
 
     def _read_call(self, token: Token) -> QueryCall:
-        if token.value not in ARGUMENT_COUNTS:
-            names = ", ".join(ARGUMENT_COUNTS)
+        function = FUNCTIONS.get(token.value)
+        if function is None:
             name = shorten(token.spelling)
-            problem = f"there is no function {name!r}; there are {names} and date"
-            raise self._words.problem(problem, token.start)
-        function = token.value
+            raise self._words.problem(f"there is no function {name!r}", token.start)
         self._words.require("(")
         with self.deeper(token):
-            arguments = self._read_until(")")
-        if len(arguments) != ARGUMENT_COUNTS[function]:
-            problem = (
-                f"{function}() takes {ARGUMENT_COUNTS[function]} values, found {len(arguments)}"
+            arguments = self.read_until(")")
+        if not function.least <= len(arguments) <= function.most:
+            span = (
+                str(function.least)
+                if function.least == function.most
+                else f"{function.least} to {function.most}"
             )
+            problem = f"{token.value}() takes {span} values, found {len(arguments)}"
             raise self._words.problem(problem, token.start)
-        return QueryCall(function, arguments)
+        return QueryCall(token.value, arguments)
 
-    def _read_until(self, closing: str) -> tuple[Expression, ...]:
+    def read_until(self, closing: str) -> tuple[Expression, ...]:
         parts = [] if self._words.next_is(closing) else self.read_list(self.read_expression)
         self._words.require(closing, expected=f", or {closing}")
         return tuple(parts)
-
-    def _read_date(self, token: Token) -> Value:
-        self._words.require("(")
-        text, start = self._words.text, self._words.at
-        end = text.find(")", start, start + 60)
-        spelling = text[start:end].strip() if end >= 0 else ""
-        moment = read_moment(spelling)
-        if moment is None:
-            raise self._words.problem(_say_no_date(spelling), token.start)
-        self._words.at = end + 1
-        return Value(moment)
 
     def read_list(self, read: Callable[[], _Part]) -> list[_Part]:
         parts = [read()]
@@ -227,13 +237,8 @@ class ExpressionParser:
         self._depth -= 1
 
 
-def _say_no_date(spelling: str) -> str:
-    if spelling.lower() in _MOVING:
-        return (
-            f"date({spelling}) is not offered: the same query would give another result every day, "
-            f"and what was sent would have to be sent again. Write the day: date(2026-01-31)"
-        )
-    return (
-        f"{shorten(spelling)!r} is no date; write date(2026-01-31) or date(2026-01-31T12:30). "
-        f"A property that is spelled like that is a date already"
-    )
+def _say_wrong(word: str, spelling: str) -> str:
+    if word == "date":
+        form = "date(2026-01-31), date(2026-01-31T12:30) or date(today)"
+        return f"{shorten(spelling)!r} is no date; write {form}"
+    return f"{shorten(spelling)!r} is no span of time; write dur(3 days) or dur(2h 30m)"

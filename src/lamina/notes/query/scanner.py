@@ -18,42 +18,36 @@ _ODD = (
     r"\x80-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff"
 )
 _NAME = rf"(?:[A-Za-z_]|[^{_ODD}])(?:[A-Za-z0-9_-]|[^{_ODD}])*+"
-_WHOLE_NAME = re.compile(_NAME)
-# Words that cannot be the name of a property on its own. Other keywords (AS, GROUP BY, DESC) appear
+# Words that cannot be the name of a field on its own. Other keywords (AS, GROUP BY, DESC) appear
 # only where a name cannot.
 RESERVED_WORDS = frozenset(
-    ("from", "where", "sort", "limit", "and", "or", "not", "in", "true", "false", "null")
-    + ("row", "this", "file")
+    ("from", "where", "sort", "limit", "flatten", "and", "or", "not", "in")
+    + ("true", "false", "null", "row")
 )
+# A tag ends where something else can begin.
+TAG = re.compile(r"#([^\s'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\\u2000-\u206f\u2e00-\u2e7f]+)")
 _TOKEN = re.compile(
-    rf"""(?P<day>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})
-    | (?P<number>-?[0-9]++(?:\.[0-9]++)?+)
+    rf"""(?P<number>[0-9]++(?:\.[0-9]++)?+)
     | (?P<word>{_NAME})
-    | (?P<text>"(?:[^"\\\n]|\\.)*+")
+    | (?P<text>"(?:[^"\\]|\\.)*+")
     | (?P<elsewhere>==|<>|&&|\|\|)
-    | (?P<sign>!=|<=|>=|[=<>()\[\],.!])""",
-    re.VERBOSE,
+    | (?P<sign>=>|!=|<=|>=|[=<>()\[\]{{}},.!:+*/%&|-])""",
+    re.VERBOSE | re.DOTALL,
 )
-# Only in FROM. A tag ends where something else can begin.
-_TAG = re.compile(r"#([^\s#\"()\[\],]+)")
-_LINK = re.compile(r"\[\[([^\[\]\n]*)\]\]")
-_BLANK = re.compile(r"\s*+")
-_ESCAPE = re.compile(r"\\(.)")
-_ESCAPED = {'"': '"', "\\": "\\", "n": "\n"}
+LINK = re.compile(r"!?\[\[([^\[\]\n]*)\]\]")
+LAMBDA = re.compile(rf"\(\s*((?:{_NAME}\s*(?:,\s*{_NAME}\s*)*+)?+)\)\s*=>")
+# Blanks, and comments up to the end of their line.
+_BLANK = re.compile(r"\s*+(?://[^\n]*+\s*+)*+")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ELSEWHERE = {"==": "=", "<>": "!=", "&&": "and", "||": "or"}
 _HINTS = {
     "'": 'a text stands in double quotes: "draft"',
-    "#": 'a tag stands in FROM; elsewhere write contains(file.tags, "name")',
     "`": 'a name with odd characters is written row["name"]',
-    "+": "there is no arithmetic",
-    "-": "there is no arithmetic",
-    "*": "there is no arithmetic",
-    "/": "there is no arithmetic",
-    "~": "patterns are not offered; see contains, startswith and endswith",
+    "~": "see regextest and regexmatch for patterns",
     **dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb", 'a text stands in straight quotes: "draft"'),
     **dict.fromkeys("\u2018\u2019", 'a text stands in straight double quotes: "draft"'),
 }
-TokenKind = Literal["word", "number", "text", "sign", "tag", "link", "end"]
+TokenKind = Literal["word", "number", "text", "tag", "sign", "end"]
 
 
 class Token(Struct, frozen=True):
@@ -69,130 +63,117 @@ class Token(Struct, frozen=True):
         return self.start + len(self.spelling)
 
 
-def is_word(text: str) -> bool:
-    """Whether a property of this name can be written after a dot."""
-    return _WHOLE_NAME.fullmatch(text) is not None
-
-
-def is_name(text: str) -> bool:
-    """Whether a property of this name can be written on its own."""
-    return is_word(text) and text.lower() not in RESERVED_WORDS
-
-
 class Scanner:
     """Reads a query from the left. `at` is where the next token begins."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        # The last token and how it was read: it is looked at several times before it is taken.
-        self._last_look = (-1, False)
+        # The last token and where it was read: it is looked at several times before it is taken.
+        self._last_look = -1
         self._token = Token("end", "", "", 0)
 
-    def look(self, *, in_source: bool = False) -> Token:
-        """The next token, without taking it. `in_source`: tags and links are tokens, too."""
-        if self._last_look != (self.at, in_source):
-            self.at = _match(_BLANK, self.text, self.at).end()
-            self._token = self._read(self.at, in_source)
-            self._last_look = (self.at, in_source)
+    def look(self) -> Token:
+        """The next token, without taking it."""
+        if self._last_look != self.at:
+            self._token = self._read(self.find_next())
+            self._last_look = self.at
         return self._token
 
-    def _read(self, start: int, in_source: bool) -> Token:
+    def find_next(self) -> int:
+        """The next place that is not blank."""
+        match = _BLANK.match(self.text, self.at)
+        assert match is not None  # the pattern also matches nothing
+        return match.end()
+
+    def _read(self, start: int) -> Token:
         if start == len(self.text):
             return Token("end", "", "", start)
-        if in_source and (special := self._look_for_source(start)):
-            return special
+        if tag := TAG.match(self.text, start):
+            return Token("tag", tag[0], tag[0], start)
         match = _TOKEN.match(self.text, start)
         if match is None:
             raise self.problem(self._say_odd(start), start)
         spelling = match[0]
         match match.lastgroup:
-            case "day":
-                raise self.problem(f"a date is written date({spelling})", start)
             case "elsewhere":
-                raise self.problem(f"{spelling} is written {_ELSEWHERE[spelling]} here", start)
-            case "number":
-                return Token("number", spelling, spelling, start)
+                raise self.problem(f"write {_ELSEWHERE[spelling]} in place of {spelling}", start)
             case "word":
                 return Token("word", spelling, spelling.lower(), start)
             case "text":
-                return Token("text", spelling, self._unescape(spelling, start), start)
+                return Token("text", spelling, _unescape(spelling[1:-1]), start)
+            case "number":
+                return Token("number", spelling, spelling, start)
         return Token("sign", spelling, spelling, start)
 
-    def take(self, *, in_source: bool = False) -> Token:
-        token = self.look(in_source=in_source)
+    def take(self) -> Token:
+        token = self.look()
         self.at = token.end
         return token
 
-    def take_words(self, *words: str, in_source: bool = False) -> bool:
+    def take_match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """What a pattern finds at the next place that is not blank; taken, if there is such."""
+        match = pattern.match(self.text, self.find_next())
+        if match is not None:
+            self.at = match.end()
+        return match
+
+    def take_words(self, *words: str) -> bool:
         """Takes these words if all of them come next, and says whether it did."""
         before = self.at
         for word in words:
-            token = self.look(in_source=in_source)
+            token = self.look()
             if token.kind != "word" or token.value != word:
                 self.at = before
                 return False
-            self.take(in_source=in_source)
+            self.take()
         return True
 
     def next_is(self, sign: str) -> bool:
         token = self.look()
         return token.kind == "sign" and token.value == sign
 
-    def take_sign(self, sign: str) -> bool:
-        if not self.next_is(sign):
-            return False
+    def take_sign(self, *signs: str) -> str | None:
+        """Takes one of these signs if it comes next; which one, or None."""
+        token = self.look()
+        if token.kind != "sign" or token.value not in signs:
+            return None
         self.take()
-        return True
+        return token.value
 
-    def require(self, sign: str, *, in_source: bool = False, expected: str = "") -> None:
-        token = self.take(in_source=in_source)
+    def require(self, sign: str, *, expected: str = "") -> None:
+        token = self.take()
         if token.kind != "sign" or token.value != sign:
             raise self.unexpected(expected or sign, token)
 
     def problem(self, problem: str, at: int) -> QueryError:
         """An error at the position `at`."""
-        before = self.text[:at]
-        return QueryError(before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1, problem)
+        return problem_at(self.text, problem, at)
 
     def unexpected(self, expected: str, token: Token) -> QueryError:
         what = repr(shorten(token.spelling)) if token.kind != "end" else "the end of the query"
         return self.problem(f"expected {expected}, found {what}", token.start)
 
-    def _look_for_source(self, start: int) -> Token | None:
-        for kind, pattern in (("tag", _TAG), ("link", _LINK)):
-            if match := pattern.match(self.text, start):
-                return Token("tag" if kind == "tag" else "link", match[0], match[1], start)
-        if self.text[start] == "-":
-            return Token("sign", "-", "-", start)
-        if self.text[start] == "#":
-            raise self.problem("expected the name of a tag behind #", start)
-        if self.text.startswith("[[", start):
-            raise self.problem("this link is not closed by ]] on its line", start)
-        return None
-
-    def _unescape(self, spelling: str, start: int) -> str:
-        def replace(match: re.Match[str]) -> str:
-            if match[1] not in _ESCAPED:
-                at = start + 1 + match.start()
-                raise self.problem(rf"{match[0]!r} in a text is not known; \", \\ and \n are", at)
-            return _ESCAPED[match[1]]
-
-        return _ESCAPE.sub(replace, spelling[1:-1])
-
     def _say_odd(self, start: int) -> str:
         odd = self.text[start]
         if odd == '"':
-            return 'this text is not closed by " on its line'
+            return 'this text is not closed by "'
+        if odd == "#":
+            return "expected the name of a tag behind #"
         hint = _HINTS.get(odd)
         return f"{odd!r} (U+{ord(odd):04X}) means nothing here" + (f"; {hint}" if hint else "")
 
 
+def problem_at(text: str, problem: str, at: int) -> QueryError:
+    """An error at the position `at` of a text."""
+    before = text[:at]
+    return QueryError(before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1, problem)
+
+
+def _unescape(content: str) -> str:
+    """Only quotes and backslashes are escaped; other backslashes belong to patterns."""
+    return _ESCAPE.sub(lambda match: match[1] if match[1] in '"\\' else match[0], content)
+
+
 def shorten(text: str, most: int = 40) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
-
-
-def _match(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str]:
-    match = pattern.match(text, at)
-    assert match is not None  # the pattern also matches nothing
-    return match

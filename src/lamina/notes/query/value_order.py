@@ -1,76 +1,97 @@
-"""The values of a query, and how they compare.
+"""How values compare.
 
-Laws: there is one order over all values, so sorting works whatever is sorted: null, then false and
-true, numbers, dates, texts, lists, objects. A text that looks like a date is a date, because that
-is how frontmatter holds them. Nothing here fails, whatever a note's properties are.
+Laws: there is one order over all values, so that sorting works whatever is sorted: null first, then
+by the names of their types (array, boolean, date, duration, link, number, object, string), as in
+Dataview. Two values are equal if and only if their keys are. Nothing here fails.
 """
 
-import re
 import unicodedata
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
-# Deeper parts of a property count as null.
+from lamina.notes.query.dates import milliseconds_of
+from lamina.notes.query.values import PageLink, TimeSpan, WebLink, type_of
+
+# Deeper parts of a value count as null.
 MOST_DEEP = 20
-_NULL, _BOOLEAN, _NUMBER, _DATE, _TEXT, _LIST, _OBJECT = range(7)
 _EPOCH = datetime(1970, 1, 1)
-_MOMENT = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-    r"(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?"
-)
 
 # Comparable with any other, first by kind.
 ValueKey = tuple[Any, ...]
-NULL_KEY: ValueKey = (_NULL,)
+NULL_KEY: ValueKey = ("",)
 
 
 def key_of(value: Any, deep: int = 0) -> ValueKey:
     """The key a value is compared and sorted by. Equal values have equal keys."""
+    kind = type_of(value)
     match value:
         case str():
-            moment = read_moment(value) if value[4:5] == "-" else None
-            if moment is not None:
-                return (_DATE, moment)
-            plain = normalize_text(value)
-            return (_TEXT, plain.casefold(), plain)
+            return (kind, _collate(value))
         case bool():
-            return (_BOOLEAN, value)
+            return (kind, value)
         case int() | float():
-            return (_NUMBER, value) if value == value else NULL_KEY
+            return (kind, value) if value == value else NULL_KEY
         case datetime():
-            return (_DATE, value)
+            return (kind, value)
+        case TimeSpan():
+            return (kind, milliseconds_of(value))
+        case PageLink():
+            return (kind, _collate(value.path), value.target, _collate(value.subpath))
+        case WebLink():
+            return (kind, value.url)
         case list() | tuple() if deep < MOST_DEEP:
-            return (_LIST, tuple(key_of(member, deep + 1) for member in value))
-        case dict() if deep < MOST_DEEP:
-            pairs = ((str(name), key_of(member, deep + 1)) for name, member in value.items())
-            return (_OBJECT, tuple(sorted(pairs)))
+            return (kind, tuple(key_of(member, deep + 1) for member in value))
+        case Mapping() if (identity := getattr(value, "identity", None)) is not None:
+            return (kind, (), tuple(map(str, identity)))
+        case Mapping() if deep < MOST_DEEP:
+            names = sorted(map(str, value))
+            keys = tuple(_collate(name) for name in names)
+            return (kind, keys, tuple(key_of(value[name], deep + 1) for name in names))
     return NULL_KEY
 
 
-def same_kind(first: ValueKey, second: ValueKey) -> bool:
-    """Whether two values have an order. Null has none."""
-    return bool(first[0] == second[0] != _NULL)
+@lru_cache(maxsize=20_000)
+def _collate(text: str) -> tuple[str, str, str]:
+    """Texts in the order of a dictionary: signs, digits, letters; accents and then case only where
+    nothing else differs, small letters first."""
+    if text.isascii():
+        return "".join(map(_rank, text)).lower(), "", text.swapcase()
+    plain = unicodedata.normalize("NFD", text)
+    letters = "".join(c for c in plain if not unicodedata.combining(c))
+    accents = "".join(c if unicodedata.combining(c) else " " for c in plain)
+    return "".join(map(_rank, letters)).casefold(), accents, plain.swapcase()
+
+
+def _rank(character: str) -> str:
+    """A character with its class in front, unless it is a letter."""
+    if character.isalpha():
+        return "\uffff" + character if character > "\uffff" else "a" + character
+    if character.isdigit():
+        return "9" + character
+    return ("1" if character.isspace() else "2") + character
 
 
 def is_truthy(value: Any) -> bool:
     """Whether a value counts as true: not if it is null, false, 0 or empty."""
-    # NaN counts as null.
-    return bool(value) and not (isinstance(value, float) and value != value)
-
-
-def read_moment(text: str) -> datetime | None:
-    """The date or time that a text spells, in UTC; None if it is neither."""
-    if not _MOMENT.fullmatch(text):
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-        return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
-    except (ValueError, OverflowError):
-        return None
+    match value:
+        case float():
+            return value != 0 and value == value
+        case TimeSpan():
+            return milliseconds_of(value) != 0
+        case PageLink():
+            return bool(value.path)
+        case datetime():
+            return value != _EPOCH
+        case WebLink():
+            return True
+    # A mapping is asked for its length; what else there is knows by itself.
+    return bool(value)
 
 
 def moment_of(seconds: float) -> datetime | None:
-    """The date of a file's time; None if it is out of range."""
+    """The moment of a file's time in UTC; None if it is out of range."""
     try:
         return _EPOCH + timedelta(seconds=int(seconds))
     except (ValueError, OverflowError):
@@ -85,10 +106,3 @@ def normalize_text(text: str) -> str:
 def fold_case(text: str) -> str:
     """A text for comparing without regard to case."""
     return normalize_text(normalize_text(text).casefold())
-
-
-def find_property(properties: dict[str, Any], name: str, folded: str) -> Any:
-    """A property by its name, or else ignoring case; null if there is none."""
-    if name in properties:
-        return properties[name]
-    return next((value for key, value in properties.items() if fold_case(str(key)) == folded), None)

@@ -24,6 +24,8 @@ _THROTTLED = re.compile(
     re.IGNORECASE,
 )
 _BUSY = (408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)
+# What somebody in between says, or a vendor that gave up waiting: a model may have answered.
+_UNDECIDED = (408, 502, 504, 520, 522, 524)
 _SECRETS = re.compile(
     r"(sk-[A-Za-z0-9_-]{4})[A-Za-z0-9_-]{6,}|(AIza[A-Za-z0-9_-]{4})[A-Za-z0-9_-]{10,}"
     r"|((?:Bearer|x-api-key:?|key=)\s*)\S{8,}",
@@ -43,7 +45,14 @@ def is_overflow(status: int | None, text: str) -> bool:
 def refusal_error(
     provider: str, status: int | None, text: str, retry_after: float | None = None
 ) -> ProviderError:
-    """The error for a refusal by a provider."""
+    """The error for a refusal by a provider. Most statuses are its own word that there is no
+    answer, and nothing is charged; without one, nobody knows what became of the request."""
+    error = _sort(provider, status, text, retry_after)
+    error.is_refusal = status is not None and status not in _UNDECIDED
+    return error
+
+
+def _sort(provider: str, status: int | None, text: str, retry_after: float | None) -> ProviderError:
     detail = without_keys(" ".join(text.split()))[:500]
     code = f" ({status})" if status else ""
     if is_overflow(status, text):

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from lamina.errors import ProviderBusy
 from lamina.logger import tell_retry
-from lamina.values.piece import Piece, ProgressPiece
+from lamina.values.piece import Piece, ProgressPiece, ResentPiece
 
 
 class RetryPolicy(Struct, frozen=True, kw_only=True):
@@ -37,9 +37,9 @@ async def with_retries(
     target: str, attempt: Callable[[], AsyncIterator[Piece]], policy: RetryPolicy
 ) -> AsyncIterator[Piece]:
     """The pieces of a target's answer, from as many attempts as the policy allows. Once a word was
-    passed on, there is no further attempt."""
+    passed on, there is no further attempt. What may be charged for twice is told by a piece."""
     for number in range(policy.attempts):
-        has_content = False
+        has_content, problem = False, ""
         try:
             async with aclosing(attempt()) as pieces:  # type: ignore[type-var]
                 async for piece in pieces:
@@ -53,6 +53,9 @@ async def with_retries(
                 raise
             pause = policy.wait(number, wait)
             tell_retry(target, number + 2, policy.attempts, pause)
+            problem = "" if error.is_refusal else str(error)
+        if problem:
+            yield ResentPiece(problem)
         await anyio.sleep(pause)
 
 

@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from lamina.errors import UsageError
 from lamina.ports import Provider
+from lamina.providers.emulators.schema_instance import make_instance
+from lamina.schemas import check_arguments
 from lamina.values.piece import TextPiece
 
 # Who wrote a message.
@@ -16,10 +18,16 @@ EmulatedRole = Literal["system", "user", "assistant", "tool"]
 
 
 class EmulatedRequest(Struct, frozen=True, kw_only=True):
-    """What an answer needs of a request: the messages, and the names of the tools."""
+    """What an answer needs of a request: the messages, the tools that may be called with their
+    schemas, and what the answer has to be. `called` are the tools that were called since the
+    question; with `must_call` one has to be called; `schema` is that of a text which has to be
+    JSON."""
 
     messages: tuple[tuple[EmulatedRole, str], ...]
-    tools: tuple[str, ...] = ()
+    tools: Mapping[str, dict[str, Any]] = {}
+    called: tuple[str, ...] = ()
+    must_call: bool = False
+    schema: dict[str, Any] | None = None
     max_tokens: int = 256
 
     @property
@@ -46,6 +54,31 @@ class EmulatedAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 class AnswerSource(Protocol):
     async def answer(self, request: EmulatedRequest) -> EmulatedAnswer: ...
+
+
+async def ask(source: AnswerSource, request: EmulatedRequest) -> EmulatedAnswer:
+    """The answer of a source, held to what the request requires of it, as vendors hold models."""
+    answer = await source.answer(request)
+    if answer.calls:
+        return answer
+    if request.must_call and request.tools:
+        # One after the other; the last one is where frameworks put the tool that ends a run.
+        names = list(request.tools)
+        name = next((name for name in names if name not in request.called), names[-1])
+        arguments = make_instance({"type": "object"} | request.tools[name], answer.text)
+        call = EmulatedCall(name=name, arguments=arguments)
+        return EmulatedAnswer(thinking=answer.thinking, calls=(call,))
+    if request.schema is None or _is_instance(answer.text, request.schema):
+        return answer
+    instance = make_instance(request.schema, answer.text)
+    return EmulatedAnswer(thinking=answer.thinking, text=msgspec.json.encode(instance).decode())
+
+
+def _is_instance(text: str, schema: dict[str, Any]) -> bool:
+    try:
+        return check_arguments(schema, msgspec.json.decode(text)) is None
+    except msgspec.DecodeError:
+        return False
 
 
 class EchoAnswers:

@@ -1,11 +1,13 @@
 """What an application would have paid: one row per request, and the total."""
 
 from collections.abc import Sequence
+from functools import reduce
 
 import msgspec
 from msgspec import Struct
 
 from lamina.ledger import cost_of
+from lamina.values.prices import CostSum
 from lamina.values.settings import Target
 from lamina.values.usage import Usage
 
@@ -14,16 +16,30 @@ _TOKENS = ("input", "cached", "written", "output")
 
 class CostRow(Struct, frozen=True, kw_only=True):
     """One request. `uncached_cost` is the cost without a cache; `missed` says why no more was read
-    from it."""
+    from it. Costs are None if nobody knows the price of the model."""
 
     number: int
     at: float
     model: str
     usage: Usage
-    cost: float
-    uncached_cost: float
+    cost: float | None
+    uncached_cost: float | None
     status: int = 200
     missed: str = ""
+
+
+class CostTotal(Struct, frozen=True, kw_only=True):
+    """All requests together; costs are without the `unpriced` ones, and None if there are no
+    others."""
+
+    requests: int
+    input: int
+    cached: int
+    written: int
+    output: int
+    cost: float | None
+    uncached_cost: float | None
+    unpriced: int
 
 
 class CostReport:
@@ -52,13 +68,16 @@ class CostReport:
     def as_json(self) -> bytes:
         return msgspec.json.encode({"rows": self.rows, "total": self._total()})
 
-    def _total(self) -> dict[str, float]:
-        return {
-            "requests": len(self.rows),
+    def _total(self) -> CostTotal:
+        cost = reduce(CostSum.plus, (row.cost for row in self.rows), CostSum())
+        bare = reduce(CostSum.plus, (row.uncached_cost for row in self.rows), CostSum())
+        return CostTotal(
+            requests=len(self.rows),
             **{name: sum(getattr(row.usage, name) for row in self.rows) for name in _TOKENS},
-            "cost": sum(row.cost for row in self.rows),
-            "uncached_cost": sum(row.uncached_cost for row in self.rows),
-        }
+            cost=cost.known,
+            uncached_cost=bare.known,
+            unpriced=cost.unpriced,
+        )
 
     def as_text(self) -> str:
         """A table, for people."""
@@ -67,10 +86,10 @@ class CostReport:
         for row in self.rows:
             counts = [f"{getattr(row.usage, name):,}" for name in _TOKENS]
             reason = f"status {row.status}" if row.status != 200 else row.missed
-            lines.append((str(row.number), row.model, *counts, f"{row.cost:.6f}", reason))
+            lines.append((str(row.number), row.model, *counts, _dollars(row.cost), reason))
         total = self._total()
-        sums = [f"{int(total[name]):,}" for name in _TOKENS]
-        lines.append(("", "all", *sums, f"{total['cost']:.6f}", ""))
+        sums = [f"{getattr(total, name):,}" for name in _TOKENS]
+        lines.append(("", "all", *sums, _dollars(total.cost), ""))
         widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
         table = [
             "  ".join(
@@ -79,9 +98,16 @@ class CostReport:
             ).rstrip()
             for line in lines
         ]
-        share = total["cached"] / total["input"] if total["input"] else 0.0
-        table.append(
-            f"\n{share:.0%} of the input was read from the cache; without a cache it would have "
-            f"cost {total['uncached_cost']:.6f}."
-        )
+        share = total.cached / total.input if total.input else 0.0
+        note = f"\n{share:.0%} of the input was read from the cache"
+        if total.uncached_cost is not None:
+            note += f"; without a cache it would have cost {total.uncached_cost:.6f}"
+        table.append(f"{note}.")
+        if total.unpriced:
+            count = f"{total.unpriced} request{'s' * (total.unpriced > 1)}"
+            table.append(f"Sums of dollars leave out {count}: nobody knows the price of the model.")
         return "\n".join(table)
+
+
+def _dollars(cost: float | None) -> str:
+    return "unknown" if cost is None else f"{cost:.6f}"

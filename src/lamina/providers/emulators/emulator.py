@@ -11,6 +11,7 @@ import anyio
 import msgspec
 import uvicorn
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -73,14 +74,23 @@ class Emulator(ABC):
     def routes(self) -> Sequence[Route]:
         """The routes of the vendor's own API."""
 
+    def refuse_path(self, request: Request, status: int) -> Response:
+        """What the vendor says where it has nothing (404), or not by this method (405)."""
+        return JSONResponse({"error": f"{request.method} {request.url.path}"}, status)
+
+    async def _refuse_path(self, request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 404
+        return self.refuse_path(request, status)
+
     def app(self) -> Starlette:
         return Starlette(
+            exception_handlers={404: self._refuse_path, 405: self._refuse_path},
             routes=[
                 *self.routes(),
                 Route("/report", self._report),
                 Route("/emulator/clock", self._clock, methods=["GET", "POST"]),
                 Route("/emulator/fault", self._fault, methods=["POST"]),
-            ]
+            ],
         )
 
     async def _report(self, request: Request) -> Response:

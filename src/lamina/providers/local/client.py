@@ -10,11 +10,15 @@ from lamina.errors import ProviderError
 from lamina.providers.local.server import LlamaServer, defuse_control_tokens
 from lamina.providers.local.slots import SlotLease
 from lamina.providers.local.stream import LocalStreamReader, NoGrammar, read_refusal
-from lamina.providers.wires.llamacpp import decode, loosen_arguments
+from lamina.providers.wires.llamacpp import decode, is_in_tool_form, loosen_arguments
+from lamina.text.headers import QUERY
 from lamina.values.piece import Piece
 
 DATA = "data: "
 DONE = "[DONE]"
+# A small model that goes on behind its answer writes the person's next message, as we frame it.
+# llama.cpp ends the answer in front of it, so that nobody sees it and nothing records it.
+FRAME_STOPS = (QUERY.text.rstrip(), QUERY.opening)
 
 
 class LocalClient:
@@ -35,8 +39,8 @@ class LocalClient:
             try:
                 async for piece in self._ask(request):
                     yield piece
-            except NoGrammar:
-                async for piece in self._ask(loosen_arguments(request)):
+            except NoGrammar as error:
+                async for piece in self._ask(_loosen(request, error)):
                     yield piece
 
     async def release_session(self, session: str) -> None:
@@ -83,14 +87,12 @@ class LocalClient:
 
     def _wire_body(self, body: Mapping[str, Any]) -> dict[str, Any]:
         control_tokens = self._server.control_tokens
-        messages = [
-            message | {"content": defuse_control_tokens(message["content"], control_tokens)}
-            for message in body["messages"]
-        ]
         fields = {key: value for key, value in body.items() if key not in ("session", "model")}
+        prompt = {key: fields[key] for key in ("messages", "tools") if key in fields}
         return fields | {
-            "messages": messages,
+            **defuse_control_tokens(prompt, control_tokens),
             "cache_prompt": True,
+            "stop": list(FRAME_STOPS),
             "stream": True,
             "stream_options": {"include_usage": True},
             "return_progress": True,
@@ -113,7 +115,8 @@ class LocalClient:
     async def _ask(self, body: dict[str, Any]) -> AsyncIterator[Piece]:
         import httpx2
 
-        reader = LocalStreamReader(in_form="response_format" in body)
+        names = {tool["function"]["name"] for tool in body.get("tools", ())}
+        reader = LocalStreamReader(in_form=is_in_tool_form(body), tool_names=names)
         try:
             async with self._http().stream("POST", "/v1/chat/completions", json=body) as response:
                 if response.status_code != 200:
@@ -132,3 +135,13 @@ class LocalClient:
             raise ProviderError(f"the embedded model does not answer: {error!r}") from error
         if reader.finish:
             yield decode(reader.completion())
+
+
+def _loosen(body: dict[str, Any], error: NoGrammar) -> dict[str, Any]:
+    """The body without the schema that llama.cpp has no grammar for; the prompt is the same."""
+    if is_in_tool_form(body):
+        return loosen_arguments(body)
+    if "tools" in body:
+        # The template writes them all the same; what the model writes is then read by us alone.
+        return body | {"tool_choice": "none"}
+    raise ProviderError(f"the embedded model cannot answer in this form: {error}") from error

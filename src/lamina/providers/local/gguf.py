@@ -15,6 +15,9 @@ from lamina.errors import ModelMissing
 MAGIC: Final = b"GGUF"
 # In a key that is asked for: the architecture that the file names.
 ARCHITECTURE: Final = "{arch}"
+CHAT_TEMPLATE: Final = "tokenizer.chat_template"
+# What templates of models that think write behind the thoughts of earlier answers.
+END_OF_THOUGHT: Final = "</think>"
 # The largest vocabularies take about 20 MB.
 LONGEST_HEADER = 128 << 20
 BLOCK = 1 << 20
@@ -54,6 +57,12 @@ def context_length(path: Path) -> int | None:
     return _context_length(path, stamp) if stamp else None
 
 
+def thinks_first(path: Path) -> bool:
+    """Whether the model's own template lets it think in front of its answer."""
+    stamp = file_stamp(path)
+    return _thinks_first(path, stamp) if stamp else False
+
+
 def file_stamp(path: Path) -> tuple[int, int] | None:
     """Size and time of a file, which tell it from another at its path; None if there is none."""
     try:
@@ -71,6 +80,15 @@ def _context_length(path: Path, _stamp: tuple[int, int]) -> int | None:
     except ModelMissing:
         return None
     return length if isinstance(length, int) and length > 0 else None
+
+
+@lru_cache(maxsize=32)
+def _thinks_first(path: Path, _stamp: tuple[int, int]) -> bool:
+    try:
+        template = read_metadata(path, (CHAT_TEMPLATE,)).get(CHAT_TEMPLATE)
+    except ModelMissing:
+        return False
+    return isinstance(template, str) and END_OF_THOUGHT in template
 
 
 class _BrokenFile(Exception):

@@ -125,8 +125,22 @@ def _control_tokens(path: Path) -> re.Pattern[str] | None:
     return re.compile("|".join(map(re.escape, sorted(control_tokens, key=len, reverse=True))))
 
 
-def defuse_control_tokens(text: str, control_tokens: re.Pattern[str] | None) -> str:
-    """`text` with the model's control tokens broken up, so that they are plain text."""
+def defuse_control_tokens(value: Any, control_tokens: re.Pattern[str] | None) -> Any:
+    """A text, or all texts in a JSON value, with the model's control tokens broken up, so that they
+    are plain text."""
     if control_tokens is None:
-        return text
-    return control_tokens.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
+        return value
+    match value:
+        case str():
+            return control_tokens.sub(lambda match: f"{match[0][0]} {match[0][1:]}", value)
+        case list():
+            return [defuse_control_tokens(inner, control_tokens) for inner in value]
+        case dict():
+            return {
+                defuse_control_tokens(key, control_tokens): defuse_control_tokens(
+                    inner, control_tokens
+                )
+                for key, inner in value.items()
+            }
+        case _:
+            return value

@@ -1,5 +1,6 @@
 """Reads an answer from the embedded model, chunk by chunk, or its refusal."""
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -7,6 +8,7 @@ import msgspec
 from lamina.errors import ProviderError, RequestTooLong
 from lamina.providers.wires.llamacpp import IN_TOOL_FORM
 from lamina.providers.wires.tool_form import ToolFormReader
+from lamina.providers.wires.written_calls import may_be_call, read_written_call
 from lamina.values.piece import CallPiece, Piece, ProgressPiece, TextPiece, ThinkingPiece
 
 # A passage of this length that comes for the third time will come for ever.
@@ -38,8 +40,12 @@ def read_refusal(content: bytes, status: int) -> Exception:
 class LocalStreamReader:
     """An answer that is still arriving."""
 
-    def __init__(self, *, in_form: bool) -> None:
+    def __init__(self, *, in_form: bool, tool_names: Collection[str] = ()) -> None:
         self._form = ToolFormReader() if in_form else None
+        self._tool_names = tool_names
+        # What may turn out to be a call that the model wrote as text; None: it is not.
+        self._held: str | None = "" if tool_names else None
+        self._calls: dict[int, dict[str, Any]] = {}
         self._text: list[str] = []
         self._thought: list[str] = []
         self._usage: dict[str, Any] | None = None
@@ -85,9 +91,46 @@ class LocalStreamReader:
                 self._text.append(text)
                 self._piece_count += 1
                 pieces += self._read(text)
+            for call in delta.get("tool_calls") or ():
+                self._piece_count += 1
+                pieces.append(self._add_call(call))
+            if self.finish and self._held is not None:
+                pieces += self._end_held()
         return pieces
 
+    def _add_call(self, delta: dict[str, Any]) -> Piece:
+        """A piece of a call that llama.cpp read from what the model wrote."""
+        index, function = delta.get("index", 0), delta.get("function") or {}
+        name, arguments = function.get("name") or "", function.get("arguments") or ""
+        call = self._calls.setdefault(index, {"function": {"name": "", "arguments": ""}})
+        call["id"] = delta.get("id") or call.get("id")
+        call["function"]["name"] += name
+        call["function"]["arguments"] += arguments
+        return CallPiece(index=index, name=name, arguments=arguments)
+
+    def _hold(self, text: str) -> list[Piece]:
+        """Nothing, while what came so far may be a call; else all of it."""
+        assert self._held is not None
+        self._held += text
+        if may_be_call(self._held):
+            return []
+        pieces: list[Piece] = [TextPiece(self._held)]
+        self._held = None
+        return pieces
+
+    def _end_held(self) -> list[Piece]:
+        """What was held turns out to be a call, or text."""
+        text, self._held = self._held or "", None
+        call = None if self._calls else read_written_call(text, self._tool_names)
+        if call is None:
+            return [TextPiece(text)] if text else []
+        self._calls[0] = call
+        self._text.clear()
+        return [CallPiece(index=0, **call["function"])]
+
     def _read(self, text: str) -> list[Piece]:
+        if self._held is not None:
+            return self._hold(text)
         if self._form is None:
             return [TextPiece(text)]
         if piece := self._form.feed(text):
@@ -100,6 +143,8 @@ class LocalStreamReader:
 
     def completion(self) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self._text)}
+        if self._calls:
+            message["tool_calls"] = [self._calls[index] for index in sorted(self._calls)]
         if self._thought:
             message["reasoning_content"] = "".join(self._thought)
         return {

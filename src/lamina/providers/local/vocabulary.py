@@ -17,12 +17,28 @@ from lamina.providers.local.gguf import file_stamp, read_metadata
 _BYTE_LEVEL = {
     "type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True,
 }  # fmt: skip
+_QWEN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 # How text is split before pieces are merged, by `tokenizer.ggml.pre`, as Hugging Face writes it.
 _SPLITTING: Final[dict[str, dict[str, Any]]] = {
     "smollm": {
         "type": "Sequence",
         "pretokenizers": [{"type": "Digits", "individual_digits": True}, _BYTE_LEVEL],
-    }
+    },
+    "qwen2": {
+        "type": "Sequence",
+        "pretokenizers": [
+            {
+                "type": "Split",
+                "pattern": {"Regex": _QWEN},
+                "behavior": "Isolated",
+                "invert": False,
+            },
+            _BYTE_LEVEL | {"use_regex": False},
+        ],
+    },
 }
 # The type of tokens that llama.cpp finds in any text; control tokens are found in templates only.
 _USER_DEFINED = 4

@@ -1,9 +1,11 @@
 """Anthropic's messages wire.
 
 Laws: every segment is one block, wherever markers are, so that a cached block is unchanged in the
-next request. There are at most four markers: at the ends of L1, of L2, of the history and of what
-the current turn adds to it; if what the last request left in the cache ends out of their reach, one
-marks that place, if need be instead of the end of the history. All markers of a request ask for the
+next request. There are at most four markers: at the ends of what other sessions share, of the whole
+front, of the history and of what the current turn adds to it, and if one is left, of what is shared
+of L1; if what the last request left in the cache ends out of their reach, one marks that place, if
+need be instead of the end of the history. Before anything was shared, the first two stood at the
+ends of L1 and of L2. All markers of a request ask for the
 same lifetime, as a longer one must not follow a shorter one.
 """
 
@@ -57,8 +59,8 @@ def encode(request: WireRequest) -> dict[str, Any]:
     ]
     _trim_prefill(body["messages"])
     config: dict[str, Any] = {}
-    if options.reasoning is not None:
-        config["effort"] = options.reasoning
+    if options.effort is not None:
+        config["effort"] = options.effort
     if options.schema is not None:
         config["format"] = {"type": "json_schema", "schema": deepcopy(options.schema)}
     if config:
@@ -93,15 +95,27 @@ def _marks(request: WireRequest) -> set[int]:
         # Half the minimum, as our counts are estimates and an early marker costs nothing. Thinking
         # cannot be marked.
         if 2 * tokens >= least and not isinstance(segment.content, Thinking):
-            place = segment.layer if index < front else "history" if index < history else "turn"
+            place: str = segment.layer if index < front else "turn"
+            place = "history" if front <= index < history else place
+            if segment.shared and place == "L1":
+                ends["head"] = (blocks, segment)
+            place = "shared" if segment.shared and place != "tools" else place
             ends[place] = (blocks, segment)
             if index < request.held:
                 reach = (blocks, segment)
     ends.pop("tools", None)  # L1 follows at once and covers them
+    if "shared" in ends:
+        # Behind what is shared, the last of these: there the front ends.
+        behind = sorted({"L1", "L2"} & ends.keys(), key=lambda layer: ends[layer][0])
+        for layer in behind[:-1]:
+            ends.pop(layer)
+        if ends.get("head") == ends["shared"] or len(ends) > _MAX_MARKERS:
+            ends.pop("head", None)
     if reach is not None:
         near = min((end - reach[0] for end, _ in ends.values() if end >= reach[0]), default=0)
         if near >= _LOOKBACK_BLOCKS:
             ends["held"] = reach
+            ends.pop("head", None)
             if len(ends) > _MAX_MARKERS:
                 ends.pop("history")  # what is new ends behind it, with the turn
     return {id(segment) for _, segment in ends.values()}

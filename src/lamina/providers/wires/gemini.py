@@ -15,7 +15,12 @@ from msgspec.structs import replace
 
 from lamina.codec import mend_text
 from lamina.providers.wires.gemini_cache_plan import PLAN_FIELD, plan_cache
-from lamina.providers.wires.messages import join_text, merge_roles, split_prompt
+from lamina.providers.wires.messages import (
+    join_text,
+    merge_roles,
+    order_results,
+    split_prompt,
+)
 from lamina.providers.wires.replies import read_reply, unreadable_reply
 from lamina.providers.wires.tool_calls import (
     describe_tool,
@@ -48,7 +53,7 @@ def encode(request: WireRequest) -> dict[str, Any]:
                 "role": "model" if message.role == "assistant" else "user",
                 "parts": _parts(message.segments, request),
             }
-            for message in merge_roles(messages)
+            for message in order_results(merge_roles(messages))
         ],
     }
     options = request.options
@@ -65,8 +70,8 @@ def encode(request: WireRequest) -> dict[str, Any]:
         config["top_p"] = options.top_p
     if options.max_tokens is not None:
         config["max_output_tokens"] = options.max_tokens
-    if options.reasoning is not None:
-        config["thinking_config"] = _thinking(options.reasoning, request.target.model)
+    if options.effort is not None:
+        config["thinking_config"] = _thinking(options.effort, request.target.model)
     if options.schema is not None:
         config["response_mime_type"] = "application/json"
         config["response_json_schema"] = deepcopy(options.schema)

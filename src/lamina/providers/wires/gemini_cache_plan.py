@@ -31,7 +31,7 @@ def plan_cache(request: WireRequest) -> dict[str, Any] | None:
         return None
     if front < max(target.cache.minimum, prompt.tokens - front):
         return None
-    break_even = requests_to_break_even(target)
+    break_even = requests_to_break_even(target, prompt.tokens)
     if break_even is None or _count_answers(prompt, break_even) < break_even:
         return None
     running = prompt.front[len(prompt.front) - 1].running
@@ -39,11 +39,14 @@ def plan_cache(request: WireRequest) -> dict[str, Any] | None:
     return {"session": request.cache_key, "key": key, "tokens": front}
 
 
-def requests_to_break_even(target: Target) -> int | None:
-    """How many requests earn a cache back within its lifetime: what each saves, against filling it
-    once and storing it to the end. None if they never do."""
-    saving = (1 - target.cache.read_price) * target.input_price
-    cost = target.input_price + target.cache.storage_price * TTL_S / 3600
+def requests_to_break_even(target: Target, prompt_tokens: int = 0) -> int | None:
+    """How many requests of that length earn a cache back within its lifetime: what each saves,
+    against filling it once and storing it to the end. None if they never do, or nobody knows."""
+    if target.prices is None:
+        return None
+    tier = target.prices.tier_for(prompt_tokens)
+    cost = tier.input + target.prices.storage * TTL_S / 3600
+    saving = tier.input - tier.read
     return ceil(cost / saving) if saving > 0 else None
 
 

@@ -11,18 +11,17 @@ import msgspec
 
 from lamina.codec import canonical_bytes
 from lamina.providers.wires import openai
+from lamina.providers.wires.llamacpp_body import UNSEEN_IMAGE, write_body
 from lamina.providers.wires.messages import WireMessage, join_text, split_prompt
 from lamina.providers.wires.tool_form import read_tool_form
 from lamina.text import escape_content, one_line
 from lamina.values.message import Image, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from lamina.values.wire import Reply, WireRequest
 
-# Always the likeliest word, which a small model knows best. Penalties on repetition make it depart
-# from the facts it was given, and spell words in odd tokens that its cache then lacks.
-TEMPERATURE = 0.0
 # Set in a completion whose text is in the tool form; the provider knows what was asked for.
 IN_TOOL_FORM = "in_tool_form"
-UNSEEN_IMAGE = "[An image, which this model cannot see.]"
+# The name of its schema.
+TOOL_FORM = "reply"
 RESULT_TAG = "tool_result"
 # Always after results: without it a small model calls the same tool for ever.
 AFTER_RESULTS = '\n\nNow answer: {"answer": "..."}, or use another tool.'
@@ -43,27 +42,17 @@ Answer as soon as you know enough; a tool's result comes back to you as <tool_re
 
 
 def encode(request: WireRequest) -> dict[str, Any]:
-    """The body of a chat completion; `session` tells whose cache to use."""
+    """The body of a chat completion."""
     tools, system, messages = split_prompt(request.prompt)
     head = "\n\n".join(filter(None, (_describe(tools), join_text(system))))
     wire: list[dict[str, Any]] = [{"role": "system", "content": head}] if head else []
     wire += [_message(message, bool(tools)) for message in messages]
-    options = request.options
-    body: dict[str, Any] = {
-        "model": request.target.model,
-        "messages": wire,
-        "temperature": TEMPERATURE if options.temperature is None else options.temperature,
-        "max_tokens": options.max_tokens or request.target.max_output,
-    }
-    if options.top_p is not None:
-        body["top_p"] = options.top_p
+    form: dict[str, Any] = {}
     if tools:
         # The schema is no part of the prompt: it forbids what still stands there.
-        schema = {"name": "reply", "schema": _reply_schema(_callable(tools, request))}
-        body["response_format"] = {"type": "json_schema", "json_schema": schema}
-    if request.cache_key:
-        body["session"] = request.cache_key
-    return body
+        schema = {"name": TOOL_FORM, "schema": _reply_schema(_callable(tools, request))}
+        form["response_format"] = {"type": "json_schema", "json_schema": schema}
+    return write_body(request, wire, form)
 
 
 def _callable(tools: list[ToolDefinition], request: WireRequest) -> list[ToolDefinition]:
@@ -124,10 +113,16 @@ def _call_schema(tool: ToolDefinition) -> dict[str, Any]:
     root = {"type": "object", "properties": {}} | tool.parameters
     return {
         "type": "object",
-        "properties": {"tool": {"const": tool.name}, "arguments": _Inliner(root).write_out(root)},
+        "properties": {"tool": {"const": tool.name}, "arguments": inline_references(root)},
         "required": ["tool", "arguments"],
         "additionalProperties": False,
     }
+
+
+def inline_references(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema in which nothing refers to another place."""
+    inlined: dict[str, Any] = _Inliner(schema).write_out(schema)
+    return inlined
 
 
 class _Inliner:
@@ -181,8 +176,14 @@ def loosen_arguments(body: dict[str, Any]) -> dict[str, Any]:
         else form
         for form in schema["anyOf"]
     ]
-    loose = {"type": "json_schema", "json_schema": {"name": "reply", "schema": {"anyOf": forms}}}
+    loose = {"type": "json_schema", "json_schema": {"name": TOOL_FORM, "schema": {"anyOf": forms}}}
     return body | {"response_format": loose}
+
+
+def is_in_tool_form(body: dict[str, Any]) -> bool:
+    """Whether the answer to a body is forced into the tool form."""
+    form = body.get("response_format")
+    return form is not None and form["json_schema"]["name"] == TOOL_FORM
 
 
 def decode(reply: object) -> Reply:

@@ -4,12 +4,12 @@ Law: a segment's place in a request depends only on the segments before it, so w
 a prefix of what follows.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, groupby
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, compress, groupby
 
 from msgspec import Struct
 
-from lamina.values.message import Text, ToolDefinition
+from lamina.values.message import Text, ToolCall, ToolDefinition, ToolResult
 from lamina.values.prompt import Prompt, Segment, WireRole
 
 
@@ -64,6 +64,32 @@ def merge_roles(messages: Iterable[WireMessage]) -> Iterator[WireMessage]:
     for role, group in groupby(messages, _alternating_role):
         segments = chain.from_iterable(message.segments for message in group)
         yield WireMessage(role=role, segments=tuple(segments))
+
+
+def order_results(messages: Iterable[WireMessage]) -> Iterator[WireMessage]:
+    """Messages whose results stand in the order of the calls they answer, for vendors that take no
+    other. What is recorded since results are put in order stands so already."""
+    places: dict[str, int] = {}
+    for message in messages:
+        answers = [_is_answer(segment, places) for segment in message.segments]
+        if sum(answers) > 1:
+            results = iter(sorted(compress(message.segments, answers), key=_by_place(places)))
+            segments = tuple(
+                next(results) if is_answer else segment
+                for segment, is_answer in zip(message.segments, answers, strict=True)
+            )
+            message = WireMessage(role=message.role, segments=segments)
+        yield message
+        calls = [s.content.id for s in message.segments if isinstance(s.content, ToolCall)]
+        places = {call: place for place, call in enumerate(calls)}
+
+
+def _is_answer(segment: Segment, places: Mapping[str, int]) -> bool:
+    return isinstance(segment.content, ToolResult) and segment.content.call_id in places
+
+
+def _by_place(places: Mapping[str, int]) -> Callable[[Segment], int]:
+    return lambda s: places[s.content.call_id] if isinstance(s.content, ToolResult) else 0
 
 
 def _alternating_role(message: WireMessage) -> WireRole:

@@ -1,16 +1,18 @@
 """OpenAI's chat completions wire, also spoken by vLLM, llama.cpp, Ollama and LiteLLM.
 
 Laws: a marker changes nothing but itself, so that what was cached is unchanged in the next request.
-Where caches are written only at markers, there are at most four: at the ends of L1 and of L2, where
-what the previous request left in the cache ends, and where the next one continues; and if one is
-left, where the library ended before it grew. Other servers get nothing that only OpenAI knows.
+Where caches are written only at markers, there are at most four: at the ends of what other sessions
+share and of the whole front (before anything was shared, of L1 and of L2), where what the previous
+request left in the cache ends, and where the next one continues; and if one is left, where what is
+shared of L1 ends, or the library ended before it grew. Other servers get nothing that only OpenAI
+knows.
 """
 
 from base64 import b64encode
 from collections.abc import Iterable
 from copy import deepcopy
 from hashlib import sha256
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from msgspec import Struct
@@ -59,8 +61,8 @@ def encode(request: WireRequest) -> dict[str, Any]:
             tool_names = {tool.name for tool in tools}
             body["tool_choice"] = _choice([n for n in request.allowed_tools if n in tool_names])
     _encode_options(body, request, own=own)
-    if own and request.cache_key:
-        body["prompt_cache_key"] = _short_key(request.cache_key)
+    if own and (key := request.routing_key or request.cache_key):
+        body["prompt_cache_key"] = _short_key(key)
     if marks is not None:
         # Otherwise what the next request drops would be written, too, at a price.
         body["prompt_cache_options"] = dict(_CACHE_OPTIONS)
@@ -69,14 +71,14 @@ def encode(request: WireRequest) -> dict[str, Any]:
 
 def _encode_options(body: dict[str, Any], request: WireRequest, *, own: bool) -> None:
     options = request.options
-    if options.temperature is not None:
+    if options.temperature is not None and request.target.takes_sampling:
         body["temperature"] = options.temperature
-    if options.top_p is not None:
+    if options.top_p is not None and request.target.takes_sampling:
         body["top_p"] = options.top_p
     if options.max_tokens is not None:
         body["max_completion_tokens" if own else "max_tokens"] = options.max_tokens
-    if options.reasoning is not None:
-        body["reasoning_effort"] = options.reasoning
+    if options.effort is not None:
+        body["reasoning_effort"] = options.effort
     if options.schema is not None:
         form = {
             "name": _SCHEMA_NAME,
@@ -125,7 +127,7 @@ def _marks(request: WireRequest) -> set[int]:
     front, run = len(prompt.front), prompt.cached_run()
     turn = front + len(prompt.history)
     visible = [(index, segment) for index, segment in enumerate(prompt) if not is_blank(segment)]
-    ends: dict[str, list[Segment]] = {}
+    fronts: list[Segment] = []
     stops: list[Segment] = []
     cached_end: Segment | None = None
     goes_on = False
@@ -140,7 +142,7 @@ def _marks(request: WireRequest) -> set[int]:
         if tokens < _NEARLY * request.target.cache.minimum:
             continue
         if index < front:
-            ends[segment.layer] = [*ends.get(segment.layer, ()), segment]
+            fronts.append(segment)
         elif segment.role == "assistant":
             goes_on = False
         elif _ends_message(segment, following):
@@ -150,11 +152,23 @@ def _marks(request: WireRequest) -> set[int]:
         if index < request.held:
             # In a library that has changed since, this is the last place that is unchanged.
             cached_end = stops[-1] if stops else segment if segment.layer == "L2" else None
-    # Tools cannot be marked, and L1 follows them directly.
-    marks = [*ends.get("L1", ())[-1:], *ends.get("L2", ())[-1:], *stops[-1:]]
-    for spare in ([cached_end] if cached_end else stops[-2:-1], ends.get("L2", ())[-2:-1]):
-        marks += spare if len(marks) < _MAX_MARKERS else ()
+    marks = [*_front_ends(fronts), *stops[-1:]]
+    library = [segment for segment in fronts if segment.layer == "L2"]
+    head = [segment for segment in fronts if segment.shared and segment.layer == "L1"][-1:]
+    spares = ([cached_end] if cached_end else stops[-2:-1], head, library[-2:-1])
+    for spare in spares:
+        marks += spare if len({*map(id, marks)}) < _MAX_MARKERS else ()
     return {id(segment) for segment in marks}
+
+
+def _front_ends(fronts: list[Segment]) -> list[Segment]:
+    """Where what is shared ends, and all of the front; or else, the ends of L1 and of L2. Tools
+    cannot be marked, and L1 follows them directly."""
+    fronts = [segment for segment in fronts if segment.layer != "tools"]
+    if shared := [segment for segment in fronts if segment.shared]:
+        return [shared[-1], *([] if fronts[-1].shared else fronts[-1:])]
+    layers = ([segment for segment in fronts if segment.layer == name] for name in ("L1", "L2"))
+    return [segment for layer in layers for segment in layer[-1:]]
 
 
 def _ends_message(segment: Segment, following: Segment | None) -> bool:
@@ -168,12 +182,14 @@ def _ends_message(segment: Segment, following: Segment | None) -> bool:
 
 
 def _system(segments: list[Segment], marks: set[int] | None) -> str | list[dict[str, Any]]:
-    """One string; where markers are in use, a part for L1 and one for every item of the library."""
+    """One string; where markers are in use, a part for L1, or for what is shared of it and what is
+    personal, and one for every item of the library."""
     if marks is None:
         return join_text(segments)
-    first = [segment for segment in segments if segment.layer == "L1"]
-    groups = [first] if first else []
-    groups += [[segment] for segment in segments if segment.layer != "L1"]
+    groups: list[list[Segment]] = []
+    for (layer, _), run in groupby(segments, key=lambda segment: (segment.layer, segment.shared)):
+        members = list(run)
+        groups += [members] if layer == "L1" else [[segment] for segment in members]
     return [_part(join_text(group), group, marks) for group in groups]
 
 

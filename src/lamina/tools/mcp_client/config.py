@@ -27,6 +27,7 @@ _NAMED = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 # VS Code says `servers`; everybody else `mcpServers`.
 _ROOTS = ("mcpServers", "servers")
 _HTTP_KINDS = {"http", "streamable-http", "streamableHttp", "streamable_http"}
+SSE = "sse"
 
 
 class ServerToolConfig(Struct, frozen=True, kw_only=True):
@@ -47,6 +48,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     cwd: str | None = None
     url: str = ""
     headers: dict[str, str] = {}
+    # Whether it speaks the older protocol, events and posts at two addresses.
+    is_sse: bool = False
     timeout: float = CALL_SECONDS
     permission: Permission = "required"
     include: Include = "always"
@@ -186,6 +189,7 @@ def _read_entry(name: str, raw: Any, path: Path, environ: Mapping[str, str]) -> 
         cwd=str(path.parent / Path(cwd).expanduser()) if cwd else None,
         url=fill(entry.url or "", "url"),
         headers={key: fill(text, f"headers.{key}") for key, text in (entry.headers or {}).items()},
+        is_sse=entry.type == SSE,
         timeout=entry.timeout,
         permission=entry.permission,
         include=entry.include,
@@ -199,10 +203,10 @@ def _check_entry(entry: _Entry) -> None:
         raise UsageError(
             f"the entry has {both}; a server is started with one or reached at the other"
         )
-    if entry.url and entry.type not in (None, *_HTTP_KINDS):
+    if entry.url and entry.type not in (None, SSE, *_HTTP_KINDS):
         raise UsageError(
-            f"its type is {entry.type!r}, and only streamable HTTP is spoken here; give the "
-            f"address at which it speaks that (often ending in /mcp) with type 'http'"
+            f"its type is {entry.type!r}, and only streamable HTTP and SSE are spoken here; give "
+            f"the address at which it speaks that (often ending in /mcp) with type 'http'"
         )
     if not (entry.timeout > 0 and math.isfinite(entry.timeout)):
         raise UsageError(f"'timeout' is a number of seconds above 0, not {entry.timeout!r}")

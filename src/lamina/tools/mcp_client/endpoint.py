@@ -1,4 +1,4 @@
-"""An MCP server at an address, over streamable HTTP.
+"""An MCP server at an address, over streamable HTTP or the older SSE.
 
 Law: if the answer is not MCP, its status is remembered, so that a person learns more than that it
 failed; the address itself, which may hold a secret, is not shown."""
@@ -49,21 +49,32 @@ class Endpoint:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator["TransportStreams"]:
-        import httpx2
+        if self._config.is_sse:
+            from mcp.client.sse import sse_client
+
+            async with sse_client(self._config.url, httpx_client_factory=self._client) as streams:
+                yield streams
+            return
         from mcp.client.streamable_http import streamable_http_client
 
         async with (
-            httpx2.AsyncClient(
-                headers=self._config.headers,
-                # No limit on reading: calls have their own, and a subscription has none.
-                timeout=httpx2.Timeout(_CONNECT_SECONDS, read=None),
-                event_hooks={"response": [self._note]},
-            ) as http,
+            self._client() as http,
             streamable_http_client(
                 self._config.url, http_client=http, max_sse_event_size=MOST_MESSAGE_BYTES
             ) as streams,
         ):
             yield streams
+
+    def _client(self, *_: object, **__: object) -> "httpx2.AsyncClient":
+        """The client of a connection, whatever the SDK would have it be like."""
+        import httpx2
+
+        return httpx2.AsyncClient(
+            headers=self._config.headers,
+            # No limit on reading: calls have their own, and a subscription has none.
+            timeout=httpx2.Timeout(_CONNECT_SECONDS, read=None),
+            event_hooks={"response": [self._note]},
+        )
 
     async def _note(self, response: "httpx2.Response") -> None:
         self._status = response.status_code if response.status_code >= 400 else 0

@@ -23,6 +23,7 @@ from lamina.workspace.file_actions.grep import GrepSearch, grep_files
 from lamina.workspace.file_actions.line_finder import PATTERN_SECONDS
 from lamina.workspace.file_actions.text_edit import edit_text, say_lines
 from lamina.workspace.file_actions.trash import Deed, Trash
+from lamina.workspace.file_actions.tree import DEPTH, MOST_DEPTH, show_tree
 from lamina.workspace.file_actions.view import (
     Hide,
     as_it_is,
@@ -106,6 +107,23 @@ class FileActions:
         unread: list[str] = []
         entries = tuple(self._root.walk(path, unread)) if recursive else self._root.list(path)
         return self._hide(show_folder(entries, unread, whole_paths=recursive))
+
+    @_report_refusals()
+    def tree(self, path: str = "", depth: int = DEPTH) -> str:
+        """Shows the tree of a folder: what there is, where, and how many files each folder has. A
+        large folder shows its first names and counts the others. Hidden files are not shown.
+
+        Args:
+            path: The folder, relative to the workspace; leave it out for the workspace itself.
+            depth: How many folders deep it is shown, from 1 to 20.
+        """
+        if not 1 <= depth <= MOST_DEPTH:
+            raise UsageError(f"`depth` is from 1 to {MOST_DEPTH}, not {depth}")
+        if not stat.S_ISDIR(self._root.stat(path).st_mode):
+            raise UsageError(f"{path} is a file; read it, or show the folder that it is in")
+        start = str(clean_path(path)) if path.strip("./") else ""
+        files = (entry.path for entry in self._root.walk(path))
+        return self._hide(show_tree(start, self._root.folders(path), files, depth))
 
     @_report_refusals()
     def read(self, path: str, start: int = 1, end: int | None = None) -> str:

@@ -39,7 +39,7 @@ def _first_arguments(session: Session, name: str) -> Arguments:
     match name:
         case "context":
             return [("--full", "every segment as it was sent")]
-        case "branch" | "label":
+        case "branch" | "label" | "edit" | "regenerate":
             questions = reversed(questions_of(session))
             return [(entry.id, one_line(entry.message.text, 60)) for entry in questions]
         case "model":

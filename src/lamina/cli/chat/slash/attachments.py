@@ -27,6 +27,7 @@ async def attach(chat: Conversation, rest: str) -> None:
             chat.fail(f"not attached: {content.left_out[0].detail}")
             continue
         chat.attached[path] = essential
+        chat.detached.discard(path)
         size = _describe_size([attachment.item for attachment in content.attachments])
         chat.screen.tell(f"attached {path} ({size}{', essential' * essential}) until /detach")
         _warn(chat, content.warnings)
@@ -44,6 +45,7 @@ async def detach(chat: Conversation, rest: str) -> None:
     for path in paths:
         if chat.attached.pop(path, None) is None:
             raise UsageError(f"{path} is not attached; /attach lists what is")
+        chat.detached.add(path)
         chat.screen.tell(f"{path} is attached no longer; what was sent of it stays in history")
 
 

@@ -43,6 +43,14 @@ _ALL = (
     SlashCommand("compact", "", "let older messages give way to a summary, now"),
     SlashCommand("tree", "", "the questions asked, with their branches"),
     SlashCommand("branch", "ENTRY", "go back to a question and ask it anew"),
+    SlashCommand(
+        "edit", "[ENTRY] [TEXT]", "ask a question otherwise in its place, the last one by default"
+    ),
+    SlashCommand(
+        "regenerate",
+        "[ENTRY] [PROVIDER:MODEL]",
+        "ask for an answer again, the last one by default; the other one stays in the tree",
+    ),
     SlashCommand("label", "ENTRY [TEXT]", "give a question a name in the tree"),
     SlashCommand("resume", "", "go on with a turn that was left in the middle"),
     SlashCommand("model", "[PROVIDER:MODEL]", "who answers; or let another model answer"),
@@ -58,7 +66,7 @@ _ALL = (
     SlashCommand("quit", "", "leave; the session is kept"),
 )
 COMMANDS = {command.name: command for command in _ALL}
-ALIASES = {"exit": "quit", "q": "quit", "?": "help"}
+ALIASES = {"set": "settings", "retry": "regenerate", "exit": "quit", "q": "quit", "?": "help"}
 
 
 def similar_commands(name: str) -> list[str]:

@@ -1,6 +1,8 @@
 """Commands of the chat about the session: what was sent and why, what applies to it, its tree, its
 name and its journal."""
 
+import re
+
 from lamina.audit.totals import name_of
 from lamina.cli.chat.conversation import Conversation
 from lamina.cli.chat.slash.command_table import usage_of
@@ -9,11 +11,13 @@ from lamina.cli.terminal_text import one_line
 from lamina.cli.why import draw_why
 from lamina.errors import UsageError
 from lamina.faces.sent_requests import journal_of, last_request
-from lamina.faces.session_tree import questions_of
+from lamina.faces.session_tree import LAST, find_question, questions_of
 from lamina.faces.why import explain_question
 from lamina.providers.model_book import load_book
 
 LOG_LINES = 15
+# What an id of an entry looks like; other words begin the text of a question.
+_ENTRY = re.compile(r"[0-9a-f]{6,}")
 
 
 async def show_context(chat: Conversation, rest: str) -> None:
@@ -94,6 +98,29 @@ async def branch(chat: Conversation, rest: str) -> None:
         chat.screen.tell(f"it was: {one_line(position.text)}")
 
 
+async def edit(chat: Conversation, rest: str) -> None:
+    entry, _, text = rest.partition(" ")
+    if entry != LAST and not _ENTRY.fullmatch(entry):
+        entry, text = LAST, rest
+    question = find_question(chat.session, entry)
+    if text.strip():
+        await chat.ask_instead(question, text.strip())
+        return
+    chat.offered = f"/edit {question.id} {question.message.text}"
+    if not chat.screen.live:
+        raise UsageError(f"{usage_of('edit')}; it was: {one_line(question.message.text)}")
+
+
+async def regenerate(chat: Conversation, rest: str) -> None:
+    words = rest.split()
+    targets = [word for word in words if ":" in word]
+    entries = [word for word in words if ":" not in word]
+    if len(targets) > 1 or len(entries) > 1:
+        raise UsageError(usage_of("regenerate"))
+    answer = None if entries in ([], [LAST]) else entries[0]
+    await chat.answer_again(answer, targets[0] if targets else None)
+
+
 async def label(chat: Conversation, rest: str) -> None:
     entry, _, text = rest.partition(" ")
     if not entry:
@@ -131,6 +158,8 @@ HANDLERS = {
     "remove": remove,
     "tree": draw_tree,
     "branch": branch,
+    "edit": edit,
+    "regenerate": regenerate,
     "label": label,
     "resume": resume,
     "name": rename,

@@ -10,6 +10,7 @@ from lamina.cli.chat.views import show_settings, show_tools
 from lamina.cli.chat.welcome import why_no_answer
 from lamina.cli.notices import ConsoleNotices
 from lamina.errors import InvalidSetting, UsageError
+from lamina.faces.money import write_price
 from lamina.faces.session_opener import ensure_target
 from lamina.faces.settings import NONE, OPTION_TYPES, parse_setting, settings_change, write_value
 from lamina.values.patch import OptionsSet
@@ -18,7 +19,7 @@ from lamina.values.patch import OptionsSet
 async def choose_model(chat: Conversation, rest: str) -> None:
     tell, target = chat.screen.tell, chat.session.target(rest or None)
     if not rest:
-        tell(f"{target.name} · window {target.window:,} · {_price(target.input_price)}")
+        tell(f"{target.name} · window {target.window:,} · {write_price(target.prices)}")
         return
     await ensure_target(target, ConsoleNotices(chat.screen.err))
     await chat.session.update_settings(target=target.name)
@@ -27,10 +28,6 @@ async def choose_model(chat: Conversation, rest: str) -> None:
         chat.screen.warn(problem)
     else:
         tell(f"{target.name} answers from now on; its cache knows nothing of this session")
-
-
-def _price(per_million: float) -> str:
-    return f"${per_million:g} a million tokens" if per_million else "free"
 
 
 async def change_setting(chat: Conversation, rest: str) -> None:

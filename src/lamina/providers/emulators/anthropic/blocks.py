@@ -19,6 +19,8 @@ MESSAGE_TOKENS = 3
 # A picture of unknown size.
 _PICTURE_TOKENS = 1_600
 _PIXELS_PER_TOKEN = 750
+# A page of a document, as text and as a picture.
+_PAGE_TOKENS = 2_000
 
 
 class PrefixBlock(Struct, frozen=True, kw_only=True):
@@ -115,6 +117,8 @@ def _tokens(block: JSON, count: Any) -> int:
             return int(count(str(block.get("thinking", ""))))
         case "image":
             return _picture_tokens(block.get("source") or {})
+        case "document":
+            return _document_tokens(block.get("source") or {}, count)
         case "tool_use":
             input_json = msgspec.json.encode(block.get("input")).decode()
             return int(count(str(block.get("name", ""))) + count(input_json))
@@ -123,6 +127,19 @@ def _tokens(block: JSON, count: Any) -> int:
             return sum(_tokens(mapping, count) for mapping in inside)
         case _:
             return int(count(encode_bare(block)))
+
+
+def _document_tokens(source: JSON, count: Any) -> int:
+    match source.get("type"):
+        case "text":
+            return int(count(str(source.get("data", ""))))
+        case "content":
+            return sum(_tokens(block, count) for block in as_blocks(source.get("content") or ()))
+        case "base64":
+            pages = b64decode(str(source.get("data", ""))).count(b"/Type /Page")
+            return _PAGE_TOKENS * max(1, pages)
+        case _:
+            return _PAGE_TOKENS  # what it leads to is not fetched
 
 
 def _picture_tokens(source: JSON) -> int:

@@ -5,15 +5,13 @@ require.
 """
 
 import re
-from base64 import b64decode
-from binascii import Error as NotBase64
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
 from itertools import chain, groupby
 from typing import Any
 
+from lamina.providers.emulators.anthropic.block_checks import check_block, check_control
 from lamina.providers.emulators.anthropic.blocks import as_blocks
-from lamina.providers.emulators.anthropic.refusals import AnthropicRefusal, refuse_unless
+from lamina.providers.emulators.anthropic.refusals import refuse_unless
 from lamina.values.settings import Target
 
 JSON = Mapping[str, Any]
@@ -23,47 +21,28 @@ _ORDER = (
     "blocks are processed in the following order: `tools`, `system`, `messages`."
 )
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+# Tools that Anthropic defines, and mostly runs; each version has fields of its own.
+_VENDOR_TOOL = re.compile(
+    r"(web_search|web_fetch|code_execution|bash|text_editor|memory|computer|advisor"
+    r"|tool_search_tool_(bm25|regex)|(browser|computer)_toolset)_\d{8}|mcp_toolset"
+)
 _TOP_FIELDS = {
     "model", "max_tokens", "messages", "system", "tools", "tool_choice", "cache_control",
     "diagnostics", "output_config", "temperature", "top_p", "top_k", "stop_sequences", "stream",
     "thinking", "metadata", "service_tier", "container", "inference_geo", "speed",
+    "context_management", "mcp_servers", "thread",
 }  # fmt: skip
 # What `count_tokens` takes.
 COUNTED_FIELDS = {
     "model", "messages", "system", "tools", "tool_choice", "cache_control", "output_config",
-    "thinking", "speed",
+    "thinking", "speed", "context_management", "mcp_servers",
 }  # fmt: skip
 _TOOL_FIELDS = {
     "name", "description", "input_schema", "cache_control", "type", "strict", "defer_loading",
     "allowed_callers", "eager_input_streaming", "input_examples",
 }  # fmt: skip
-_FIELDS: dict[str, set[str]] = {
-    "text": {"text", "citations", "cache_control"},
-    "image": {"source", "cache_control"},
-    "tool_use": {"id", "name", "input", "cache_control", "caller"},
-    "tool_result": {"tool_use_id", "content", "is_error", "cache_control"},
-    "thinking": {"thinking", "signature"},
-    "redacted_thinking": {"data"},
-}
-_ROLE_BLOCKS = {
-    "system": {"text"},
-    "user": {"text", "image", "tool_result"},
-    "assistant": {"text", "tool_use", "thinking", "redacted_thinking"},
-    "tool_result": {"text", "image"},
-}
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _CHOICES = ("auto", "any", "tool", "none")
-_MEDIA = {
-    "image/png": b"\x89PNG\r\n\x1a\n",
-    "image/jpeg": b"\xff\xd8",
-    "image/gif": b"GIF8",
-    "image/webp": b"RIFF",
-}
-
-
-def sign_thought(thought: str) -> str:
-    """The server's signature of a thought; a thought that was changed is refused."""
-    return sha256(f"thought\x1f{thought}".encode()).hexdigest()[:40]
 
 
 def check_body(body: JSON, target: Target, *, counting: bool = False) -> None:
@@ -82,12 +61,12 @@ def check_body(body: JSON, target: Target, *, counting: bool = False) -> None:
     names = _check_tools(body.get("tools") or ())
     _check_choice(body.get("tool_choice"), names)
     for index, block in enumerate(as_blocks(body.get("system") or ())):
-        _check_block(block, "system", f"system.{index}")
+        check_block(block, "system", f"system.{index}", target.model)
     messages = body["messages"]
     refuse_unless(isinstance(messages, list), "messages: Input should be a valid list")
     refuse_unless(messages, "messages: at least one message is required")
     for index, message in enumerate(messages):
-        _check_message(index, message, last=index == len(messages) - 1)
+        _check_message(index, message, target.model, last=index == len(messages) - 1)
     refuse_unless(messages[0]["role"] == "user", 'messages: first message must use the "user" role')
     _check_pairs(messages)
     _check_prefill(messages[-1])
@@ -133,6 +112,10 @@ def _check_tools(tools: Sequence[JSON]) -> set[str]:
     names: set[str] = set()
     for index, tool in enumerate(tools):
         at = f"tools.{index}.custom"
+        if tool.get("type", "custom") != "custom":
+            _check_vendor_tool(tool, f"tools.{index}")
+            names.add(str(tool.get("name", "")))
+            continue
         extra = sorted(set(tool) - _TOOL_FIELDS)
         refuse_unless(not extra, f"{at}.{''.join(extra[:1])}: Extra inputs are not permitted")
         name = tool.get("name")
@@ -148,8 +131,18 @@ def _check_tools(tools: Sequence[JSON]) -> set[str]:
         refuse_unless(
             schema.get("type") == "object", f"{at}.input_schema.type: Input should be 'object'"
         )
-        _check_control(tool, at)
+        check_control(tool, at)
     return names
+
+
+def _check_vendor_tool(tool: JSON, at: str) -> None:
+    kind = str(tool["type"])
+    refuse_unless(
+        _VENDOR_TOOL.fullmatch(kind),
+        f"{at}: Input tag '{kind}' found using 'type' does not match any of the expected tags",
+    )
+    refuse_unless("toolset" in kind or tool.get("name"), f"{at}.{kind}.name: Field required")
+    check_control(tool, at)
 
 
 def _check_choice(choice: Any, names: set[str]) -> None:
@@ -165,7 +158,7 @@ def _check_choice(choice: Any, names: set[str]) -> None:
         )
 
 
-def _check_message(index: int, message: JSON, *, last: bool) -> None:
+def _check_message(index: int, message: JSON, model: str, *, last: bool) -> None:
     at = f"messages.{index}"
     refuse_unless(isinstance(message, dict), f"{at}: Input should be a valid dictionary")
     role = message.get("role")
@@ -183,76 +176,7 @@ def _check_message(index: int, message: JSON, *, last: bool) -> None:
         f"message",
     )
     for place, block in enumerate(as_blocks(content)):
-        _check_block(block, str(role), f"{at}.content.{place}")
-
-
-def _check_block(block: JSON, role: str, at: str) -> None:
-    refuse_unless(isinstance(block, dict), f"{at}: Input should be a valid dictionary")
-    kind = block.get("type")
-    refuse_unless(
-        kind in _ROLE_BLOCKS[role],
-        f"{at}: Input tag '{kind}' found using 'type' does not match any of the expected tags: "
-        + ", ".join(repr(tag) for tag in sorted(_ROLE_BLOCKS[role])),
-    )
-    extra = sorted(set(block) - _FIELDS[str(kind)] - {"type"})
-    refuse_unless(not extra, f"{at}.{kind}.{''.join(extra[:1])}: Extra inputs are not permitted")
-    _check_control(block, at)
-    match kind:
-        case "text":
-            _check_text(block, at)
-        case "image":
-            _check_picture(block.get("source") or {}, at)
-        case "tool_use":
-            ids = f"{at}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
-            refuse_unless(_NAME.fullmatch(str(block.get("id", ""))), ids)
-            refuse_unless(
-                isinstance(block.get("input"), dict),
-                f"{at}.tool_use.input: Input should be a valid dictionary",
-            )
-        case "tool_result":
-            content = block.get("content")
-            refuse_unless(
-                content or not block.get("is_error"),
-                f"{at}.tool_result: content cannot be empty if `is_error` is true",
-            )
-            for place, inside in enumerate(as_blocks(content or ())):
-                _check_block(inside, "tool_result", f"{at}.tool_result.content.{place}")
-        case "thinking":
-            refuse_unless(
-                block.get("signature") == sign_thought(str(block.get("thinking", ""))),
-                f"{at}: Invalid `signature` in `thinking` block",
-            )
-        case _:
-            pass
-
-
-def _check_text(block: JSON, at: str) -> None:
-    text = block.get("text")
-    refuse_unless(isinstance(text, str), f"{at}.text.text: Field required")
-    if not text:
-        refuse_unless(
-            "cache_control" not in block,
-            f"{at}.text: cache_control cannot be set for empty text blocks",
-        )
-        raise AnthropicRefusal("messages: text content blocks must be non-empty")
-    refuse_unless(
-        str(text).strip(), "messages: text content blocks must contain non-whitespace text"
-    )
-
-
-def _check_picture(source: JSON, at: str) -> None:
-    refuse_unless(source.get("type") == "base64", f"{at}.image.source: Input tag is not 'base64'")
-    media = str(source.get("media_type"))
-    refuse_unless(
-        media in _MEDIA,
-        f"{at}.image.source.base64.media_type: Input should be "
-        + ", ".join(repr(media_type) for media_type in _MEDIA),
-    )
-    try:
-        data = b64decode(str(source.get("data", "")), validate=True)
-    except NotBase64:
-        raise AnthropicRefusal(f"{at}.image.source.base64.data: Invalid base64 data") from None
-    refuse_unless(data.startswith(_MEDIA[media]), "Could not process image")
+        check_block(block, str(role), f"{at}.content.{place}", model)
 
 
 def _check_pairs(messages: Sequence[JSON]) -> None:
@@ -318,24 +242,6 @@ def _check_prefill(message: JSON) -> None:
 # -- markers -------------------------------------------------------------------------------------
 
 
-def _check_control(block: JSON, at: str) -> None:
-    control = block.get("cache_control")
-    if control is None:
-        return
-    refuse_unless(
-        isinstance(control, dict) and control.get("type") == "ephemeral",
-        f"{at}.cache_control.type: Input should be 'ephemeral'",
-    )
-    extra = sorted(set(control) - {"type", "ttl"})
-    refuse_unless(
-        not extra, f"{at}.cache_control.{''.join(extra[:1])}: Extra inputs are not permitted"
-    )
-    refuse_unless(
-        control.get("ttl", "5m") in ("5m", "1h"),
-        f"{at}.cache_control.ttl: Input should be '5m' or '1h'",
-    )
-
-
 def _check_markers(body: JSON) -> None:
     markers = list(_markers(body))
     refuse_unless(
@@ -368,5 +274,5 @@ def _markers(body: JSON) -> Iterator[tuple[str, str]]:
         for place, block in enumerate(as_blocks(message["content"])):
             yield from mark(block, f"messages.{index}.content.{place}")
     if control := body.get("cache_control"):
-        _check_control(body, "")
+        check_control(body, "")
         yield "cache_control", control.get("ttl", "5m")

@@ -5,6 +5,7 @@ that is refused or fails costs nothing and leaves nothing in the cache.
 """
 
 import itertools
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,13 +15,13 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from lamina.errors import UnknownTarget
-from lamina.providers.emulators.answers import EmulatedRequest, EmulatedRole
+from lamina.providers.emulators.answers import EmulatedRequest, EmulatedRole, ask
 from lamina.providers.emulators.anthropic.blocks import as_blocks, read_blocks
 from lamina.providers.emulators.anthropic.cache import AnthropicCache, AnthropicCacheUse
 from lamina.providers.emulators.anthropic.checks import check_body
 from lamina.providers.emulators.anthropic.message import AnthropicMessage, compose_message
 from lamina.providers.emulators.anthropic.refusals import FAULT_REFUSALS, AnthropicRefusal
+from lamina.providers.emulators.anthropic.threads import AnthropicThreads
 from lamina.providers.emulators.connection import hang_up
 from lamina.providers.emulators.emulator import Emulator, Handler
 from lamina.providers.emulators.faults import FaultKind
@@ -30,6 +31,8 @@ from lamina.values.settings import Target
 JSON = dict[str, Any]
 _WAIT_FAULTS = ("429", "throttle", "529")
 SLOW_S = 1.0
+# Names that Anthropic gives; the book need not list each.
+_FAMILIES = re.compile(r"claude-(\d|(opus|sonnet|haiku|fable|mythos|instant)-\d)")
 
 
 class AnthropicEmulator(Emulator):
@@ -42,6 +45,7 @@ class AnthropicEmulator(Emulator):
         self.cache = AnthropicCache()
         self.bodies: list[JSON] = []
         self.cache_uses: list[AnthropicCacheUse] = []
+        self._threads = AnthropicThreads()
         self._numbers = itertools.count(1)
 
     def routes(self) -> Sequence[Route]:
@@ -76,7 +80,7 @@ class AnthropicEmulator(Emulator):
         if tokens > target.window:
             raise _too_long(tokens, target)
         cache_use = self.cache.look_up(body, target, now)
-        answer = await self.answers.answer(_read_request(body))
+        answer = await ask(self.answers, _read_request(body))
         message = compose_message(
             answer,
             number=next(self._numbers),
@@ -87,6 +91,7 @@ class AnthropicEmulator(Emulator):
         )
         self.cache_uses.append(cache_use)
         self.cache.keep_fingerprint(message.id, cache_use)
+        self._threads.keep(message.id, body, message.content)
         if not body.get("stream"):
             self.cache.begin(cache_use)
             self._note(cache_use, target, message.output)
@@ -108,16 +113,16 @@ class AnthropicEmulator(Emulator):
         except msgspec.MsgspecError as error:
             raise AnthropicRefusal("The request body is not valid JSON") from error
         target = self._find(str(body.get("model", "")))
+        body = self._threads.resume(body)
         check_body(body, target, counting=counting)
         return body, target
 
     def _find(self, model: str) -> Target:
-        try:
-            if not model.startswith("claude-"):
-                raise UnknownTarget(model, ())
-            return self.book.find(f"anthropic:{model}")
-        except UnknownTarget as error:
-            raise AnthropicRefusal(f"model: {model}", status=404, kind="not_found_error") from error
+        if model.startswith("claude-"):
+            target = self.book.find(f"anthropic:{model}")
+            if target.prices is not None or _FAMILIES.match(model):
+                return target
+        raise AnthropicRefusal(f"model: {model}", status=404, kind="not_found_error")
 
     async def _stream(
         self,
@@ -174,7 +179,7 @@ class AnthropicEmulator(Emulator):
         self.note_refusal(target, refusal.status, str(refusal))
         body = {
             "type": "error",
-            "error": {"type": refusal.kind, "message": str(refusal)},
+            "error": {"type": refusal.kind, "message": str(refusal)} | refusal.extra,
             "request_id": f"req_{number:024x}",
         }
         return self._json(body, refusal.status, refusal.headers)
@@ -182,6 +187,14 @@ class AnthropicEmulator(Emulator):
     def _json(self, body: JSON, status: int = 200, headers: JSON | None = None) -> Response:
         headers = _headers(next(self._numbers)) | (headers or {})
         return Response(msgspec.json.encode(body), status, headers, "application/json")
+
+    def refuse_path(self, request: Request, status: int) -> Response:  # noqa: ARG002
+        words = "Not Found" if status == 404 else "Method Not Allowed"
+        kind = "not_found_error" if status == 404 else "invalid_request_error"
+        number = next(self._numbers)
+        error = {"type": kind, "message": words}
+        body = {"type": "error", "error": error, "request_id": f"req_{number:024x}"}
+        return self._json(body, status)
 
     # -- the rest of the API ---------------------------------------------------------------------
 
@@ -234,11 +247,31 @@ def _read_request(body: Mapping[str, Any]) -> EmulatedRequest:
         kinds = {block.get("type") for block in as_blocks(message["content"])}
         role: EmulatedRole = "tool" if "tool_result" in kinds else message["role"]
         messages.append((role, "\n".join(_texts(message["content"]))))
+    choice = body.get("tool_choice") or {}
+    form = (body.get("output_config") or {}).get("format") or {}
     return EmulatedRequest(
         messages=tuple(messages),
-        tools=tuple(tool["name"] for tool in body.get("tools") or ()),
+        tools={
+            tool["name"]: tool["input_schema"]
+            for tool in body.get("tools") or ()
+            if "input_schema" in tool
+            and choice.get("type") != "none"
+            and choice.get("name", tool["name"]) == tool["name"]
+        },
+        called=tuple(_called(body["messages"])),
+        must_call=choice.get("type") in ("any", "tool"),
+        schema=form.get("schema"),
         max_tokens=body["max_tokens"],
     )
+
+
+def _called(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The tools that were called since the last question, latest first."""
+    for message in reversed(messages):
+        blocks = list(as_blocks(message["content"]))
+        if message["role"] == "user" and all(b.get("type") != "tool_result" for b in blocks):
+            return
+        yield from (block["name"] for block in blocks if block.get("type") == "tool_use")
 
 
 def _texts(content: Any) -> Iterator[str]:

@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from lamina.providers.emulators.answers import EmulatedAnswer
+from lamina.providers.emulators.anthropic.block_checks import sign_thought
 from lamina.providers.emulators.anthropic.cache import AnthropicCacheUse
-from lamina.providers.emulators.anthropic.checks import sign_thought
 
 JSON = dict[str, Any]
 # How much of a call's arguments is sent at a time.
@@ -71,9 +71,15 @@ class AnthropicMessage(Struct, frozen=True, kw_only=True):
         yield _event(
             "message_delta",
             delta={"stop_reason": self.stop, "stop_sequence": None},
-            usage={"output_tokens": self.output},
+            usage=self._delta_usage(),
         )
         yield _event("message_stop")
+
+    def _delta_usage(self) -> JSON:
+        """All figures of the message, as they stand at its end."""
+        whole = self._head([], None, self.output)["usage"]
+        names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+        return {name: whole[name] for name in (*names, "output_tokens")}
 
     def _open(self, block: JSON) -> tuple[JSON, Iterator[JSON]]:
         match block["type"]:
@@ -103,7 +109,7 @@ def compose_message(
         thought = {
             "type": "thinking",
             "thinking": answer.thinking,
-            "signature": sign_thought(answer.thinking),
+            "signature": sign_thought(answer.thinking, str(body["model"])),
         }
         content.append(thought)
     pieces: list[str] = []

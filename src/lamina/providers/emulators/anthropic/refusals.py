@@ -8,12 +8,13 @@ class AnthropicRefusal(Exception):
 
     def __init__(
         self, message: str, *, status: int = 400, kind: str = "invalid_request_error",
-        headers: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None, details: dict[str, str] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(message)
         self.status = status
         self.kind = kind
         self.headers = headers
+        self.extra = {"details": details} if details else {}
 
 
 def refuse_unless(condition: object, problem: str) -> None:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from lamina.providers.emulators.gemini.bodies import CacheBody, GeminiPart, GenerateBody
 from lamina.providers.emulators.gemini.refusals import invalid_argument
+from lamina.values.prices import MILLION
 from lamina.values.settings import Target
 
 CountTokens = Callable[[str], int]
@@ -180,10 +181,13 @@ class GeminiCache:
         del self._contents[content.name]
         return replace(content, expires=min(content.expires, now))
 
-    def storage_fee(self, content: CachedContent, now: float) -> float:
-        """US dollars for storing it until now."""
+    def storage_fee(self, content: CachedContent, now: float) -> float | None:
+        """US dollars for storing it until now; None if nobody knows the price."""
+        prices = content.target.prices
+        if prices is None:
+            return None
         hours = max(0.0, min(now, content.expires) - content.created) / _HOUR
-        return content.tokens * hours * content.target.cache.storage_price / 1_000_000
+        return content.tokens * hours * prices.storage / MILLION
 
 
 # -- the parts of prompts ------------------------------------------------------------------------

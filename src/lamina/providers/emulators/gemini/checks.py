@@ -23,6 +23,7 @@ _LEVELS = ("minimal", "low", "medium", "high")
 _MEDIA = ("image/", "audio/", "video/", "application/pdf", "text/")
 _MODES = ("AUTO", "ANY", "NONE", "VALIDATED")
 SIGNATURE_PREFIX = "bGFtaW5h"  # how every signature of the emulator begins
+_SHORTEST_SIGNATURE = 64
 # What the API accepts as the signature of a call that another model made.
 SKIPPED_SIGNATURE = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
@@ -83,10 +84,12 @@ def _check_declaration(declaration: FunctionDeclaration, past_names: set[str]) -
 def check_contents(contents: Sequence[GeminiContent], model: str) -> None:
     """Refuses turns that do not alternate, invalid parts, and calls without results."""
     open_calls: list[tuple[str, str | None]] = []
+    for content in contents:
+        if (content.role or "user") not in ("user", "model"):
+            raise invalid_argument("Please use a valid role: user, model.")
+    contents = merge_turns(contents)
     for index, content in enumerate(contents):
         role = content.role or "user"
-        if role not in ("user", "model"):
-            raise invalid_argument("Please use a valid role: user, model.")
         if role != ("model" if index % 2 else "user"):
             raise invalid_argument(
                 "Please ensure that multiturn requests alternate between user and model, and that "
@@ -99,7 +102,7 @@ def check_contents(contents: Sequence[GeminiContent], model: str) -> None:
         for at, part in enumerate(content.parts):
             _check_part(role, part, f"contents[{index}].parts[{at}]")
         results = [(r.name, r.id) for p in content.parts if (r := p.function_response)]
-        if results != open_calls:
+        if not _are_answers(results, open_calls):
             raise invalid_argument(
                 "Please ensure that the number of function response parts is equal to the number "
                 "of function call parts of the function call turn."
@@ -111,6 +114,28 @@ def check_contents(contents: Sequence[GeminiContent], model: str) -> None:
         )
     if signs_calls(model):
         _check_signed(contents)
+
+
+def _are_answers(
+    results: Sequence[tuple[str, str | None]], calls: Sequence[tuple[str, str | None]]
+) -> bool:
+    """Whether results answer calls, in their order; ids say which, where both sides have them."""
+    return len(results) == len(calls) and all(
+        name == called and (own is None or call is None or own == call)
+        for (name, own), (called, call) in zip(results, calls, strict=True)
+    )
+
+
+def merge_turns(contents: Sequence[GeminiContent]) -> list[GeminiContent]:
+    """Neighbours of one role as one turn: streamed answers come back in their pieces."""
+    turns: list[GeminiContent] = []
+    for content in contents:
+        role = content.role or "user"
+        if turns and content.parts and turns[-1].parts and turns[-1].role == role:
+            turns[-1] = GeminiContent(role=role, parts=[*turns[-1].parts, *content.parts])
+        else:
+            turns.append(GeminiContent(role=role, parts=content.parts))
+    return turns
 
 
 def signs_calls(model: str) -> bool:
@@ -135,7 +160,9 @@ def _check_part(role: str, part: GeminiPart, where: str) -> None:
             raise invalid_argument("Thought signature is not valid")
         standard_signature = signature.replace("_", "/").replace("-", "+")
         is_skipped = standard_signature == SKIPPED_SIGNATURE and data == ["function_call"]
-        if not is_skipped and not standard_signature.startswith(SIGNATURE_PREFIX):
+        # What another server signed cannot be judged here.
+        is_own = standard_signature.startswith(SIGNATURE_PREFIX)
+        if not (is_skipped or is_own or len(signature) >= _SHORTEST_SIGNATURE):
             raise invalid_argument("Corrupted thought signature.")
     if data == ["text"] and not (part.text or "").strip() and signature is None:
         raise invalid_argument(f"* GenerateContentRequest.{where}.text: must not be empty\n")

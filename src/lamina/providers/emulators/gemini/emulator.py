@@ -4,6 +4,7 @@ Law: a request is checked, counted and looked up in the cache before anything el
 and is kept in the cache only once its answer begins.
 """
 
+import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import count as numbers
 from typing import Any
@@ -16,7 +17,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from lamina.errors import LaminaError
-from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedRequest
+from lamina.providers.emulators.answers import EmulatedAnswer, ask
 from lamina.providers.emulators.connection import hang_up
 from lamina.providers.emulators.emulator import Emulator, Handler
 from lamina.providers.emulators.faults import FaultKind
@@ -25,21 +26,27 @@ from lamina.providers.emulators.gemini.bodies import (
     CountBody,
     GenerateBody,
     read_body,
-    texts_of,
 )
 from lamina.providers.emulators.gemini.cache import CountTokens, GeminiCache, GeminiCacheUse
 from lamina.providers.emulators.gemini.cached_content_routes import CachedContentRoutes
 from lamina.providers.emulators.gemini.checks import check_contents, check_front, check_generate
+from lamina.providers.emulators.gemini.emulated_request import read_request
 from lamina.providers.emulators.gemini.http_request import key_of, owner_of, read_json_body
 from lamina.providers.emulators.gemini.refusals import (
     GeminiRefusal,
     invalid_argument,
     refusal_for_fault,
 )
-from lamina.providers.emulators.gemini.response_parts import closing_parts, response_parts
+from lamina.providers.emulators.gemini.response_parts import (
+    closing_parts,
+    join_parts,
+    response_parts,
+)
 from lamina.values.settings import Target
 from lamina.values.usage import Usage
 
+# Names that Google gives; the book need not list each.
+_FAMILIES = re.compile(r"gemini-(1\.5|2\.0|2\.5|3(\.\d)?|4(\.\d)?)-(pro|flash|ultra)")
 _METHODS = ("generateContent", "streamGenerateContent", "countTokens")
 
 
@@ -103,6 +110,13 @@ class GeminiEmulator(Emulator):
 
         return handle
 
+    def refuse_path(self, request: Request, status: int) -> Response:
+        words = f"Requested entity was not found: {request.method} {request.url.path}"
+        if status == 405:
+            words = f"The method {request.method} is not supported for {request.url.path}"
+        kind = "NOT_FOUND" if status == 404 else "UNIMPLEMENTED"
+        return JSONResponse(GeminiRefusal(status, kind, words).body(), status)
+
     # -- models ----------------------------------------------------------------------------------
 
     async def _list_models(self, request: Request) -> Response:  # noqa: ARG002
@@ -127,7 +141,8 @@ class GeminiEmulator(Emulator):
             target = self.book.find(f"gemini:{name}")
         except LaminaError:
             target = None
-        if target is None or not name.startswith("gemini-"):
+        is_known = target is not None and (target.prices is not None or _FAMILIES.match(name))
+        if target is None or not is_known or not name.startswith("gemini-"):
             raise GeminiRefusal(
                 404,
                 "NOT_FOUND",
@@ -193,21 +208,10 @@ class GeminiEmulator(Emulator):
                 f"The input token count ({use.input}) exceeds the maximum number of tokens "
                 f"allowed ({target.window})."
             )
-        answer = await self.answers.answer(self._read_request(body))
+        answer = await ask(self.answers, read_request(body))
         self.cache.remember(use, now)
         return _Exchange(
             use=use, answer=answer, body=body, id=f"emulated-{next(self._numbers)}", fault=fault
-        )
-
-    def _read_request(self, body: GenerateBody) -> EmulatedRequest:
-        messages: list[Any] = list(texts_of(body.contents))
-        if (system := body.system_instruction) is not None:
-            messages.insert(0, ("system", "".join(part.text or "" for part in system.parts)))
-        config = body.generation_config
-        return EmulatedRequest(
-            messages=tuple(messages),
-            tools=tuple(d.name for tool in body.tools for d in tool.function_declarations),
-            max_tokens=(config.max_output_tokens if config else None) or 256,
         )
 
     def _chunks(self, exchange: _Exchange) -> Iterator[dict[str, Any]]:
@@ -217,8 +221,9 @@ class GeminiEmulator(Emulator):
         config = exchange.body.generation_config
         parts = list(response_parts(answer, exchange.body, use.target.model, exchange.id))
         limit = (config.max_output_tokens if config else None) or use.target.max_output
+        parts += closing_parts(answer, use.target.model)
         output = 0
-        for part in parts:
+        for number, part in enumerate(parts, 1):
             if "text" in part and not part.get("thought"):
                 if output + count(part["text"]) > limit:
                     yield self._chunk(exchange, [], output, finish="MAX_TOKENS")
@@ -226,8 +231,11 @@ class GeminiEmulator(Emulator):
                 output += count(part["text"])
             elif call := part.get("functionCall"):
                 output += count(call["name"]) + count(msgspec.json.encode(call["args"]).decode())
-            yield self._chunk(exchange, [part], output)
-        yield self._chunk(exchange, closing_parts(answer, use.target.model), output, finish="STOP")
+            yield self._chunk(
+                exchange, [part], output, finish="STOP" if number == len(parts) else ""
+            )
+        if not parts:
+            yield self._chunk(exchange, [], output, finish="STOP")
 
     def _chunk(
         self, exchange: _Exchange, parts: list[dict[str, Any]], output: int, *, finish: str = ""
@@ -261,7 +269,7 @@ class GeminiEmulator(Emulator):
         parts = [p for chunk in chunks for p in chunk["candidates"][0]["content"].get("parts", ())]
         whole = chunks[-1]
         if parts:
-            whole["candidates"][0]["content"]["parts"] = parts
+            whole["candidates"][0]["content"]["parts"] = join_parts(parts)
         if exchange.fault == "silent":
             del whole["candidates"][0]["finishReason"]
         self._charge(exchange, whole)

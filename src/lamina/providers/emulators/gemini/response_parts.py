@@ -4,7 +4,7 @@ Law: every answer gets its own signatures, and the emulator recognises all of th
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -37,12 +37,23 @@ def response_parts(
 
 
 def closing_parts(answer: EmulatedAnswer, model: str) -> list[dict[str, Any]]:
-    """The parts that come at the end: an empty text, with the signature if the model thought."""
-    if answer.calls:
+    """What comes behind the last part of a stream: the signature of an answer, on an empty text."""
+    if answer.calls or not answer.thinking or not signs_calls(model):
         return []
-    if answer.thinking and signs_calls(model):
-        return [{"text": "", "thoughtSignature": _sign(answer.text)}]
-    return [{"text": ""}]
+    return [{"text": "", "thoughtSignature": _sign(answer.text)}]
+
+
+def join_parts(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The parts of an answer in one piece: a text is one part, and carries its signature."""
+    joined: list[dict[str, Any]] = []
+    for part in parts:
+        before = joined[-1] if joined else {}
+        is_text = "text" in part and "text" in before and "thoughtSignature" not in before
+        if is_text and part.get("thought") == before.get("thought"):
+            joined[-1] = before | part | {"text": before["text"] + part["text"]}
+        else:
+            joined.append(part)
+    return joined
 
 
 def _sign(what: str) -> str:

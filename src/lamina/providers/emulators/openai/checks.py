@@ -28,6 +28,7 @@ _FIELDS = {
 }  # fmt: skip
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _PARTS = {"user": ("text", "image_url", "input_audio", "file"), "assistant": ("text", "refusal")}
+_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _BREAKPOINT = "prompt_cache_breakpoint"
 
 
@@ -110,7 +111,46 @@ def _check_arguments(body: JSON, target: Target) -> None:
             "prompt_cache_options",
             "invalid_value",
         )
+    _check_sampling(body, target)
+    _check_effort(body.get("reasoning_effort"), target)
     _check_format(body.get("response_format"))
+    if (body.get("response_format") or {}).get("type") == "json_object":
+        refuse_unless(
+            "json" in json.dumps(body["messages"]).lower(),
+            "'messages' must contain the word 'json' in some form, to use 'response_format' of "
+            "type 'json_object'.",
+            "messages",
+        )
+
+
+def _check_sampling(body: JSON, target: Target) -> None:
+    """Models that reason have settings of their own for chance."""
+    for name in () if target.takes_sampling else ("temperature", "top_p"):
+        refuse_unless(
+            body.get(name) in (None, 1),
+            f"Unsupported value: '{name}' does not support {body.get(name)} with this model. Only "
+            f"the default (1) value is supported.",
+            name,
+            "unsupported_value",
+        )
+
+
+def _check_effort(effort: Any, target: Target) -> None:
+    if effort is None:
+        return
+    # The models that reason are those that take no temperature.
+    refuse_unless(
+        not target.takes_sampling,
+        "Unrecognized request argument supplied: reasoning_effort",
+        None,
+    )
+    *others, last = map(repr, _EFFORTS)
+    refuse_unless(
+        effort in _EFFORTS,
+        f"Invalid value: {effort!r}. Supported values are: {', '.join(others)}, and {last}.",
+        "reasoning_effort",
+        "invalid_value",
+    )
 
 
 def _require_explicit(is_supported: bool, name: str) -> None:
@@ -232,6 +272,15 @@ def allowed_tool_names(choice: Any, names: list[str]) -> list[str]:
                 f"Invalid value for 'tool_choice': {json.dumps(choice)}.", "tool_choice",
                 "invalid_value",
             )  # fmt: skip
+
+
+def must_call(choice: Any) -> bool:
+    """Whether a choice of tools leaves no other answer than a call."""
+    match choice:
+        case "required" | {"type": "function"} | {"allowed_tools": {"mode": "required"}}:
+            return True
+        case _:
+            return False
 
 
 def _check_messages(messages: list[Any], *, explicit: bool) -> None:

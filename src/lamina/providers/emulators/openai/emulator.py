@@ -6,7 +6,7 @@ and keeps every prefix. Names that begin with `vllm/` are cached in vLLM's block
 """
 
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import anyio
@@ -16,12 +16,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from lamina.providers.emulators.answers import EmulatedRequest
+from lamina.providers.emulators.answers import EmulatedRequest, ask
 from lamina.providers.emulators.connection import hang_up, wait_for_disconnect
 from lamina.providers.emulators.emulator import Emulator
 from lamina.providers.emulators.faults import FaultKind
 from lamina.providers.emulators.openai.cache import OpenAICache, OpenAICacheUse, count_tokens
-from lamina.providers.emulators.openai.checks import allowed_tool_names, check_body
+from lamina.providers.emulators.openai.checks import allowed_tool_names, check_body, must_call
 from lamina.providers.emulators.openai.completion import (
     DONE_EVENT,
     CompletionStyle,
@@ -37,8 +37,15 @@ Quirk = Literal[
 ]  # fmt: skip
 
 _OWN = re.compile(r"(ft:)?(gpt-|chatgpt-|o\d)")
+# Names that OpenAI gives; the book need not list each.
+_FAMILIES = re.compile(
+    r"(ft:)?(gpt-(3\.5|4|4o|4\.1|4\.5|5(\.\d+)?|6(\.\d+)?)(-|$)|chatgpt-4o|o[134](-|$))"
+)
 _VLLM, _VLLM_BLOCK = "vllm/", 16
 _MODELS = ("gpt-4o", "gpt-4.1", "gpt-5", "gpt-5.6", "gpt-6", "vllm/any")
+
+
+_STATUSES = {"invalid_api_key": 401, "model_not_found": 404}
 
 
 class OpenAIEmulator(Emulator):
@@ -96,7 +103,7 @@ class OpenAIEmulator(Emulator):
             self._check(body, target, key)
             cache_use = self._charge(body, target, overflow=kind == "overflow")
         except OpenAIRefusal as refusal:
-            status = 401 if refusal.code == "invalid_api_key" else 400
+            status = _STATUSES.get(refusal.code or "", 400)
             self.note_refusal(target, status, refusal.message)
             return _error(status, refusal.message, param=refusal.param, code=refusal.code)
         answer = await self._answer(body, target, cache_use)
@@ -113,6 +120,8 @@ class OpenAIEmulator(Emulator):
             )
         if isinstance(body, dict) and not body.get("model"):
             raise OpenAIRefusal("you must provide a model parameter")
+        if own:
+            _require_known(str(body.get("model")) if isinstance(body, dict) else "", target)
         if "no_stream_options" in self.quirks and "stream_options" in body:
             raise OpenAIRefusal("Extra inputs are not permitted: stream_options", "stream_options")
         check_body(body, target, lax=not own)
@@ -135,7 +144,7 @@ class OpenAIEmulator(Emulator):
     async def _answer(
         self, body: JSON, target: Target, cache_use: OpenAICacheUse
     ) -> OpenAICompletion:
-        answer = await self.answers.answer(_read_request(body, target))
+        answer = await ask(self.answers, _read_request(body, target))
         counter = self.book.counter(target)
         limit = body.get("max_completion_tokens") or body.get("max_tokens") or target.max_output
         pieces: list[str] = []
@@ -226,7 +235,26 @@ class OpenAIEmulator(Emulator):
         return JSONResponse({"object": "list", "data": [_describe_model(name) for name in _MODELS]})
 
     async def _model(self, request: Request) -> Response:
-        return JSONResponse(_describe_model(request.path_params["model"]))
+        model = request.path_params["model"]
+        try:
+            if _OWN.match(model):
+                _require_known(model, self.target_of(model))
+        except OpenAIRefusal as refusal:
+            return _error(404, refusal.message, param=refusal.param, code=refusal.code)
+        return JSONResponse(_describe_model(model))
+
+    def refuse_path(self, request: Request, status: int) -> Response:
+        where = f"({request.method} {request.url.path})"
+        words = "Invalid URL" if status == 404 else "Invalid method for URL"
+        return _error(status, f"{words} {where}")
+
+
+def _require_known(model: str, target: Target) -> None:
+    if target.prices is None and not _FAMILIES.match(model):
+        raise OpenAIRefusal(
+            f"The model `{model}` does not exist or you do not have access to it.", None,
+            "model_not_found",
+        )  # fmt: skip
 
 
 def _describe_model(model: str) -> dict[str, Any]:
@@ -235,16 +263,42 @@ def _describe_model(model: str) -> dict[str, Any]:
 
 def _read_request(body: JSON, target: Target) -> EmulatedRequest:
     roles = {"developer": "system", "function": "tool"}
-    names = [tool["function"]["name"] for tool in body.get("tools") or ()]
+    functions = {
+        tool["function"]["name"]: tool["function"].get("parameters") or {}
+        for tool in body.get("tools") or ()
+    }
+    choice = body.get("tool_choice")
+    names = allowed_tool_names(choice, list(functions))
     limit = body.get("max_completion_tokens") or body.get("max_tokens") or target.max_output
     return EmulatedRequest(
         messages=tuple(
             (roles.get(message["role"], message["role"]), _words(message.get("content")))
             for message in body["messages"]
         ),
-        tools=tuple(allowed_tool_names(body.get("tool_choice"), names)),
+        tools={name: functions[name] for name in names},
+        called=tuple(_called(body["messages"])),
+        must_call=must_call(choice),
+        schema=_answer_schema(body.get("response_format") or {}),
         max_tokens=limit,
     )
+
+
+def _called(messages: Sequence[JSON]) -> Iterator[str]:
+    """The tools that were called since the last question, latest first."""
+    for message in reversed(messages):
+        if message["role"] == "user":
+            return
+        yield from (call["function"]["name"] for call in message.get("tool_calls") or ())
+
+
+def _answer_schema(form: JSON) -> dict[str, Any] | None:
+    match form.get("type"):
+        case "json_schema":
+            return dict((form.get("json_schema") or {}).get("schema") or {})
+        case "json_object":
+            return {"type": "object", "properties": {"answer": {"type": "string"}}}
+        case _:
+            return None
 
 
 def _words(content: Any) -> str:

@@ -6,19 +6,27 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.strategies import patch_ops, thorough
 
-from lamina.codec import parse_op
 from lamina.errors import InvalidPatch
+from lamina.journal import open_patch, parse_op, read_patch
 from lamina.values.envelope import SystemPart
-from lamina.values.message import Message, Text
+from lamina.values.message import Message, Text, ToolDefinition, ToolResult
 from lamina.values.patch import (
+    CompactionApply,
+    Display,
+    MessagesCachedAppend,
+    MessagesCachedReplace,
     MessagesUncachedAppend,
     OptionsSet,
+    Patch,
     PatchOp,
+    ResultsReplace,
     SystemPartSet,
     SystemPartsReplace,
     ToolsRemove,
+    ToolsReplace,
 )
 
 NAMES = sorted(str(kind.__struct_config__.tag) for kind in get_args(PatchOp))
@@ -129,9 +137,13 @@ def test_what_is_uncached_does_not_have_the_scope_cached() -> None:
     assert parse_op({**op, "scope": "uncached"}) == MessagesUncachedAppend(messages=())
 
 
-def test_options_stand_in_no_prefix_so_that_no_cached_scope_fits_them() -> None:
-    # Every op with the scope cached needs a reason, and this one has none.
-    assert "scope" in problem({"op": "options_set", "scope": "cached"})
+def test_options_have_either_scope_and_the_one_request_has_two_names() -> None:
+    op = {"op": "options_set", "temperature": 0.5}
+    assert parse_op(op) == OptionsSet(temperature=0.5)
+    cached = OptionsSet(temperature=0.5, scope="cached", reason="calmer")
+    assert parse_op({**op, "scope": "cached", "reason": "calmer"}) == cached
+    for scope in ("uncached", "ephemeral"):
+        assert parse_op({**op, "scope": scope}) == OptionsSet(temperature=0.5, scope="uncached")
 
 
 def test_a_reason_for_an_op_that_takes_none_is_named_as_it_was_given() -> None:
@@ -160,6 +172,110 @@ def test_a_field_that_is_missing_or_of_the_wrong_type_is_named(
     said = problem(op)
     assert repr(op["op"]) in said
     assert field in said
+
+
+# -- the names of the original documents ----------------------------------------------------------
+
+USER = {"role": "user", "content": "[marker]"}
+MARKER = Message(role="user", blocks=(Text("[marker]"),))
+THEIRS: list[tuple[dict[str, Any], PatchOp]] = [
+    (
+        {"op": "system_part_set", "scope": "cached", "partName": "tone", "content": "Be brief.",
+         "invalidateCacheReason": "asked"},
+        SystemPartSet(name="tone", text="Be brief.", reason="asked"),
+    ),
+    (
+        {"op": "tools_remove", "toolNames": ["find"], "invalidateCacheReason": "asked"},
+        ToolsRemove(names=("find",), reason="asked"),
+    ),
+    (
+        {"op": "tools_replace", "tools": [{"name": "find", "inputSchema": {"aB": 1}}],
+         "invalidateCacheReason": "asked"},
+        ToolsReplace(tools=(ToolDefinition(name="find", parameters={"aB": 1}),), reason="asked"),
+    ),
+    (
+        {"op": "options_set", "scope": "cached", "options": {"maxTokens": 5, "topP": 0.5},
+         "invalidateCacheReason": "asked"},
+        OptionsSet(max_tokens=5, top_p=0.5, scope="cached", reason="asked"),
+    ),
+    (
+        {"op": "messages_cached_append", "messages": [USER]},
+        MessagesCachedAppend(messages=(MARKER,)),
+    ),
+    (
+        {"op": "messages_cached_replace", "messages": [MARKER, USER],
+         "invalidateCacheReason": "add marker"},
+        MessagesCachedReplace(messages=(MARKER, MARKER), reason="add marker"),
+    ),
+    (
+        {"op": "compaction_apply", "summary": "S", "firstKeptEntryId": "m2",
+         "invalidateCacheReason": "long"},
+        CompactionApply(summary="S", first_kept=1, reason="long"),
+    ),
+    (
+        {"op": "results_replace", "message": "t", "reason": "long",
+         "results": [{"toolCallId": "c", "toolName": "find", "text": "x", "isError": True}]},
+        ResultsReplace(message="t", reason="long", results=(
+            ToolResult(call_id="c", name="find", text="x", is_error=True),
+        )),
+    ),
+]  # fmt: skip
+HISTORY = tuple(replace(MARKER, id=name) for name in ("m1", "m2"))
+
+
+@pytest.mark.parametrize(("op", "want"), THEIRS, ids=[str(op["op"]) for op, _ in THEIRS])
+def test_names_of_the_documents_are_read_as_ours(op: dict[str, Any], want: PatchOp) -> None:
+    assert parse_op(op, HISTORY) == want
+
+
+@pytest.mark.parametrize(
+    ("fields", "names"),
+    [
+        ({"reason": "a", "invalidateCacheReason": "b"}, ["'reason'", "'invalidateCacheReason'"]),
+        ({"name": "a", "partName": "b"}, ["'name'", "'partName'"]),
+        (
+            {"invalidate_cache_reason": "a", "invalidateCacheReason": "b"},
+            ["'invalidate_cache_reason'", "'invalidateCacheReason'"],
+        ),
+    ],
+)
+def test_two_names_of_a_field_that_differ_are_both_named(
+    fields: dict[str, str], names: list[str]
+) -> None:
+    said = problem({"op": "system_part_set", "name": "a", "text": "T", **fields})
+    assert all(name in said for name in names)
+
+
+def test_two_names_of_a_field_that_agree_are_one() -> None:
+    op = {"op": "system_part_set", "name": "a", "partName": "a", "text": "T", "content": "T"}
+    assert parse_op(op) == SystemPartSet(name="a", text="T")
+
+
+def test_options_that_stand_beside_and_within_and_differ_are_refused() -> None:
+    op = {"op": "options_set", "maxTokens": 5, "options": {"max_tokens": 6}}
+    assert "'max_tokens'" in problem(op)
+
+
+def test_an_entry_that_is_not_in_history_is_named() -> None:
+    op = {"op": "compaction_apply", "firstKeptEntryId": "gone", "reason": "long"}
+    assert "'gone'" in problem(op)
+
+
+def test_a_patch_of_the_documents_is_opened() -> None:
+    ops = [{"op": "tools_remove", "names": ["find"], "invalidateCacheReason": "why"}]
+    given_patch = {"schemaVersion": 1, "transformerName": "marker", "patch": ops,
+                   "display": {"title": "Marked"}}  # fmt: skip
+    plain = open_patch(given_patch)
+    assert plain is not None
+    assert (plain.transformer, plain.display) == ("marker", Display(title="Marked"))
+    want = Patch(ops=(ToolsRemove(names=("find",), reason="why"),), display=Display(title="Marked"))
+    assert read_patch("marker", [given_patch]) == want
+    with pytest.raises(InvalidPatch, match="'marker', and applied as 'other'"):
+        read_patch("other", [given_patch])
+    with pytest.raises(InvalidPatch, match="version 2"):
+        open_patch({**given_patch, "schemaVersion": 2})
+    with pytest.raises(InvalidPatch, match="'colour'"):
+        open_patch({**given_patch, "colour": "red"})
 
 
 def test_temperature_nought_is_not_nothing() -> None:

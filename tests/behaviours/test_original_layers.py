@@ -1,22 +1,42 @@
-"""Eager requests as in the original documents, byte for byte on the OpenAI wire."""
+"""The layers as the original documents have them, byte for byte on the OpenAI wire: behaviours 1
+to 12, by number."""
+
+import base64
+import os
+import subprocess
+import sys
+from io import BytesIO
+from pathlib import Path
 
 import pytest
+from PIL import Image as Canvas
+from tests.fakes.providers import calling, saying
 from tests.fakes.sessions import (
     World,
+    all_text,
     layer,
     messages_of,
     note,
     placed,
+    reported,
     rule,
     run,
     system_of,
     talk,
     user_of,
+    words,
 )
+from tests.sources.note_scenes import NoteScene, QaScene
 
+import lamina
+from lamina import renumber_citations
+from lamina.runners.runner import AgentRunner
+from lamina.runners.search_tool import SearchTools
 from lamina.session.turn import Turn
+from lamina.text.citations import Source
+from lamina.tools.toolbox import Toolbox
 from lamina.values.item import Item, ItemId, item_id, selection_id, url_id
-from lamina.values.message import ToolText
+from lamina.values.message import Image, ToolText
 from lamina.values.settings import Promotion
 from lamina.wiring import attach
 
@@ -34,7 +54,7 @@ LIBRARY = "## Context Library\n\nThe following notes are available for reference
 NOTES = {"a.md": "AAA", "b.md": "BBB", "raw.txt": "  raw\ntext "}
 
 
-def test_the_library_stands_under_its_header_behind_the_system_prompt() -> None:
+def test_01_the_library_stands_under_its_header_behind_the_system_prompt() -> None:
     async def body() -> None:
         session = await World(NOTES).open(system="S", promotion="eager")
         await talk(session, "Q1", "a.md")
@@ -49,7 +69,7 @@ def test_the_library_stands_under_its_header_behind_the_system_prompt() -> None:
     run(body())
 
 
-def test_without_a_system_prompt_the_library_is_the_whole_system_message() -> None:
+def test_01_without_a_system_prompt_the_library_is_the_whole_system_message() -> None:
     async def body() -> None:
         session = await World(NOTES).open(promotion="eager")
         assert [m["role"] for m in messages_of(await talk(session, "Q1", "a.md"))] == ["user"]
@@ -59,7 +79,7 @@ def test_without_a_system_prompt_the_library_is_the_whole_system_message() -> No
 
 
 @pytest.mark.parametrize("order", [("a.md", "b.md"), ("b.md", "a.md")])
-def test_references_stand_before_new_blocks_whatever_the_order(order: tuple[str, ...]) -> None:
+def test_02_references_stand_before_new_blocks_whatever_the_order(order: tuple[str, ...]) -> None:
     async def body() -> None:
         session = await World(NOTES).open(system="S", promotion="eager")
         await talk(session, "Q1", "a.md")
@@ -74,7 +94,7 @@ def test_references_stand_before_new_blocks_whatever_the_order(order: tuple[str,
     run(body())
 
 
-def test_a_turn_that_only_names_items_lists_them_and_frames_the_question() -> None:
+def test_02_a_turn_that_only_names_items_lists_them_and_frames_the_question() -> None:
     async def body() -> None:
         session = await World(NOTES).open(promotion="eager")
         await talk(session, "Q1", "a.md", "b.md")
@@ -89,7 +109,7 @@ def test_a_turn_that_only_names_items_lists_them_and_frames_the_question() -> No
 
 
 @pytest.mark.parametrize("promotion", ["eager", "lazy"])
-def test_without_attachments_the_user_message_is_what_was_typed(promotion: Promotion) -> None:
+def test_03_without_attachments_the_user_message_is_what_was_typed(promotion: Promotion) -> None:
     async def body() -> None:
         session = await World().open(promotion=promotion)
         assert user_of(await session.prepare("What\n\nnow? ---")) == "What\n\nnow? ---"
@@ -97,7 +117,7 @@ def test_without_attachments_the_user_message_is_what_was_typed(promotion: Promo
     run(body())
 
 
-def test_the_active_note_has_a_wrapper_of_its_own_and_comes_first() -> None:
+def test_04_the_active_note_has_a_wrapper_of_its_own_and_comes_first() -> None:
     async def body() -> None:
         session = await World(NOTES).open(promotion="eager")
         turn = await session.prepare("Q", attach=["a.md", attach("b.md", shape="active")])
@@ -107,7 +127,7 @@ def test_the_active_note_has_a_wrapper_of_its_own_and_comes_first() -> None:
     run(body())
 
 
-def test_attachments_of_all_kinds_stand_in_the_order_people_are_used_to() -> None:
+def test_04_attachments_of_all_kinds_stand_in_the_order_people_are_used_to() -> None:
     async def body() -> None:
         url, tab = url_id("https://x.org/1"), url_id("https://x.org/tab")
         selected = selection_id("a.md", 3, 4)
@@ -127,7 +147,7 @@ def test_attachments_of_all_kinds_stand_in_the_order_people_are_used_to() -> Non
     run(body())
 
 
-def test_a_workspace_file_has_its_name_and_raw_text() -> None:
+def test_08_a_workspace_file_has_its_name_and_raw_text() -> None:
     async def body() -> None:
         turn = await (await World(NOTES).open(promotion="eager")).prepare("Q", attach=["raw.txt"])
         assert user_of(turn) == (
@@ -138,7 +158,7 @@ def test_a_workspace_file_has_its_name_and_raw_text() -> None:
     run(body())
 
 
-def test_a_rule_is_bare_in_the_request_and_wrapped_in_the_library() -> None:
+def test_08_a_rule_is_bare_in_the_request_and_wrapped_in_the_library() -> None:
     async def body() -> None:
         session = await World().open(promotion="eager", system="S")
         terms = Item(id=ItemId("reference:terms"), content="NM: nautical mile")
@@ -156,7 +176,7 @@ def test_a_rule_is_bare_in_the_request_and_wrapped_in_the_library() -> None:
     run(body())
 
 
-def test_results_of_planned_tools_stand_before_everything_else() -> None:
+def test_09_results_of_planned_tools_stand_before_everything_else() -> None:
     async def body() -> None:
         session = await World(NOTES).open(promotion="eager")
         texts = [ToolText(name="localSearch", text="doc 1"), ToolText(name="web", text="page")]
@@ -172,7 +192,7 @@ def test_results_of_planned_tools_stand_before_everything_else() -> None:
 
 
 @pytest.mark.parametrize("promotion", ["eager", "lazy"])
-def test_results_of_planned_tools_are_gone_with_the_next_turn(promotion: Promotion) -> None:
+def test_09_results_of_planned_tools_are_gone_with_the_next_turn(promotion: Promotion) -> None:
     async def body() -> None:
         session = await World(NOTES).open(promotion=promotion)
         texts = [ToolText(name="localSearch", text="doc 1")]
@@ -185,7 +205,7 @@ def test_results_of_planned_tools_are_gone_with_the_next_turn(promotion: Promoti
     run(body())
 
 
-def test_in_lazy_tool_results_stand_behind_what_stays_and_before_the_question() -> None:
+def test_09_in_lazy_tool_results_stand_behind_what_stays_and_before_the_question() -> None:
     async def body() -> None:
         session = await World(NOTES).open()
         texts = [ToolText(name="localSearch", text="doc 1")]
@@ -219,7 +239,7 @@ CONTEXT = "<project_context>\nC\n</project_context>"
         ),
     ],
 )  # fmt: skip
-def test_a_project_stands_in_the_system_prompt_and_what_is_missing_has_no_block(
+def test_12_a_project_stands_in_the_system_prompt_and_what_is_missing_has_no_block(
     project: str | None, context: str | None, memory: str | None, expected: str
 ) -> None:
     async def body() -> None:
@@ -251,7 +271,7 @@ def blocks(turn: Turn, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("promotion", ["eager", "lazy"])
-def test_the_four_turn_example_has_the_layers_of_the_original(promotion: Promotion) -> None:
+def test_05_the_four_turn_example_has_the_layers_of_the_original(promotion: Promotion) -> None:
     async def body() -> None:
         session = await World().open(system="S", promotion=promotion)
         turns = [await talk(session, f"Q{number}", *items) for number, items in enumerate(TURNS, 1)]
@@ -270,7 +290,7 @@ def test_the_four_turn_example_has_the_layers_of_the_original(promotion: Promoti
     run(body())
 
 
-def test_in_lazy_every_request_of_the_example_begins_with_the_one_before() -> None:
+def test_05_in_lazy_every_request_of_the_example_begins_with_the_one_before() -> None:
     async def body() -> None:
         session = await World().open(system="S")
         before: list[object] = []
@@ -286,7 +306,7 @@ def test_in_lazy_every_request_of_the_example_begins_with_the_one_before() -> No
 
 
 @pytest.mark.parametrize("promotion", ["eager", "lazy"])
-def test_an_item_of_two_turns_has_one_entry_at_its_first_place(promotion: Promotion) -> None:
+def test_06_an_item_of_two_turns_has_one_entry_at_its_first_place(promotion: Promotion) -> None:
     async def body() -> None:
         world = World(NOTES)
         session = await world.open(promotion=promotion)
@@ -300,7 +320,7 @@ def test_an_item_of_two_turns_has_one_entry_at_its_first_place(promotion: Promot
     run(body())
 
 
-def test_a_video_is_one_item_whichever_of_its_addresses_was_pasted() -> None:
+def test_07_a_video_is_one_item_whichever_of_its_addresses_was_pasted() -> None:
     async def body() -> None:
         session = await World().open()
         short, long = "https://youtu.be/dQw4w9WgXcQ", "https://youtube.com/watch?v=dQw4w9WgXcQ"
@@ -312,7 +332,9 @@ def test_a_video_is_one_item_whichever_of_its_addresses_was_pasted() -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_two_ranges_of_a_file_are_two_selections_whatever_the_order(order: tuple[int, ...]) -> None:
+def test_07_two_ranges_of_a_file_are_two_selections_whatever_the_order(
+    order: tuple[int, ...],
+) -> None:
     async def body() -> None:
         ranges = [
             Item(id=selection_id("a.md", 1, 2), content="one"),
@@ -323,5 +345,161 @@ def test_two_ranges_of_a_file_are_two_selections_whatever_the_order(order: tuple
             "a.md (lines 1-2)": "message",
             "a.md (lines 3-4)": "message",
         }
+
+    run(body())
+
+
+# -- digests, pruning, search, citations, pictures -------------------------------------------------
+
+
+class AgentNoteScene(NoteScene):
+    """An agent whose one tool searches the notes."""
+
+    async def open(self, session: str = "talk") -> None:
+        await super().open(session)
+        tools = Toolbox(self.host, SearchTools(self.search, now=self.clock.now))
+        self._runner = await AgentRunner(self.runner.session, self.providers, tools).__aenter__()
+
+
+def png(colour: str) -> bytes:
+    drawn = BytesIO()
+    Canvas.new("RGB", (7, 5), colour).save(drawn, "PNG")
+    return drawn.getvalue()
+
+
+def images_of(turn: Turn) -> list[Image]:
+    return [segment.content for segment in turn.prompt if isinstance(segment.content, Image)]
+
+
+FOUR_TURNS = """
+import asyncio
+from tests.behaviours.test_original_layers import TURNS
+from tests.fakes.sessions import World, talk
+
+async def main():
+    session = await World().open("four", system="S", promotion="eager")
+    for items in TURNS:
+        turn = await talk(session, "Q", *items)
+        print(sorted(turn.layer_digests.items()))
+
+asyncio.run(main())
+"""
+
+
+def test_06_layer_digests_are_the_same_in_every_process_and_for_every_hash_seed() -> None:
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", FOUR_TURNS],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("0", "1", "4711")
+    }
+    assert len(outputs) == 1
+    assert all(len(output.splitlines()) == len(TURNS) for output in outputs)
+
+
+def test_06_only_the_ends_of_segments_are_trimmed() -> None:
+    async def body() -> None:
+        session = await World().open(system="\n S \n\n s\n ")
+        assert system_of(await session.prepare("Q")) == "S \n\n s"
+
+    run(body())
+
+
+@pytest.mark.parametrize("promotion", ["eager", "lazy"])
+def test_08_an_item_is_laid_down_whole_or_reported_as_pruned(promotion: Promotion) -> None:
+    async def body() -> None:
+        session = await World().open(promotion=promotion, window=400, output_reserve=50)
+        turn = await talk(session, "Q1", note("big.md", words(500, "big")), note("a.md", "AAA"))
+        assert "big big" not in user_of(turn)
+        assert reported(turn) == [("note:big.md", "window")]
+        # What was laid down stays in L2, or is laid down again in L3, whatever comes.
+        for number in range(2, 8):
+            again = note("a.md", "AAA")
+            turn = await talk(session, words(30, f"q{number}"), again, answer=words(30))
+            named = placed(turn).get("a.md")
+            assert named in ("library", "above", "message") or ("note:a.md" in dict(reported(turn)))
+            assert ("AAA" in all_text(turn)) == (named in ("library", "above", "message"))
+
+    run(body())
+
+
+def test_09_local_search_carries_everything_inside_its_own_block() -> None:
+    async def body() -> None:
+        async with QaScene(saying("Nine [^1].")) as scene:
+            await scene.ask("How many berths does the north quay have?")
+            before, _, rest = scene.asked.partition("<localSearch>")
+            block, _, after = rest.partition("</localSearch>")
+            assert before == "# Additional context:\n\n"
+            parts = ("search_instruction", "search_documents", "source_catalogue", "citation_rules")
+            places = [block.index(f"<{part}>") for part in parts]
+            assert places == sorted(places)
+            assert after.endswith("How many berths does the north quay have?")
+            assert scene.asked.count("How many berths") == 1
+
+    run(body())
+
+
+def test_09_in_the_agent_loop_the_question_follows_what_a_search_found() -> None:
+    async def body() -> None:
+        question = "How many berths does the north quay have?"
+        search = calling(("c", "localSearch", {"query": "berths north quay"}))
+        async with AgentNoteScene(search, saying("Nine [^1].")) as scene:
+            await scene.ask(question)
+            (result,) = scene.results
+            assert result.index("nine berths") < result.index(question)
+            assert result.endswith(f"[User query]:\n\n{question}")
+
+    run(body())
+
+
+def test_10_citations_are_renumbered_by_first_mention_and_duplicates_merge() -> None:
+    sources = [(1, "A", "a.md"), (2, "B", "b.md"), (3, "A again", "a.md")]
+    catalogue = [Source(number=n, title=title, path=path) for n, title, path in sources]
+    answer = renumber_citations("Both [^2] and [^3], see [^1].", catalogue)
+    assert answer.text == "Both [^1] and [^2], see [^2]."
+    assert [(source.number, source.path) for source in answer.sources] == [
+        (1, "b.md"), (2, "a.md"),
+    ]  # fmt: skip
+
+
+def test_10_sources_are_appended_only_if_the_model_did_not_cite() -> None:
+    catalogue = [Source(number=1, title="A", path="a.md")]
+    assert renumber_citations("Said [^1].", catalogue).text == "Said [^1]."
+    appended = renumber_citations("Said.", catalogue).text
+    assert appended.startswith("Said.\n\n#### Sources")
+    assert "a.md" in appended or "[[A]]" in appended
+
+
+PICTURES = (
+    "![[x.png]] ![](a(b).png \"t\") ![](< x y.png >) "
+    "![](data:image/png;base64,{data}) ![](https://example.org/p.png)"
+)  # fmt: skip
+
+
+def test_11_pictures_come_from_the_active_note_only_and_in_every_form(tmp_path: Path) -> None:
+    async def body() -> None:
+        colours = ("red", "blue", "green", "black")
+        red, blue, green, black = (png(colour) for colour in colours)
+        (tmp_path / "x.png").write_bytes(red)
+        (tmp_path / "a(b).png").write_bytes(blue)
+        (tmp_path / "x y.png").write_bytes(green)
+        data = base64.b64encode(black).decode()
+        (tmp_path / "n.md").write_text(PICTURES.format(data=data))
+        session = await lamina.open_session(
+            store=lamina.MemoryStore(), workspace=tmp_path, target="openai:gpt-5"
+        )
+        turn = await session.prepare("Q", attach=[attach("n.md", shape="active")])
+        assert len(images_of(turn)) == 4
+        # No address is asked unless a person allowed it, and that is said.
+        assert any("example.org" in warning for warning in turn.context.warnings)
+        other = await lamina.open_session(
+            store=lamina.MemoryStore(), workspace=tmp_path, target="openai:gpt-5"
+        )
+        turn = await other.prepare("Q", attach=["n.md"])
+        assert not images_of(turn)
 
     run(body())

@@ -1,0 +1,83 @@
+"""Settings of an agent, changed in its file.
+
+Laws: the file keeps its comments and everything that we do not know. It is replaced whole or not at
+all, through the one door, and only if it is still as it was read. What an agent may not say is not
+written into it.
+"""
+
+import hashlib
+import stat
+from pathlib import Path
+
+from lamina.agents.agent_reader import open_door
+from lamina.agents.agent_yaml import AGENT_FILES
+from lamina.agents.disk import MOST_BYTES
+from lamina.agents.fields import UnreadableText
+from lamina.agents.problems import ProblemList
+from lamina.agents.settings import find_problem
+from lamina.agents.teamspark import SETTING_NAMES, TEAMSPARK_FILES, TEAMSPARK_KEYS
+from lamina.agents.yaml_edit import Value, set_value
+from lamina.agents.yaml_fields import read_yaml
+from lamina.errors import UsageError
+from lamina.files.linked_root import LinkedRoot
+from lamina.files.paths import PathRefused
+from lamina.files.root import Root
+
+MODEL = "model"
+
+
+def change_setting(place: Path, within: Path | None, name: str, value: Value) -> str:
+    """Writes a setting into the file of the agent at `place`, a folder or a file, and gives the
+    path of that file. None leaves it to whoever opens a session. `within` is the workspace that
+    brings the agent.
+
+    Raises:
+        UsageError: there is no such setting, it takes no such value, or the file cannot be changed.
+    """
+    if value is not None and name != MODEL and (problem := find_problem(name, value)):
+        raise UsageError(f"{name}: {problem}")
+    file = place
+    try:
+        door = open_door(place, within)
+        file = _file_of(place, door)
+        data = door.read(file, MOST_BYTES)
+        text = data.decode("utf-8")
+        changed = set_value(text, _keys(text, name), value)
+        expected = hashlib.sha256(data).hexdigest()
+        root = Root(door.path)
+        real = door.real_path(file)
+        root.write(real, changed.encode(), replace=True, expected=expected, hidden=True)
+    except PathRefused as refusal:
+        raise UsageError(f"{file} cannot be changed: {refusal.detail}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is not UTF-8; save it as UTF-8 first") from None
+    except UnreadableText as error:
+        line = f":{error.line}" if error.line else ""
+        raise UsageError(f"{file}{line} cannot be changed: {error.problem}") from None
+    return str(file)
+
+
+def _file_of(place: Path, door: LinkedRoot) -> Path:
+    """The file that holds the settings of an agent."""
+    file = place
+    if stat.S_ISDIR(door.status(place).st_mode):
+        names = (*AGENT_FILES, *TEAMSPARK_FILES)
+        found = [place / name for name in names if door.is_there(place / name)]
+        if not found:
+            problem = f"{place} has no settings of its own: these are in {AGENT_FILES[0]}"
+            raise UsageError(f"{problem}; `lamina agent new NAME` writes one")
+        file = found[0]
+    if file.suffix.lower() not in (".yaml", ".yml"):
+        raise UsageError(f"{file} is no YAML, and is not changed here; edit it by hand")
+    return file
+
+
+def _keys(text: str, name: str) -> tuple[str, ...]:
+    """Where a setting stands in a file, which is one of ours or TeamSpark's."""
+    whole = read_yaml(text, "", ProblemList())
+    if whole is None or not TEAMSPARK_KEYS & set(whole.entries):
+        return (MODEL,) if name == MODEL else ("settings", name)
+    if name not in SETTING_NAMES:
+        names = ", ".join(SETTING_NAMES)
+        raise UsageError(f"a file of TeamSpark has no place for {name}; it has {names}")
+    return ("settings", SETTING_NAMES[name])

@@ -1,0 +1,98 @@
+"""Findings in words: what a person reads on a screen, a page or a card."""
+
+from datetime import UTC, datetime
+
+from lamina.audit.doctor.findings import Finding
+from lamina.audit.vocabulary import CAUSES
+from lamina.values.cache_break import CauseName
+
+_PROGRAMS = {
+    "claude_code": "Claude Code", "codex": "Codex", "pi": "pi", "opencode": "OpenCode",
+    "copilot_cli": "Copilot CLI", "gemini_cli": "Gemini CLI", "lamina": "Lamina",
+    "request_log": "request log", "har": "HAR",
+}  # fmt: skip
+
+_FRONT = "the system prompt or the tools changed"
+_CANDIDATES: dict[CauseName, str] = {
+    "clock": _FRONT, "system_changed": _FRONT, "tools_changed": _FRONT,
+    "other_machine": "the provider did not have it",
+    "first_message": "the first message changed",
+    "parameter": "a parameter did",
+    "thinking": "earlier thinking was dropped",
+    "history_edited": "an earlier message changed",
+    "gateway": "something on the way rewrites requests",
+    "fan_out": "it was sent too early",
+}  # fmt: skip
+
+
+def name_program(source: str) -> str:
+    return _PROGRAMS.get(source, source)
+
+
+def short_count(number: int) -> str:
+    """A count of tokens as people read it."""
+    if number >= 999_500:
+        return f"{number / 1e6:.1f}M"
+    return f"{number / 1e3:.0f}k" if number >= 10_000 else f"{number:,}"
+
+
+def short_money(dollars: float) -> str:
+    """An amount with as many digits as say something."""
+    if dollars >= 1_000:
+        return f"${dollars:,.0f}"
+    return f"${dollars:.2f}" if dollars >= 0.01 or not dollars else f"${dollars:.4f}"
+
+
+def describe_finding(finding: Finding) -> str:
+    """One finding as a sentence."""
+    when = ""
+    if finding.at is not None:
+        when = datetime.fromtimestamp(finding.at, UTC).strftime("%m-%d %H:%M ")
+    agent = f" ({finding.agent[:12]})" if finding.agent else ""
+    parts = [f"{when}{finding.session[:8]}{agent} request {finding.request}: {_reason(finding)}"]
+    parts.append(f"{_place(finding)}")
+    cost = f"{finding.tokens:,} tokens again"
+    if finding.paid is not None and finding.would_have_cost is not None:
+        cost += f", {short_money(finding.paid)} instead of {short_money(finding.would_have_cost)}"
+    parts.append(cost)
+    parts.append(_certainty(finding))
+    return "; ".join(part for part in parts if part)
+
+
+def _reason(finding: Finding) -> str:
+    if finding.cause == "unexplained":
+        names = [_candidate(name) for name in finding.candidates]
+        if not names:
+            return "the record does not say why"
+        return f"either {' or '.join(dict.fromkeys(names))}"
+    detail = f" ({finding.detail})" if finding.detail else ""
+    return f"{CAUSES[finding.cause].sentence}{detail}"
+
+
+def _candidate(cause: CauseName) -> str:
+    """A cause that is one of several, in few words."""
+    return _CANDIDATES.get(cause) or CAUSES[cause].label
+
+
+def _place(finding: Finding) -> str:
+    place = finding.place
+    if place.segment:
+        offset = f" byte {place.offset:,}" if place.offset is not None else ""
+        return f"at {place.segment}{offset}"
+    match place.stopped:
+        case "nothing":
+            return "nothing was read"
+        case "floor":
+            return f"read {place.start:,}, the tools and system"
+        case "end_of" if place.request:
+            return f"read {place.start:,}, where request {place.request} ended"
+        case "end_of":
+            return f"read {place.start:,}, as once before"
+        case _:
+            return f"read {place.start:,}"
+
+
+def _certainty(finding: Finding) -> str:
+    if finding.chance is None:
+        return finding.certainty
+    return f"{finding.certainty} ({finding.sign}: {finding.chance:.0%} by chance)"

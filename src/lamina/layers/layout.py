@@ -1,0 +1,38 @@
+"""What decides how an envelope is laid out, besides the envelope."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from lamina.values.entry import RENDERER
+from lamina.values.envelope import SystemOrder, SystemPart, order_parts
+from lamina.values.settings import Promotion
+
+# Over these, thinking goes back to the model that it is of.
+_THINKING_WIRES = ("anthropic", "gemini")
+
+
+class Layout(Struct, frozen=True, kw_only=True):
+    """What decides how an envelope is laid out, besides the envelope."""
+
+    promotion: Promotion = "lazy"
+    # Thinking is only sent back to the vendor that signed it, and to the model whose it is.
+    wire: str = "openai"
+    model: str = ""
+    renderer: int = RENDERER
+
+    @property
+    def shares_front(self) -> bool:
+        """Whether what is personal stands behind what is shared, since the second renderer."""
+        return self.renderer > 1
+
+    def order_parts(self, parts: Iterable[SystemPart]) -> SystemOrder:
+        """Where the parts of L1 stand. In eager the library grows, and stands last of all."""
+        lazy = self.promotion == "lazy"
+        return order_parts(parts, shared_first=self.shares_front, library_first=lazy)
+
+
+def layout_for(promotion: Promotion, wire: str, model: str, renderer: int = RENDERER) -> Layout:
+    """The layout of requests to `model` over `wire`; models that take no thinking back share it."""
+    bound_model = model if wire in _THINKING_WIRES else ""
+    return Layout(promotion=promotion, wire=wire, model=bound_model, renderer=renderer)

@@ -1,0 +1,29 @@
+"""The system prompt as one text, for people and hooks that want to read it.
+
+Law: it is what the assembler lays out of the same envelope, and is made only when it is looked at.
+"""
+
+from msgspec.structs import replace
+
+import lamina.text as render
+from lamina.journal import State, renderer_in
+from lamina.layers.layout import Layout
+from lamina.values.envelope import Envelope, SystemParts
+
+
+def with_compiled_system(envelope: Envelope, state: State) -> Envelope:
+    """The envelope of `state`, or one made of it, whose `system.compiled` has the library that
+    stands in it."""
+    items = state.library.items
+    layout = Layout(promotion=state.settings.promotion, renderer=renderer_in(state))
+
+    def compile_text() -> str:
+        order = layout.order_parts(envelope.system)
+        blocks = (items[laid.item, laid.version] for laid in envelope.library)
+        library = "\n\n".join(render.render_item(item, "attached") for item in blocks)
+        texts = [part.text.strip() for part in order.before]
+        texts += [f"{render.LIBRARY_HEADER}{library}"] if library else []
+        texts += [part.text.strip() for part in order.behind]
+        return "\n\n".join(filter(None, texts))
+
+    return replace(envelope, system=SystemParts(envelope.system, compile_text))

@@ -1,0 +1,138 @@
+"""Regular expressions of notes, as JavaScript writes them, that cannot take for ever.
+
+Law: a pattern is looked at before it is used. One whose repeats stand inside one another is
+refused, since there is a text for which it takes longer than anybody waits; one with several
+repeats is used on texts as long as that stays quick, and refused on longer ones.
+"""
+
+import re
+from functools import lru_cache
+
+from msgspec import Struct
+
+MOST_PATTERN = 1_000
+# The most places at which a search may stop to look.
+MOST_LOOKS = 50_000_000
+_TOKEN = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?<(?P<name>[A-Za-z_]\w*)>|\((?:\?(?:[:=!]|<[=!]))?|\)|"
+    r"(?P<repeat>[*+?]|\{\d{1,4}(?P<open>,\d{0,4})?\})[?+]?|\||\$|.",
+    re.DOTALL,
+)
+_BACK = re.compile(r"\$(?:\$|(\d{1,2})|&|<([A-Za-z_]\w*)>)")
+
+
+class PatternRefused(Exception):
+    """A pattern that is none, or that may take too long; the text says why."""
+
+
+class SafePattern(Struct, frozen=True):
+    """A pattern that was looked at. `repeats` is how many of its parts can be of any length."""
+
+    source: str
+    compiled: re.Pattern[str]
+    repeats: int
+
+    def check(self, text: str) -> None:
+        """Raises `PatternRefused` if the pattern may take too long on this text."""
+        if self.repeats and float(len(text) + 1) ** min(self.repeats + 1, 12) > MOST_LOOKS:
+            raise PatternRefused(
+                f"the pattern {self.source!r} may take too long for a text of {len(text):,} "
+                f"characters: it has {self.repeats} parts of any length"
+            )
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """The first match in a text. Raises `PatternRefused`."""
+        self.check(text)
+        return self.compiled.search(text)
+
+    def replace(self, text: str, replacement: str) -> str:
+        """A text with every match replaced; `$1` is the first group. Raises `PatternRefused`."""
+        self.check(text)
+
+        def fill(match: re.Match[str]) -> str:
+            return _BACK.sub(lambda back: _take_back(match, back), replacement)
+
+        return self.compiled.sub(fill, text)
+
+    def split(self, text: str) -> list[str]:
+        """The parts of a text between matches. Raises `PatternRefused`."""
+        self.check(text)
+        if not self.compiled.pattern:
+            return list(text)
+        return [part or "" for part in self.compiled.split(text)]
+
+
+def _take_back(match: re.Match[str], back: re.Match[str]) -> str:
+    if back[0] == "$$":
+        return "$"
+    if back[0] == "$&":
+        return match[0]
+    group: int | str = int(back[1]) if back[1] else back[2]
+    try:
+        return match[group] or ""
+    except IndexError:
+        return back[0]
+
+
+@lru_cache(maxsize=256)
+def compile_pattern(source: str, ignore_case: bool = False) -> SafePattern:
+    """A pattern, ready for use.
+
+    Raises:
+        PatternRefused: it is no pattern, or may take too long.
+    """
+    if len(source) > MOST_PATTERN:
+        raise PatternRefused(f"a pattern has at most {MOST_PATTERN:,} characters")
+    translated, repeats = _inspect(source)
+    try:
+        # Letters and digits are those of English, as in JavaScript.
+        compiled = re.compile(translated, re.ASCII | (re.IGNORECASE if ignore_case else 0))
+    except (re.error, OverflowError, RecursionError) as error:
+        raise PatternRefused(f"{source!r} is no pattern that is understood: {error}") from None
+    return SafePattern(source, compiled, repeats)
+
+
+class _Group:
+    """What is inside parentheses: whether any part of it can be of any length or is a choice."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.parts: list[str] = []
+
+
+def _inspect(source: str) -> tuple[str, int]:
+    """The pattern in Python's spelling, and how many repeats without end it has."""
+    groups = [_Group()]
+    closed: _Group | None = None
+    texts: list[str] = []
+    repeats = 0
+    for token in _TOKEN.finditer(source):
+        spelling, last, closed = token[0], closed, None
+        if token["name"]:
+            spelling = f"(?P<{token['name']}>"
+            groups.append(_Group())
+        elif spelling == "$":
+            spelling = r"\Z"
+        elif spelling[0] == "(":
+            groups.append(_Group())
+        elif spelling == ")" and len(groups) > 1:
+            closed = groups.pop()
+            groups[-1].is_open |= closed.is_open
+        elif spelling == "|":
+            groups[-1].is_open = True
+        elif token["repeat"]:
+            # Possessive repeats are not part of JavaScript.
+            spelling = spelling.removesuffix("+") if len(spelling) > 1 else spelling
+            is_endless = token["repeat"] in "*+" or token["open"] == ","
+            if (is_endless or token["repeat"][0] == "{") and last is not None and last.is_open:
+                raise PatternRefused(
+                    f"the pattern {source!r} repeats a part that can itself be matched in several "
+                    "ways; such a pattern may take for ever"
+                )
+            if is_endless or token["open"]:
+                groups[-1].is_open = True
+                repeats += 1
+            elif token["repeat"] == "?":
+                groups[-1].is_open = True
+        texts.append(spelling)
+    return "".join(texts), repeats

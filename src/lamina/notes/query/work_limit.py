@@ -1,0 +1,36 @@
+"""How much a query may do.
+
+Law: every loop of a query that its text or a note can make long is counted here, so that any query
+ends, on every machine at the same point.
+"""
+
+from lamina.errors import QueryError
+
+MOST_STEPS = 3_000_000
+MOST_ROWS = 100_000
+
+
+class RowError(Exception):
+    """An expression that has no value for one row; the row is left out, as in Dataview."""
+
+
+class WorkLimit:
+    """What is left of the work that a query may do."""
+
+    def __init__(self, steps: int = MOST_STEPS) -> None:
+        self._left = steps
+
+    def spend(self, steps: int) -> None:
+        """Counts some work.
+
+        Raises:
+            QueryError: that was too much.
+        """
+        self._left -= steps
+        if self._left < 0:
+            raise QueryError(1, 1, f"this query takes more than {MOST_STEPS:,} steps; narrow it")
+
+    def check_rows(self, rows: int) -> None:
+        """Raises `QueryError` if there are too many rows."""
+        if rows > MOST_ROWS:
+            raise QueryError(1, 1, f"this query makes more than {MOST_ROWS:,} rows; narrow it")

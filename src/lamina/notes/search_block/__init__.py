@@ -1,0 +1,1 @@
+"""Search blocks of notes: words, phrases, patterns and places, as Obsidian writes them."""

@@ -1,0 +1,106 @@
+"""What finds things by meaning and by words, as Protocols."""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from lamina.values.selection import Document
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+    from lamina.selection.expansion import SimilarityGraph
+    from lamina.selection.scores import Scores
+
+    Vectors = NDArray[numpy.float32]
+
+# Called with how many chunks are done, of how many.
+Progress = Callable[[int, int], None]
+# Texts by their digests; some may be missing.
+ReadTexts = Callable[[Sequence[bytes]], Awaitable[Mapping[bytes, str]]]
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors, on this machine and without a network."""
+
+    @property
+    def name(self) -> str:
+        """Which model in which form: vectors of different names cannot be compared."""
+        ...
+
+    async def embed(self, texts: Sequence[str], progress: Progress | None = None) -> "Vectors":
+        """A row of length 1 for each text.
+
+        Raises:
+            ModelMissing: the model or its runtime is not on this machine.
+        """
+        ...
+
+
+@runtime_checkable
+class FluentEmbedder(Embedder, Protocol):
+    """An embedder that can tell how well it knows the language of texts."""
+
+    async def fluency(self, texts: Sequence[str]) -> Sequence[float]:
+        """How many letters one token stands for, in each text: four or so in a language that it was
+        made for, two or three in one with the same letters, and one in a script that it cannot
+        read."""
+        ...
+
+
+class Corpus(Protocol):
+    """Documents that are ready to be searched."""
+
+    @property
+    def documents(self) -> Sequence[Document]:
+        """What can be found."""
+        ...
+
+    @property
+    def lexical(self) -> str:
+        """Why there are no vectors; empty if there are."""
+        ...
+
+    @property
+    def late(self) -> int:
+        """How many texts are found by their words for now, as there was no time to embed them."""
+        ...
+
+    @property
+    def failed(self) -> Sequence[str]:
+        """What could not be embedded, and why; it is found by its words, and tried again."""
+        ...
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What went wrong with keeping what is known, each reported once; nothing is lost."""
+        ...
+
+    async def score(self, parts: Sequence[str]) -> "Scores":
+        """How well each chunk fits each part of a query."""
+        ...
+
+    async def graph(self, threshold: float, top: int) -> "SimilarityGraph":
+        """Which documents are like which: of each, up to `top` others that are at least as alike as
+        `threshold`. Built once and kept; empty where there are no vectors."""
+        ...
+
+
+class Index(Protocol):
+    """Keeps what is known of chunks from one session to the next: nothing is embedded twice."""
+
+    async def load(
+        self,
+        documents: Sequence[Document],
+        progress: Progress | None = None,
+        texts: ReadTexts | None = None,
+        patience: float | None = None,
+        among: Collection[bytes] | None = None,
+    ) -> Corpus:
+        """The documents, ready to be searched; what is new of them is embedded first. `texts` gives
+        those of documents that hold digests only, where nothing is known of them yet; what it does
+        not give is found by nothing, and asked for again. Embedding stops after `patience` seconds,
+        or sooner if it would not be done by then: what is left is found by its words, and the next
+        load goes on with it. Texts `among` these digests come first, and are all that is waited
+        for."""
+        ...

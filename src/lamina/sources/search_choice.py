@@ -1,0 +1,53 @@
+"""What a search chose for a question, and what of it there is room for."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.assembly.budget import CHOSEN_SHARE
+from lamina.text import label_of
+from lamina.values.request import LeftOut
+from lamina.values.selection import SelectedItem
+
+
+class SearchChoice(Struct, frozen=True, kw_only=True):
+    """What a search found: the best first, and the best of what was not taken."""
+
+    items: tuple[SelectedItem, ...] = ()
+    next_best: tuple[SelectedItem, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+NO_CHOICE = SearchChoice()
+
+
+def take_while_room(
+    choice: SearchChoice, room_left: int, cost_of: Callable[[SelectedItem], int]
+) -> tuple[SearchChoice, tuple[LeftOut, ...]]:
+    """The choice without what would take too much of the room that is left; smaller items behind
+    it may still come."""
+    items: list[SelectedItem] = []
+    too_large: list[LeftOut] = []
+    for item in choice.items:
+        cost = cost_of(item)
+        if cost and cost > room_left * CHOSEN_SHARE:
+            detail = f"{_scored_label(item)} was chosen, and {cost:,} tokens are too many"
+            detail += " for the room left"
+            what = item.item
+            too_large.append(LeftOut(what=what, reason="room_left", detail=detail, tokens=cost))
+        else:
+            room_left -= cost
+            items.append(item)
+    return replace(choice, items=tuple(items)), tuple(too_large)
+
+
+def runner_up(item: SelectedItem) -> LeftOut:
+    """An item that was only just not chosen."""
+    detail = f"{_scored_label(item)}: others fit the question better"
+    return LeftOut(what=item.item, reason="ranked_lower", detail=detail)
+
+
+def _scored_label(item: SelectedItem) -> str:
+    score = f" ({item.score:.2f})" if item.score is not None else ""
+    return f"{label_of(item.item)}{score}"

@@ -1,0 +1,83 @@
+"""A store that reads from another one and forgets what is written.
+
+Law: the store behind it is never written to. Sessions of it are open for writing meanwhile, so that
+whoever has one open elsewhere is in the way here as there.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from lamina.codec import encode_entry, entry_number
+from lamina.errors import JournalError
+from lamina.journal import GrownEntries, Journal, walk_back
+from lamina.ports.store import JournalStore, OpenJournal
+from lamina.stores.memory import MemoryStore
+from lamina.values.entry import Entry
+
+
+class ScratchStore(MemoryStore):
+    """What is begun here is in memory, and so is what is added to sessions of the store behind."""
+
+    def __init__(self, behind: JournalStore) -> None:
+        super().__init__()
+        self._behind = behind
+
+    async def open(self, session: str) -> OpenJournal:  # type: ignore[override]
+        if await super().has(session):
+            return await super().open(session)
+        return ScratchJournal(await self._behind.open(session))
+
+    async def has(self, session: str) -> bool:
+        return await super().has(session) or await self._behind.has(session)
+
+    async def get_blob(self, digest: str) -> bytes:
+        try:
+            return await super().get_blob(digest)
+        except JournalError:
+            return await self._behind.get_blob(digest)
+
+    async def known_blobs(self, digests: Collection[str]) -> frozenset[str]:
+        return await super().known_blobs(digests) | await self._behind.known_blobs(digests)
+
+
+class ScratchJournal:
+    """An open session whose new entries are forgotten when it is closed."""
+
+    since_snapshot: int | None = None
+
+    def __init__(self, behind: OpenJournal) -> None:
+        self._behind = behind
+        self._entries = GrownEntries(behind.entries)
+        self.last = behind.last
+
+    @property
+    def journal(self) -> Journal:
+        return self._behind.journal
+
+    @property
+    def entries(self) -> Mapping[str, Entry]:
+        return self._entries
+
+    @property
+    def size(self) -> int:
+        return self._behind.size
+
+    async def append(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            # What could not be kept is refused as it would be.
+            encode_entry(entry)
+            self.last = max(self.last, entry_number(entry.id) or 0)
+        self._entries.add(entries)
+
+    async def read_path(
+        self, entry: str, *, until: str = "", limit: int | None = None
+    ) -> Sequence[Entry]:
+        return walk_back(self._entries, entry, until, limit)
+
+    async def read_ahead(self, entries: Iterable[str]) -> None:
+        await self._behind.read_ahead(entries)
+
+    async def keep_snapshot(self, state: bytes) -> None:
+        """It is of no use to anybody."""
+
+    async def close(self) -> None:
+        await self._behind.close()

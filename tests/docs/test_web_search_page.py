@@ -1,0 +1,43 @@
+"""The page about searching the web says what is true."""
+
+import json
+import re
+from pathlib import Path
+
+from lamina.pages.fetcher import WebLimits
+from lamina.pages.found_pages import (
+    LONGEST_CONTENT,
+    LONGEST_SNIPPET,
+    MOST_RESULTS,
+    read_found,
+)
+from lamina.pages.search_endpoint import MOST_BYTES
+from lamina.runners.web_search_tool import LONGEST_QUERY
+from lamina.values.web import FoundPage
+from lamina.wiring.web_search import HEADER, KEY
+
+PAGE = (Path(__file__).parents[2] / "docs" / "web-search.md").read_text("utf-8")
+
+
+def test_the_form_that_is_told_is_read() -> None:
+    question, answer = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    assert list(json.loads(question)) == ["query", "limit"]
+    (page,) = read_found(answer).pages
+    assert page == FoundPage(
+        title="The harbour",
+        url="https://harbour.example/berths",
+        snippet="Nine berths ...",
+        content="more of the page's text",
+        date="2026-05-01",
+    )
+
+
+def test_the_limits_that_are_told_are_kept() -> None:
+    assert MOST_RESULTS == 10
+    for number in (LONGEST_QUERY, LONGEST_SNIPPET, LONGEST_CONTENT):
+        assert f"{number:,}" in PAGE
+    assert f"{MOST_BYTES // 1_000_000} MB, within {WebLimits().total_s:g} seconds" in PAGE
+
+
+def test_the_names_of_the_environment_are_told() -> None:
+    assert {KEY, HEADER, "LAMINA_WEB_SEARCH"} <= set(re.findall(r"LAMINA_\w+", PAGE))
