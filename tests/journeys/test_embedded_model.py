@@ -144,6 +144,13 @@ async def test_a_model_by_its_path(embedded_model: Path, tmp_path: Path) -> None
         assert answer.usage.input
 
 
+# How the grammar lets an answer begin that needs no mark.
+UNKNOWN = re.compile(
+    r"I (do not|don't) know|I'm sorry|Sorry|There is no (information|mention)"
+    r"|The ((provided|given|search) )?(passages|notes|documents|text) do(es)? not"
+)
+
+
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 async def test_a_model_that_would_not_cite_is_held_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temperature: float
@@ -163,11 +170,14 @@ async def test_a_model_that_would_not_cite_is_held_to_it(
     ) as qa:
         answer = await qa.run("How many berths does the north quay have?")
         assert answer.turn is not None
-        said = answer.turn.answer
-        # It comes to its end behind a mark, unless it is cut: for its length, or going in circles.
-        assert answer.turn.stop_reason != "stop" or said.rstrip(".!?").endswith("]"), said
-        numbers = {int(number) for number in re.findall(r"\[\^(\d+)\]", said)}
-        assert numbers
+        text = answer.turn.answer
+        numbers = {int(number) for number in re.findall(r"\[\^(\d+)\]", text)}
         assert numbers <= {1, 2}
+        # It comes to its end behind a mark, or says that it does not know, unless it is cut: for its
+        # length, or going in circles. A drawn answer may be cut before its first mark.
+        if answer.turn.stop_reason == "stop":
+            assert text.rstrip(".!?").endswith("]") or UNKNOWN.match(text), text
+        if temperature == 0.0:
+            assert numbers, text
         assert {source.path for source in answer.sources} <= {"quay.md", "ferry.md"}
         await require_sound(qa)
