@@ -173,8 +173,8 @@ async def test_a_model_that_would_not_cite_is_held_to_it(
         text = answer.turn.answer
         numbers = {int(number) for number in re.findall(r"\[\^(\d+)\]", text)}
         assert numbers <= {1, 2}
-        # It comes to its end behind a mark, or says that it does not know, unless it is cut: for its
-        # length, or going in circles. A drawn answer may be cut before its first mark.
+        # It comes to its end behind a mark, or says that it does not know, unless it is cut: for
+        # its length, or going in circles. A drawn answer may be cut before its first mark.
         if answer.turn.stop_reason == "stop":
             assert text.rstrip(".!?").endswith("]") or UNKNOWN.match(text), text
         if temperature == 0.0:
