@@ -78,3 +78,30 @@ def test_models_of_openai_before_those_get_both(model: str) -> None:
     options = Options(temperature=0.2, top_p=0.9)
     assert encode(target, Prompt(), options).items() >= {"temperature": 0.2, "top_p": 0.9}.items()
     assert untaken(options, target, Prompt()) == ()
+
+
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "xxx")
+
+
+@pytest.mark.parametrize(
+    ("name", "taken"),
+    [
+        ("openai:gpt-4o", ()),
+        ("openai:gpt-5.6", EFFORTS[:-1]),
+        ("anthropic:claude-opus-5", EFFORTS[2:-1]),
+        ("anthropic:claude-sonnet-4-6", EFFORTS[2:-1]),
+        ("anthropic:claude-sonnet-4-5", ()),
+        ("anthropic:claude-3-5-haiku-latest", ()),
+        ("gemini:gemini-3-pro", EFFORTS[1:5]),
+        ("compatible:any", EFFORTS),
+    ],
+)
+def test_a_target_gets_the_efforts_that_it_has_words_for(name: str, taken: tuple[str, ...]) -> None:
+    target = load_book().find(name)
+    plain = encode(target, Prompt(), Options())
+    for effort in EFFORTS:
+        options = Options(reasoning=effort)
+        assert (encode(target, Prompt(), options) != plain) == (effort in taken), effort
+        warnings = untaken(options, target, Prompt())
+        assert bool(warnings) == (effort not in taken), (effort, warnings)
+        assert all(repr(effort) in warning for warning in warnings)

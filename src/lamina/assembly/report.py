@@ -153,7 +153,10 @@ def record_request(
         prompt_digest=prompt.digest,
         parameters_digest=parameters.digest_for(draft.target, run),
         target_digest=digest_target(
-            draft.target, parameters.explicit_cache, bool(parameters.citations)
+            draft.target,
+            parameters.explicit_cache,
+            bool(parameters.citations),
+            parameters.options.effort,
         ),
     )
     return RequestPlan(

@@ -94,6 +94,10 @@ def untaken_options(request: WireRequest) -> tuple[str, ...]:
         for name, is_given in _given_options(options).items()
         if is_given and name in _unknown_options(target)
     ]
+    effort = options.effort
+    if "reasoning" not in _unknown_options(target) and target.taken_effort(effort) != effort:
+        words = f"; it takes {', '.join(target.efforts)}" if target.efforts else ""
+        warnings.append(f"{target.name} knows no reasoning {effort!r}: it is not sent{words}")
     if target.wire == "llamacpp_tools" and offers_tools and options.schema is not None:
         warnings.append(f"{target.name} takes tools or a schema: the schema is not sent")
     if target.takes_citations and request.citations and not request.enforced_citations:
@@ -138,14 +142,19 @@ def former_key(request: RequestEntry, state: State) -> str:
 
 
 @lru_cache(maxsize=64)
-def digest_target(target: Target, explicit_cache: bool, has_citations: bool = False) -> str:
-    """Of what the model book says of a target, as far as encoders look at it."""
+def digest_target(
+    target: Target, explicit_cache: bool, has_citations: bool = False, effort: str | None = None
+) -> str:
+    """Of what the model book says of a target, as far as encoders look at it; `effort` is how much
+    it is to think, as a session says it."""
     rules = target.cache
     facts: tuple[object, ...] = (
         target.max_output, target.restricts_tools, rules.minimum, rules.explicit,
     )  # fmt: skip
     if not target.takes_sampling:
         facts += ("takes_sampling", False)
+    if target.taken_effort(effort) != effort:
+        facts += ("takes_effort", effort, False)
     if explicit_cache:
         facts += _digested_prices(target)
     if has_citations:

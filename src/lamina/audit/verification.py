@@ -16,7 +16,13 @@ from lamina.assembly.budget import assemble_turn
 from lamina.assembly.wire_parameters import digest_target, find_citations, recorded_parameters
 from lamina.audit.requests import sent_target
 from lamina.errors import LaminaError
-from lamina.journal import Journal, State, fold_repaired, known_renderer
+from lamina.journal import (
+    Journal,
+    State,
+    fold_repaired,
+    known_renderer,
+    options_for_request,
+)
 from lamina.layers import Assembler, Layout, layout_for
 from lamina.ledger.agreement import shared_prefix
 from lamina.ports import TargetBook
@@ -169,7 +175,10 @@ def _find_uncovered(request: RequestEntry, state: State, target: Target) -> Iter
     if not request.parameters_digest:
         yield UncoveredPart(part="parameters", why="older records lack them")
     elif request.target_digest != digest_target(
-        target, state.settings.explicit_cache, bool(find_citations(state))
+        target,
+        state.settings.explicit_cache,
+        bool(find_citations(state)),
+        options_for_request(state).effort,
     ):
         why = f"the model book says otherwise of {target.name} than it did then"
         yield UncoveredPart(part="target", why=why)

@@ -57,6 +57,7 @@ class ModelFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     restricts_tools: bool = False
     enforces_citations: bool = False
     takes_sampling: bool = True
+    efforts: tuple[str, ...] | None = None
     max_tools: Annotated[int, Meta(ge=0)] = 0
     base_url: str = ""
     key_env: str = ""

@@ -304,6 +304,8 @@ class Target(Struct, frozen=True, kw_only=True):
     enforces_citations: bool = False
     # Whether it takes a temperature and a `top_p`; models that reason refuse requests with them.
     takes_sampling: bool = True
+    # The words it takes for how much it is to think; None if nobody knows them.
+    efforts: tuple[str, ...] | None = None
     # How many tools a request takes; 0 if nothing is known of a limit.
     max_tools: int = 0
     # Where it is reached, if not where its SDK looks, and the environment variable with its key.
@@ -319,6 +321,10 @@ class Target(Struct, frozen=True, kw_only=True):
     def routes_by_key(self) -> bool:
         """Whether requests are routed to machines by a key that goes along with them."""
         return self.wire == "openai" and self.provider == "openai"
+
+    def taken_effort(self, effort: str | None) -> str | None:
+        """What it is told of how much it is to think: nothing, if it has no such word."""
+        return effort if self.efforts is None or effort in self.efforts else None
 
     @property
     def bars_tools(self) -> bool:

@@ -49,6 +49,11 @@ class WireRequest(Struct, frozen=True, kw_only=True):
     citations: tuple[int, ...] = ()
 
     @property
+    def effort(self) -> str | None:
+        """How much the model is to think, where the target has that word."""
+        return self.target.taken_effort(self.options.effort)
+
+    @property
     def enforced_citations(self) -> tuple[int, ...]:
         """Those of `citations` that the target is held to: an answer has one form at most, and that
         of a call, or of a schema, goes first."""

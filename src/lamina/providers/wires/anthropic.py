@@ -59,8 +59,8 @@ def encode(request: WireRequest) -> dict[str, Any]:
     ]
     _trim_prefill(body["messages"])
     config: dict[str, Any] = {}
-    if options.effort is not None:
-        config["effort"] = options.effort
+    if request.effort is not None:
+        config["effort"] = request.effort
     if options.schema is not None:
         config["format"] = {"type": "json_schema", "schema": deepcopy(options.schema)}
     if config:

@@ -70,8 +70,8 @@ def encode(request: WireRequest) -> dict[str, Any]:
         config["top_p"] = options.top_p
     if options.max_tokens is not None:
         config["max_output_tokens"] = options.max_tokens
-    if options.effort is not None:
-        config["thinking_config"] = _thinking(options.effort, request.target.model)
+    if request.effort is not None:
+        config["thinking_config"] = _thinking(request.effort, request.target.model)
     if options.schema is not None:
         config["response_mime_type"] = "application/json"
         config["response_json_schema"] = deepcopy(options.schema)

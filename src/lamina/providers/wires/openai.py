@@ -77,8 +77,8 @@ def _encode_options(body: dict[str, Any], request: WireRequest, *, own: bool) ->
         body["top_p"] = options.top_p
     if options.max_tokens is not None:
         body["max_completion_tokens" if own else "max_tokens"] = options.max_tokens
-    if options.effort is not None:
-        body["reasoning_effort"] = options.effort
+    if request.effort is not None:
+        body["reasoning_effort"] = request.effort
     if options.schema is not None:
         form = {
             "name": _SCHEMA_NAME,

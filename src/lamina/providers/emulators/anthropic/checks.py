@@ -95,6 +95,10 @@ def _check_limits(body: JSON, target: Target) -> None:
         effort is None or effort in _EFFORTS,
         "output_config.effort: Input should be 'low', 'medium', 'high', 'xhigh' or 'max'",
     )
+    refuse_unless(
+        effort is None or target.taken_effort(effort) is not None,
+        "This model does not support the effort parameter.",
+    )
     form = config.get("format")
     if form is not None:
         refuse_unless(
