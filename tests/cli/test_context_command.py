@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
-from tests.cli.commands import error, output
+from tests.cli.commands import error, lamina, output
 
 TURNS: list[dict[str, Any]] = [
     {"ask": "One?", "attach": ["plan.txt"], "answer": "1"},
@@ -42,6 +42,13 @@ def test_a_limit_that_would_refuse_the_question_is_told(folder: Path) -> None:
     shown = as_json(*words, "1", cwd=folder)
     assert not [text for text in shown["warnings"] if "limit" in text]
     assert 0 < shown["cost_range"]["low"] < 0.001 < shown["cost_range"]["high"] < 1
+
+
+def test_the_wire_form_says_beside_it_that_it_would_not_be_sent(folder: Path) -> None:
+    words = ("context", "Why?", "--target", "openai:gpt-4o", "--spend-turn", "0.01", "--wire")
+    result = lamina(*words, cwd=folder)
+    assert json.loads(result.stdout)["model"] == "gpt-4o"
+    assert "would not send this: this request could cost" in " ".join(result.stderr.split())
 
 
 def test_a_request_is_shown_as_markdown(folder: Path) -> None:

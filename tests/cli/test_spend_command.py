@@ -124,3 +124,13 @@ def test_a_line_that_was_cut_off_is_told_and_left(account: SpendFile) -> None:
 def test_nothing_spent_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAMINA_DATA", str(tmp_path / "empty"))
     assert spend("--all").strip() == "Nothing was spent since the beginning."
+
+
+def test_what_has_no_known_price_is_unknown_and_not_zero(account: SpendFile) -> None:
+    rows = json.loads(spend("--by", "model", "--all", "--json"))["rows"]
+    spent = {row["name"]: row["spent"] for row in rows}
+    assert spent["compatible:mine"] is None
+    assert spent["openai:gpt-5.6"] is None
+    assert spent["anthropic:claude-sonnet-5"] == 0.23
+    (line,) = (row for row in spend("--by", "model", "--all").splitlines() if "mine" in row)
+    assert line.split()[-1] == "?*"

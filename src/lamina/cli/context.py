@@ -88,8 +88,11 @@ async def show_context(
             if isinstance(preview, Preview) and (
                 refusal := await find_refusal(runner.session, preview.turn)
             ):
-                told = f"`lamina ask` would not send this: {refusal}"
-                preview = replace(preview, warnings=(*preview.warnings, told))
+                words = f"`lamina ask` would not send this: {refusal}"
+                preview = replace(preview, warnings=(*preview.warnings, words))
+                if wire:
+                    # The wire's own form has no place for it.
+                    notices.say(words)
             return _show(runner.session, preview, as_json=as_json, wire=wire, full=full)
     finally:
         await index.aclose()

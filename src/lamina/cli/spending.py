@@ -69,7 +69,7 @@ def _cells(row: SpendRow) -> tuple[str, ...]:
     mark = "*" if row.assumed or row.unpriced else ""
     return (
         visible(row.name), f"{row.requests:,}", f"{row.input:,}", f"{row.cached:,}",
-        f"{row.output:,}", f"{dollars(row.spent)}{mark}",
+        f"{row.output:,}", f"{'?' if row.spent is None else dollars(row.spent)}{mark}",
     )  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def _waiting_line(report: SpendReport) -> str:
     answers = "an answer that has" if count == 1 else f"{count:,} answers that have"
     return (
         f"Reserved: up to {dollars(report.reserved)} for {answers} not come; "
-        f"`lamina spend clear` frees it."
+        f"`lamina spend clear ID`, or `--all`, frees it."
     )
 
 

@@ -28,12 +28,13 @@ _AGES = {"d": 1, "w": 7}
 
 
 class SpendRow(Struct, frozen=True, kw_only=True):
-    """What requests came to together. `spent` are known costs; `assumed` upper prices of answers
-    that did not say what they took; `unpriced` counts requests that are in neither sum."""
+    """What requests came to together. `spent` are known costs, None if none is known; `assumed`
+    upper prices of answers that did not say what they took; `unpriced` counts requests that are in
+    neither sum."""
 
     name: str
     requests: int = 0
-    spent: float = 0.0
+    spent: float | None = None
     assumed: float = 0.0
     unpriced: int = 0
     input: int = 0
@@ -46,7 +47,7 @@ class SpendRow(Struct, frozen=True, kw_only=True):
         return SpendRow(
             name=self.name,
             requests=self.requests + 1,
-            spent=self.spent + (entry.cost or 0.0),
+            spent=self.spent if entry.cost is None else (self.spent or 0.0) + entry.cost,
             assumed=self.assumed + ((entry.high or 0.0) if is_assumed else 0.0),
             unpriced=self.unpriced + (entry.cost is None and entry.high is None),
             input=self.input + usage.input,
@@ -106,13 +107,13 @@ def report_spending(account: SpendAccount, by: SpendGrouping, since: str) -> Spe
     # Days from the latest on, the others from the dearest on.
     ordered = sorted(rows.values(), key=lambda row: row.name, reverse=True)
     if by != "day":
-        ordered.sort(key=lambda row: row.spent + row.assumed, reverse=True)
+        ordered.sort(key=lambda row: (row.spent or 0.0) + row.assumed, reverse=True)
     waiting = tuple(entry for entry in account.entries if entry.state == "open")
     return SpendReport(
         by=by,
         since=since,
         rows=tuple(ordered),
-        total=total,
+        total=total if rows else replace(total, spent=0.0),
         waiting=waiting,
         reserved=sum(entry.high or 0.0 for entry in waiting),
         damage=tuple(str(damage) for damage in account.damage),
@@ -131,7 +132,8 @@ def describe_report(report: SpendReport) -> dict[str, Any]:
 
 
 def _round(row: SpendRow) -> dict[str, Any]:
-    return asdict(replace(row, spent=round(row.spent, 9), assumed=round(row.assumed, 9)))
+    spent = None if row.spent is None else round(row.spent, 9)
+    return asdict(replace(row, spent=spent, assumed=round(row.assumed, 9)))
 
 
 def left_out_of(row: SpendRow) -> list[str]:

@@ -94,5 +94,5 @@ def _waiting(reached: ReachedLimit) -> Iterator[str]:
         answers = "an answer that has" if count == 1 else f"{count} answers that have"
         yield (
             f"{dollars(reached.sum.reserved)} is reserved for {answers} not come: "
-            f"`lamina spend clear` frees it"
+            f"`lamina spend clear --all` frees it"
         )
