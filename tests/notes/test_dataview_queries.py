@@ -216,3 +216,29 @@ def test_names_with_blanks_go_by_their_plain_form_or_in_brackets() -> None:
     assert run("LIST time-spent WHERE time-spent") == run(
         'LIST row["Time Spent"] WHERE row["Time Spent"]'
     )
+
+
+def test_a_link_whose_label_stands_first_is_a_link_to_the_note_it_names() -> None:
+    notes = tuple(
+        read_note(path, text.encode())
+        for path, text in {
+            "task.md": "# Task\n\n## head\n\n## sub\n",
+            "a.md": "[[My task|task]]",
+            "b.md": "![[My task|task]]",
+            "c.md": "[[My task|task#sub]]",
+            "d.md": "[[nothing|neither]]",
+            "e.md": "![[task#head:#sub]]",
+        }.items()
+    )
+    assert render_query("LIST FROM [[task]]", notes, "x.md", NOW) == snapshot(
+        """\
+- a.md
+- b.md
+- c.md
+- e.md\
+"""
+    )
+    links = {page.path: page.file["outlinks"] for page in QueryNotes(notes).pages}
+    assert [(link.path, link.subpath) for path in "abcde" for link in links[f"{path}.md"]] == [
+        ("task.md", ""), ("task.md", ""), ("task.md", "sub"), ("nothing", ""), ("task.md", "head"),
+    ]  # fmt: skip

@@ -43,9 +43,6 @@ def test_a_picture_that_a_note_holds_becomes_a_few_words(text: str, words: str) 
     "text",
     [
         "![[x.png]] ![](a.png) <img src='b.png'> data:",
-        f"```\n![]({URI})\n```\n",
-        f"`![]({URI})`",
-        f"<!-- ![]({URI}) -->",
         "![](data:image/png;base64,iVBORw0KGgo=)",
     ],
 )
@@ -85,3 +82,41 @@ def test_words_for_pictures_keep_the_lines_and_are_not_replaced_again(text: str)
 def test_many_tags_and_brackets_that_never_end_are_looked_at_once() -> None:
     for hostile in ("<img src='", "<img ", "![x][", "![", "[x]: <", "![a][x]\n[x]:"):
         assert replace_data_pictures("data:" + hostile * 20_000)
+
+
+WORDS = "[Picture (PNG, 2.3 kB)]"
+LINES = "\n".join(DIGITS[at : at + 76] for at in range(0, len(DIGITS), 76))
+ENDS = "\n" * (LINES.count("\n") + 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f"---\ncover: {URI}\n---\nText", f"---\ncover: {WORDS}\n---\nText"),
+        (f"before\n{URI}\nand after", f"before\n{WORDS}\nand after"),
+        (f"[p]({URI})", f"[p]({WORDS})"),
+        (f"%% ![x]({URI}) %%", f"%% ![x]({WORDS}) %%"),
+        (f'<img srcset="{URI} 2x">', f'<img srcset="{WORDS} 2x">'),
+        (f'<img data-src="{URI}">', f'<img data-src="{WORDS}">'),
+        (f'<object data="{URI}"></object>', f'<object data="{WORDS}"></object>'),
+        (f'<svg><image href="{URI}"/></svg>', f'<svg><image href="{WORDS}"/></svg>'),
+        (f'<p style="background:url({URI})">', f'<p style="background:url({WORDS})">'),
+        (f"```\n![]({URI})\n```\n", f"```\n![]({WORDS})\n```\n"),
+        (f"`![]({URI})`", f"`![]({WORDS})`"),
+        (f"<!-- ![]({URI}) -->", f"<!-- ![]({WORDS}) -->"),
+        (f'{{"dataURL": "{URI}", "id": 1}}', f'{{"dataURL": "{WORDS}", "id": 1}}'),
+        (f"x data:image/png;base64,\n{LINES}\nthe end", f"x {WORDS}{ENDS}\nthe end"),
+        (f"url(data:image/svg+xml,{'%3Csvg%2F%3E' * 20})", "url([Picture (SVG, 240 bytes)])"),
+    ],
+)  # fmt: skip
+def test_a_picture_anywhere_in_a_note_is_never_text(text: str, words: str) -> None:
+    shown = replace_data_pictures(text)
+    assert shown == words
+    assert shown.count("\n") == text.count("\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["data:image/png;base64,AAAA", "data: image/png", "metadata:image/png,x"]
+)
+def test_what_is_short_or_no_picture_stays(text: str) -> None:
+    assert replace_data_pictures(text) == text

@@ -15,6 +15,14 @@ _LONGEST_KEPT = 64
 _NAMES = {"svg+xml": "SVG", "x-icon": "ICO", "vnd.microsoft.icon": "ICO"}
 _NO_DIGIT = re.compile(r"[^A-Za-z0-9+/_-]")
 _BRACKETS = str.maketrans("[]", "()")
+# A picture anywhere else: in a property, a style, a script, a drawing. Lines of digits that follow
+# belong to it if they are long, or end it.
+_ELSEWHERE = re.compile(
+    r"data:image/[\w.+-]{1,40}+(?:;[\w.=-]{1,40}+)*?"
+    r"(?:;base64,[ \t]*+(?:\r?\n[ \t>]*+)?[\w+/-]++(?:\r?\n[ \t>]*+[\w+/-]{40,}+)*+"
+    r"(?:\r?\n[ \t>]*+[\w+/-]*+={1,2}+)?+={0,2}+|,[^\s\"'()<>`]++)",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 def replace_data_pictures(markdown: str) -> str:
@@ -31,7 +39,14 @@ def replace_data_pictures(markdown: str) -> str:
             words = describe_data(place.alt, place.reference.target)
             lines = markdown.count("\n", place.start, place.end)
             edits.append((place.start, place.end, words + "\n" * lines))
-    return splice(markdown, edits) if edits else markdown
+    return _ELSEWHERE.sub(_describe_match, splice(markdown, edits) if edits else markdown)
+
+
+def _describe_match(match: re.Match[str]) -> str:
+    uri = match[0]
+    if len(uri) <= _LONGEST_KEPT:
+        return uri
+    return describe_data("", uri) + "\n" * uri.count("\n")
 
 
 def describe_data(alt: str, uri: str) -> str:

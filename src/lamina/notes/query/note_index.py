@@ -5,10 +5,12 @@ the same. Nothing depends on a clock.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from functools import cached_property
 from typing import Any
+
+from msgspec.structs import replace
 
 from lamina.notes.names import NoteNames, ResolvedName, split_link
 from lamina.notes.query.pages import Page, list_links
@@ -54,17 +56,25 @@ class QueryNotes:
             resolution = self._resolved[key] = self.names.resolve(name, beside=beside)
         return resolution
 
-    def make_link(self, spelling: str, beside: str) -> PageLink:
-        """The link that `[[spelling]]` is in the note `beside`; brackets may be there or not."""
+    def make_link(self, spelling: str, beside: str, labels: Iterable[str] = ()) -> PageLink:
+        """The link that `[[spelling]]` is in the note `beside`; brackets may be there or not. Where
+        its name means nothing and one of its labels does, that is the name, as Dendron has it."""
         is_embed = spelling.startswith("!")
         link = split_link(spelling)
-        path = beside
+        path: str | None = beside
         if link.name:
-            path = self.resolve(link.name, beside).path or link.name
-        anchor = link.anchor.rpartition("#")[2].strip() or link.anchor
+            path = self.resolve(link.name, beside).path
+        for label in (link.label, *labels) if path is None else ():
+            named = split_link(label)
+            if named.name and (path := self.resolve(named.name, beside).path) is not None:
+                link = replace(named, label=link.name)
+                break
+        # Of a range, where it begins.
+        start = link.anchor.partition(":#")[0]
+        anchor = start.rpartition("#")[2].strip() or start
         is_block = anchor.startswith("^")
         return PageLink(
-            path=path,
+            path=link.name if path is None else path,
             target="block" if is_block else "header" if anchor else "file",
             subpath=anchor.removeprefix("^"),
             display=link.label,
@@ -80,9 +90,9 @@ class QueryNotes:
     def _inlinks(self) -> Mapping[str, tuple[PageLink, ...]]:
         links: dict[str, dict[str, None]] = {}
         for page in self.pages:
-            for spelling in list_links(page.note):
-                path = self.resolve(split_link(spelling).name, page.path).path
-                if path is not None:
+            for link in list_links(page.note):
+                path = page.link(*link).path
+                if path in self._pages:
                     links.setdefault(path, {})[page.path] = None
         return {
             path: tuple(PageLink(path=source) for source in sources)

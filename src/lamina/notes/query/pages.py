@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from lamina.notes.query.note_index import QueryNotes
 
 
-def list_links(note: Note) -> list[str]:
-    """The links of a note as they are spelled: those of its text, its embeds and its properties."""
-    spellings = [*note.links, *(f"![[{embed}]]" for embed in note.embeds)]
-    spellings += [link for value in note.properties.values() for link in _links_in(value)]
-    return [spelling for spelling in spellings if not spelling.startswith("#")]
+def list_links(note: Note) -> list[tuple[str, tuple[str, ...]]]:
+    """The links of a note as they are spelled, with their labels: those of its text, its embeds and
+    its properties."""
+    links = [(link, note.labels.get(link, ())) for link in note.links]
+    links += [(f"![[{embed}]]", note.labels.get(embed, ())) for embed in note.embeds]
+    links += [(link, ()) for value in note.properties.values() for link in _links_in(value)]
+    return [link for link in links if not link[0].startswith("#")]
 
 
 def _links_in(value: Any, deep: int = 0) -> list[str]:
@@ -76,9 +78,9 @@ class Page:
                     above.children.append(item)
         return self._items
 
-    def link(self, spelling: str) -> PageLink:
-        """The link that stands in this note as `[[spelling]]`."""
-        return self.notes.make_link(spelling, self.path)
+    def link(self, spelling: str, labels: tuple[str, ...] = ()) -> PageLink:
+        """The link that stands in this note as `[[spelling]]`, with these labels."""
+        return self.notes.make_link(spelling, self.path, labels)
 
     def read(self, text: str) -> Any:
         """The value of a field that stands in this note."""
@@ -170,7 +172,7 @@ def _day(page: Page) -> datetime | None:
 
 
 def _outlinks(page: Page) -> tuple[PageLink, ...]:
-    links = (page.link(spelling) for spelling in list_links(page.note))
+    links = (page.link(*link) for link in list_links(page.note))
     return tuple({(link.path, link.subpath): link for link in links}.values())
 
 
