@@ -374,3 +374,14 @@ def test_a_context_hook_that_fails_sends_nothing() -> None:
             await scene.require_sound()
 
     run(body())
+
+
+def test_what_a_person_is_told_of_a_request_is_told_once() -> None:
+    async def body() -> None:
+        target = replace(SMALL, takes_sampling=False)
+        async with Scene(saying("Yes."), chat=True, target=target, temperature=0.5) as scene:
+            await scene.ask("Well?")
+            (warning,) = scene.told(WarningIssued)
+            assert "temperature: it is not sent" in warning.text
+
+    run(body())

@@ -160,8 +160,9 @@ class Sender:
         )
         for shown in answered.displays[len(turn.displays) :]:
             await emit(HookShown(hook=shown.hook, display=shown.display))
-        for warning in answered.warnings[len(turn.context.warnings) :]:
-            await emit(WarningIssued(text=warning))
+        for warning in answered.warnings:
+            if warning not in turn.warnings:
+                await emit(WarningIssued(text=warning))
         return answered
 
     async def _report_cost(self, turn: Turn, incoming: "_Incoming", emit: Emit) -> None:
