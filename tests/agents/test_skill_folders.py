@@ -184,3 +184,15 @@ def test_a_skill_with_paths_joins_with_files_that_fit(tmp_path: Path) -> None:
     agent = read(tmp_path, {"skills/sql/SKILL.md": text})
     assert (guide(agent, "sql").include, guide(agent, "sql").globs) == ("manual", ("**/*.sql",))
     assert agent.problems == ()
+
+
+def test_a_link_to_a_skill_outside_is_not_read_and_is_named(tmp_path: Path) -> None:
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    write(elsewhere, {"secret/SKILL.md": PDF.replace("pdf-forms", "secret")})
+    write(home, {".claude/skills/pdf-forms/SKILL.md": PDF})
+    (home / ".claude/skills/secret").symlink_to(elsewhere / "secret")
+    agent = read_agent(home)
+    assert [skill.name for skill in agent.skills] == ["pdf-forms"]
+    (problem,) = agent.problems
+    assert problem.path.endswith(".claude/skills/secret")
+    assert "leads out of" in problem.problem

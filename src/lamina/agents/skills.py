@@ -39,7 +39,8 @@ _HEADING = (
 def read_skills(draft: AgentDraft, folder: Path) -> None:
     """Reads the skills in a folder."""
     for name in draft.disk.names(folder):
-        if draft.disk.is_file(folder / name / SKILL_FILE):
+        # A folder that leads out is named as a problem.
+        if draft.disk.is_inside(folder / name) and draft.disk.is_file(folder / name / SKILL_FILE):
             read_skill(draft, folder / name)
 
 
