@@ -1,8 +1,10 @@
 """Requests out of what programs leave behind, in whatever state it is."""
 
 import json
+import os
 import sqlite3
 import tracemalloc
+from base64 import b64encode
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -184,6 +186,39 @@ def test_a_har_file_gives_what_went_to_models_and_nothing_else(tmp_path: Path) -
     assert file.problem_count == 0
 
 
+def har_entry(minute: int, answer: str, **content: Any) -> Any:
+    body = {"model": "claude-opus-4-6", "messages": [{"role": "user", "content": f"x{minute}"}]}
+    return {
+        "startedDateTime": AT.format(minute), "time": 1500,
+        "request": {"url": "https://x/v1/messages", "postData": {"text": json.dumps(body)},
+                    "headers": []},
+        "response": {"content": {"text": answer, **content}},
+    }  # fmt: skip
+
+
+def test_answers_of_a_har_file_may_be_in_base64(tmp_path: Path) -> None:
+    usage = {"input_tokens": 5, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 9_000}
+    start = json.dumps({"type": "message_start", "message": {"usage": usage}})
+    events = f'event: message_start\ndata: {start}\n\ndata: {{"type": "message_stop"}}\n\n'
+    whole, streamed = (
+        b64encode(t.encode()).decode() for t in (json.dumps({"usage": usage}), events)
+    )
+    page = {**har_entry(4, "%%%", encoding="base64")}
+    page["request"] = page["request"] | {"postData": {"text": "name=value"}}
+    entries = [
+        har_entry(0, whole, encoding="base64"), har_entry(1, streamed, encoding="Base64"),
+        har_entry(2, f"{whole[:40]}\n{whole[40:]}", encoding="base64"),
+        har_entry(3, whole[:41], encoding="base64"), page,
+    ]  # fmt: skip
+    path = tmp_path / "f.har"
+    path.write_text(json.dumps({"log": {"entries": entries}}), "utf-8")
+    file = read(path)
+    assert [request.usage.written for request in file.requests] == [9_000] * 3
+    assert [(p.line, p.what, p.detail) for p in file.problems] == [
+        (4, "unreadable", "the answer's base64 is broken")
+    ]
+
+
 # -- files in a bad state ------------------------------------------------------------------------
 
 
@@ -195,6 +230,89 @@ def test_torn_and_glued_lines_are_reported_and_what_is_whole_is_read(tmp_path: P
     file = read(path)
     assert len(file.requests) == 2
     assert [(p.line, p.what) for p in file.problems] == [(5, "glued"), (7, "torn")]
+
+
+DAMAGED = ("claude.jsonl", "codex.jsonl", "pi.jsonl", "copilot.jsonl", "gemini.jsonl", "log.jsonl")
+JUNK = ("npm warn: {old} package", json.dumps({"level": "info", "text": "starting"}))
+
+
+def glue(lines: list[str], kind: str) -> str:
+    """A file after a writer lost line ends, or with what another program wrote in front."""
+    match kind:
+        case "pairs":
+            return "\n".join("".join(lines[n : n + 2]) for n in range(0, len(lines), 2))
+        case "one line":
+            return "".join(lines)
+        case "old line ends":
+            return "\r".join(lines)
+        case _:
+            return "\n".join([*JUNK * 25, *lines])
+
+
+@pytest.mark.parametrize("kind", ["pairs", "one line", "old line ends", "behind junk"])
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_file_without_a_whole_line_among_its_first_is_still_known(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    content, source, count, total, _ = FILES[name]
+    path = tmp_path / name
+    path.write_text(glue([json.dumps(line) for line in content], kind), "utf-8")
+    file = read(path)
+    assert (file.source, len({r.id for r in file.requests})) == (source, count)
+    assert file.requests[-1].usage.input == total
+    assert file.problem_count
+
+
+def test_a_long_file_on_one_line_is_read(tmp_path: Path) -> None:
+    lines = [json.dumps(logged(0, 9, 4, f"{n} " + "x" * 50_000, session_id="s")) for n in range(90)]
+    path = tmp_path / "f.jsonl"
+    path.write_text("".join(lines) + '{"torn', "utf-8")
+    file = read(path)
+    assert (file.source, len({r.id for r in file.requests})) == ("request_log", 90)
+    assert [(p.line, p.what, p.detail) for p in file.problems] == [
+        (1, "glued", "90 of 91 records on the line could be read")
+    ]
+
+
+def test_conversations_that_share_a_line_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "f.jsonl"
+    path.write_text(json.dumps(logged(0, 9, 4, "a")) + json.dumps(logged(1, 9, 4, "b")), "utf-8")
+    assert [r.session for r in read(path).requests] == ["f#1", "f#1.2"]
+
+
+def test_a_document_over_many_lines_is_no_file_of_glued_records(tmp_path: Path) -> None:
+    entries = ",\n".join(json.dumps(line) for line in samples.LOG)
+    path = tmp_path / "f.json"
+    path.write_text(f"[\n{entries},\n{json.dumps(samples.LOG[1], indent=1)}\n]", "utf-8")
+    file = read(path)
+    assert (file.source, len(file.requests), file.problem_count) == ("request_log", 3, 0)
+
+
+def negative(value: Any) -> Any:
+    """The same records with every figure of the cache below nothing."""
+    if isinstance(value, dict):
+        return {k: -7 if k in CACHE_FIGURES else negative(inner) for k, inner in value.items()}
+    return [negative(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+CACHE_FIGURES = (
+    "cache_read_input_tokens", "cached_input_tokens", "cacheRead", "cacheReadTokens", "cached",
+    "read", "cached_tokens",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_figures_below_nothing_are_reported_as_odd_and_count_as_nothing(
+    tmp_path: Path, name: str
+) -> None:
+    content, source, count, _, _ = FILES[name]
+    values = negative(content) if isinstance(content, tuple) else (negative(content),)
+    file = read(write_lines(tmp_path / "f", *values))
+    assert (file.source, len(file.requests)) == (source, count)
+    assert {p.what for p in file.problems} == {"odd"}
+    assert len(file.problems) >= count
+    assert all(f"{p.detail.split()[0]} is -7 and counts as 0" == p.detail for p in file.problems)
+    assert {r.usage.cached for r in file.requests} == {0}
 
 
 HOSTILE = {
@@ -210,6 +328,9 @@ HOSTILE = {
     "sqlite": b"SQLite format 3\x00" + b"\x00" * 4_000,
     "utf16": '{"type":"user"}'.encode("utf-16"),
     "null": b"null\n",
+    "braces": b'{"' * 500_000,
+    "openings": b'x{"a":1' * 200_000,
+    "figures": b'{"usage":{"prompt_tokens":1e400,"input_tokens":' + b"9" * 5_000 + b"}}\n",
 }
 
 
@@ -236,6 +357,14 @@ def test_no_bytes_make_reading_fail(data: bytes) -> None:
     head = json.dumps(samples.CLAUDE[1]).encode() + b"\n"
     for content in (data, head + data, data + b"\n" + head):
         read_request_bytes(BytesIO(content), "x")
+
+
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    for path, kind in ((tmp_path / "pipe.jsonl", "a named pipe"), (tmp_path, "a folder"),
+                       (Path("/dev/zero"), "a device")):  # fmt: skip
+        with pytest.raises(OSError, match=f"it is {kind}, and only regular files are read"):
+            read(path)
 
 
 # -- where programs keep them --------------------------------------------------------------------

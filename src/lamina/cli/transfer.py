@@ -65,16 +65,24 @@ async def import_files(
     files: Sequence[Path], workspace: Path, session: str | None, target: str | None, as_json: bool
 ) -> tuple[str, bool]:
     """What the command prints, and whether a file could not be imported."""
-    sources = list_sources(files)
+    listed = list_sources(files)
+    sources = listed.sources
     if session is not None and len(sources) > 1:
         raise UsageError(f"--session is for one session, and there are {len(sources)}")
     shown = track(sources, "importing", 2)
     imported, failed = await import_all(shown, workspace, session, target)
     if as_json:
         failures = [{"file": path, "problem": problem} for path, problem in failed]
-        return format_json({"imported": imported, "failed": failures}), bool(failed)
+        outcome: dict[str, object] = {"imported": imported, "failed": failures}
+        if listed.passed_over:
+            outcome["passed_over"] = listed.passed_over
+        return format_json(outcome), bool(failed)
     lines = [line for report in imported for line in _report(report)]
     lines += [f"{path}: {problem}" for path, problem in failed]
+    if imported and listed.passed_over:
+        is_one = listed.passed_over == 1
+        notes = "1 Markdown file is" if is_one else f"{listed.passed_over:,} Markdown files are"
+        lines.append(f"{notes} no chat and {'was' if is_one else 'were'} passed over")
     return "\n".join(lines), bool(failed)
 
 

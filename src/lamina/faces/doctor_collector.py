@@ -13,10 +13,14 @@ from msgspec import Struct
 
 from lamina.audit.doctor.observed import OWN, ObservedRequest
 from lamina.errors import LaminaError, UsageError
+from lamina.files.own_file import is_handed_over, open_regular_file, read_handed_over
 from lamina.formats.agent_stores import files_under, find_stores, store_files
-from lamina.formats.opencode_store import read_storage
-from lamina.formats.requests import opencode
-from lamina.formats.requests.source_file import RequestFile, read_request_bytes, read_request_file
+from lamina.formats.requests.source_file import (
+    RequestFile,
+    read_request_bytes,
+    read_request_file,
+    read_request_folder,
+)
 
 STDIN = "-"
 
@@ -37,6 +41,12 @@ class ReadFiles(Struct, frozen=True, kw_only=True):
     bytes: int = 0
     # Files of each program, by its name; those of no known form are under "".
     sources: dict[str, int] = {}
+    # What they hold, before anything is left out for its time or its session.
+    sessions: int = 0
+    requests: int = 0
+    newest: float | None = None
+    # Files and folders that were named; without any, this machine was looked through.
+    paths: tuple[str, ...] = ()
     problems: tuple[FileProblem, ...] = ()
     problem_count: int = 0
 
@@ -47,7 +57,8 @@ Track = Callable[[Sequence[Path]], Iterable[Path]]
 class RequestCollector:
     """The requests of many files, each once, by session."""
 
-    def __init__(self) -> None:
+    def __init__(self, paths: Sequence[str] = ()) -> None:
+        self._paths = tuple(paths)
         self._sessions: dict[str, list[ObservedRequest]] = {}
         self._homes: dict[str, str] = {}
         self._sources: dict[str, int] = {}
@@ -58,15 +69,13 @@ class RequestCollector:
         """Reads a file, or a folder that is read as a whole."""
         try:
             if path.is_dir():
-                found = [r for d in read_storage(path) for r in opencode.read_opencode(d, "")]
-                file = RequestFile(path=str(path), source=opencode.SOURCE, requests=tuple(found))
+                file = read_request_folder(path)
             else:
-                self._bytes += path.stat().st_size
                 file = read_request_file(path)
+                self._bytes += path.stat().st_size
         except (OSError, MemoryError) as error:
             self._files += 1
-            reason = getattr(error, "strerror", None) or str(error)
-            self.report(str(path), None, "unreadable", f"cannot be read: {reason}")
+            self.report_error(path, error)
             return
         self.add(file)
 
@@ -91,15 +100,24 @@ class RequestCollector:
         if len(self._problems) < 200:
             self._problems.append(FileProblem(file=file, line=line, what=what, detail=detail))
 
+    def report_error(self, path: str | Path, error: OSError | MemoryError) -> None:
+        reason = getattr(error, "strerror", None) or str(error)
+        self.report(str(path), None, "unreadable", f"cannot be read: {reason}")
+
     @property
     def sessions(self) -> dict[str, list[ObservedRequest]]:
         return self._sessions
 
     def read_files(self) -> ReadFiles:
+        requests = [request for found in self._sessions.values() for request in found]
         return ReadFiles(
             files=self._files,
             bytes=self._bytes,
             sources=dict(sorted(self._sources.items())),
+            sessions=len(self._sessions),
+            requests=len(requests),
+            newest=max((r.at for r in requests if r.at is not None), default=None),
+            paths=self._paths,
             problems=tuple(self._problems),
             problem_count=self._problem_count,
         )
@@ -116,16 +134,19 @@ async def collect(paths: Sequence[str], track: Track) -> RequestCollector:
     is known here, and of Lamina's own sessions.
 
     Raises:
-        UsageError: a path does not exist.
+        UsageError: a path does not exist, or is neither a folder nor a file that can be read.
     """
-    collector = RequestCollector()
+    collector = RequestCollector(paths)
     files: list[Path] = []
     for name in paths:
         if name == STDIN:
             stream = io.BytesIO(sys.stdin.buffer.read())
             collector.add(read_request_bytes(stream, "stdin"))
             continue
-        files += _named_files(name)
+        if is_handed_over(name):
+            collector.add(read_request_bytes(io.BytesIO(read_handed_over(name)), "pipe"))
+            continue
+        files += _named_files(name, collector)
     if not paths:
         files = default_files()
         await _collect_own(collector)
@@ -134,14 +155,24 @@ async def collect(paths: Sequence[str], track: Track) -> RequestCollector:
     return collector
 
 
-def _named_files(name: str) -> list[Path]:
+def _named_files(name: str, collector: RequestCollector) -> list[Path]:
     place = Path(name)
-    if not place.exists():
+    try:
+        if not place.is_dir():
+            open_regular_file(place).close()
+    except (FileNotFoundError, NotADirectoryError):
         raise UsageError(
             f"{name!r} does not exist; give files or folders of sessions, or none to look where "
             f"programs keep them"
-        )
-    return files_under(place)
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{name!r} cannot be read: {reason}") from None
+
+    def report(error: OSError) -> None:
+        collector.report_error(error.filename or name, error)
+
+    return files_under(place, on_error=report)
 
 
 async def _collect_own(collector: RequestCollector) -> None:

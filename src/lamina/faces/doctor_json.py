@@ -13,6 +13,7 @@ from lamina.audit.doctor.findings import Finding, FindingPlace
 from lamina.audit.doctor.report import CauseSum, ReportTotals
 from lamina.errors import UsageError
 from lamina.faces.doctor import SCHEMA, DoctorReport
+from lamina.files.own_file import open_regular_file
 
 
 def plain_report(report: DoctorReport, *, with_text: bool) -> dict[str, Any]:
@@ -62,7 +63,8 @@ def read_report(path: Path) -> DoctorReport | None:
         UsageError: it was written by a version with another schema.
     """
     try:
-        value = msgspec.json.decode(path.read_bytes())
+        with open_regular_file(path) as file:
+            value = msgspec.json.decode(file.read())
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     if not isinstance(value, dict) or "schema" not in value or "totals" not in value:

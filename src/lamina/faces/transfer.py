@@ -12,8 +12,10 @@ from lamina.errors import LaminaError
 from lamina.faces.journal_log import describe_log
 from lamina.faces.plain_text import format_json
 from lamina.faces.stored_session import StoredSession
+from lamina.files.own_file import is_handed_over, open_regular_file, read_handed_over
 from lamina.formats.agent_stores import SUFFIXES, files_under
 from lamina.formats.json_fields import object_in, text_in
+from lamina.formats.markdown.chat_file import holds_chat
 from lamina.formats.markdown.exporter import export_chat
 from lamina.formats.opencode_store import is_database, read_database, read_storage
 from lamina.journal import path_to
@@ -21,6 +23,8 @@ from lamina.providers.model_book import load_book
 from lamina.stores.file_names import file_stem
 from lamina.wiring.importer import ImportReport, import_data
 
+# How Markdown files end, of which a folder may hold chats and others.
+MARKDOWN = (".md", ".markdown")
 ExportForm = Literal["markdown", "jsonl", "json", "requests"]
 
 
@@ -54,33 +58,93 @@ class ImportSource(Struct, frozen=True, kw_only=True):
     problem: str = ""
 
     def read(self) -> bytes:
-        return self.path.read_bytes() if self.data is None else self.data
+        if self.data is not None:
+            return self.data
+        with open_regular_file(self.path) as file:
+            return file.read()
 
 
-def list_sources(paths: Sequence[Path]) -> list[ImportSource]:
-    """What these files and folders hold, each session by itself."""
+class ImportSources(Struct, frozen=True, kw_only=True):
+    """What files and folders hold, each session by itself. `passed_over` are Markdown files of
+    folders that are no chats: notes, which are nobody's session."""
+
+    sources: tuple[ImportSource, ...]
+    passed_over: int = 0
+
+
+def list_sources(paths: Sequence[Path]) -> ImportSources:
+    """What these files and folders hold."""
     sources: list[ImportSource] = []
+    passed_over = 0
     for path in paths:
-        files = files_under(path) if path.is_dir() else [path]
-        if not files:
-            problem = f"no file in this folder ends in {' '.join(SUFFIXES)}"
-            sources.append(ImportSource(name=path.name, path=path, problem=problem))
-        for file in files:
-            try:
-                sources += _sources_in(file)
-            except LaminaError as error:
-                sources.append(ImportSource(name=file.name, path=file, problem=str(error)))
-            except OSError as error:
-                problem = f"cannot be read: {error.strerror or error}"
-                sources.append(ImportSource(name=file.name, path=file, problem=problem))
-    return sources
+        if not path.is_dir():
+            sources += _try_sources(path)
+            continue
+        found, notes = _sources_under(path)
+        if not found:
+            found = [ImportSource(name=path.name, path=path, problem=_tell_nothing(notes))]
+        sources += found
+        passed_over += notes
+    return ImportSources(sources=tuple(sources), passed_over=passed_over)
+
+
+def _sources_under(folder: Path) -> tuple[list[ImportSource], int]:
+    """What a folder holds, and how many of its Markdown files are no chats."""
+    sources: list[ImportSource] = []
+    passed_over = 0
+
+    def report(error: OSError) -> None:
+        sources.append(_unreadable(Path(error.filename or folder), error))
+
+    for file in files_under(folder, (*SUFFIXES, *MARKDOWN), on_error=report):
+        found = _try_sources(file)
+        if file.suffix.lower() in MARKDOWN and not _may_be_chat(found):
+            passed_over += 1
+            continue
+        sources += found
+    return sources, passed_over
+
+
+def _may_be_chat(sources: Sequence[ImportSource]) -> bool:
+    """Whether a Markdown file is a chat, or could not be read."""
+    try:
+        return any(source.problem or holds_chat(source.read()) for source in sources)
+    except OSError:
+        return True
+
+
+def _tell_nothing(notes: int) -> str:
+    problem = f"no file in this folder ends in {' '.join(SUFFIXES)}"
+    if not notes:
+        return f"{problem} or is a Markdown chat"
+    files = "its Markdown file is no chat" if notes == 1 else (
+        f"none of its {notes:,} Markdown files is a chat"
+    )  # fmt: skip
+    return f"{problem}, and {files}"
+
+
+def _try_sources(path: Path) -> list[ImportSource]:
+    """What a file holds, or why it cannot be read."""
+    try:
+        return _sources_in(path)
+    except LaminaError as error:
+        return [ImportSource(name=path.name, path=path, problem=str(error))]
+    except OSError as error:
+        return [_unreadable(path, error)]
+
+
+def _unreadable(path: Path, error: OSError) -> ImportSource:
+    problem = f"cannot be read: {error.strerror or error}"
+    return ImportSource(name=path.name, path=path, problem=problem)
 
 
 def _sources_in(path: Path) -> list[ImportSource]:
+    if is_handed_over(path):
+        return [ImportSource(name="pipe", path=path, data=read_handed_over(path))]
     if path.is_dir():
         documents = read_storage(path)
     else:
-        with path.open("rb") as file:
+        with open_regular_file(path) as file:
             head = file.read(16)
         if not is_database(head):
             return [ImportSource(name=path.name, path=path)]

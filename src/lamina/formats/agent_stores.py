@@ -1,11 +1,12 @@
 """Where programs on this machine keep their sessions.
 
-Law: only what exists is named, and nothing is opened here. A program's own variables for its folder
-count before the usual place.
+Laws: only what exists is named, and nothing is opened here: what is no regular file is found out by
+whoever opens it. Links to folders are not followed. A program's own variables for its folder count
+before the usual place.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,7 +16,12 @@ from lamina.formats.opencode_store import is_storage
 # Files that hold requests, by their endings.
 SUFFIXES = (".jsonl", ".json", ".har", ".db", ".ndjson", ".log")
 # Folders of a store that hold no sessions.
-_SKIPPED = ("node_modules", ".git", "blobs", "todos", "shell-snapshots", "file-history", "memory")
+_SKIPPED = (
+    "node_modules", ".git", ".obsidian", ".trash", "blobs", "todos", "shell-snapshots",
+    "file-history", "memory",
+)  # fmt: skip
+
+OnError = Callable[[OSError], None]
 
 
 class AgentStore(Struct, frozen=True, kw_only=True):
@@ -57,19 +63,21 @@ def store_files(store: AgentStore) -> list[Path]:
     return sorted(path for path in store.place.glob(store.pattern) if path.is_file())
 
 
-def files_under(place: Path) -> list[Path]:
+def files_under(
+    place: Path, suffixes: tuple[str, ...] = SUFFIXES, on_error: OnError | None = None
+) -> list[Path]:
     """The files of a folder that may hold requests, with those of its folders; a storage of
-    OpenCode's is read as a whole."""
-    if place.is_file():
+    OpenCode's is read as a whole. `on_error` hears of folders that cannot be listed."""
+    if not place.is_dir():
         return [place]
-    return sorted(_walk(place))
+    return sorted(_walk(place, suffixes, on_error))
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path, suffixes: tuple[str, ...], on_error: OnError | None) -> Iterator[Path]:
     if is_storage(folder):
         yield folder
         return
-    for parent, folders, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder, onerror=on_error):
         here = Path(parent)
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         for name in list(folders):
@@ -77,5 +85,5 @@ def _walk(folder: Path) -> Iterator[Path]:
                 folders.remove(name)
                 yield here / name
         for name in names:
-            if name.lower().endswith(SUFFIXES):
+            if name.lower().endswith(suffixes):
                 yield here / name

@@ -53,6 +53,21 @@ def split_line(line: str, heads: Collection[tuple[str, ...]]) -> list[LinePiece]
     return pieces
 
 
+def leading_objects(line: str, most: int | None = None) -> list[LinePiece]:
+    """The whole objects that a line begins with, and the rest of it as one piece; this takes time
+    that grows with the line, whatever it holds."""
+    pieces: list[LinePiece] = []
+    position = _behind_blanks(line, 0)
+    while position < len(line) and (most is None or len(pieces) < most):
+        end, _ = _object_end(line, position)
+        if end is None:
+            pieces.append(LinePiece(line[position:], is_object=False))
+            break
+        pieces.append(LinePiece(line[position:end], is_object=True))
+        position = _behind_blanks(line, end)
+    return pieces
+
+
 def _object_end(line: str, start: int) -> tuple[int | None, int]:
     """Where the object that begins at `start` ends; None if none does, and where that shows."""
     if not line.startswith("{", start):
@@ -61,7 +76,8 @@ def _object_end(line: str, start: int) -> tuple[int | None, int]:
         _, end = _decoder.raw_decode(line, start)
     except json.JSONDecodeError as error:
         return None, error.pos
-    except RecursionError:
+    except (RecursionError, ValueError):
+        # Nested too deep, or a number of thousands of digits.
         return None, start
     return end, end
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from lamina.errors import UsageError
+from lamina.files.own_file import open_regular_file
 from lamina.formats.json_fields import Object, object_in, text_in
 
 MAGIC = b"SQLite format 3\x00"
@@ -114,6 +115,7 @@ def _created(info: Object) -> float:
 
 def _read(path: Path) -> Object | None:
     try:
-        return _decode(path.read_bytes())
+        with open_regular_file(path) as file:
+            return _decode(file.read())
     except OSError:
         return None

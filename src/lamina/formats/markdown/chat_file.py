@@ -105,6 +105,12 @@ def parse_chat(
     return parsed_chat.chat, parsed_chat.problems
 
 
+def holds_chat(data: bytes) -> bool:
+    """Whether a Markdown file is a chat: whether any message begins in it."""
+    text = data.decode("utf-8", "replace")
+    return bool(read_chat(text, tz=UTC, note_names=NoteNames(())).chat.messages)
+
+
 def read_chat(text: str, *, tz: tzinfo, note_names: NoteNames) -> ParsedChat:
     """`parse_chat` over paths that are looked up more than once."""
     text = require_text(text, "the file").removeprefix("\ufeff").replace("\r\n", "\n")

@@ -94,15 +94,15 @@ _START = _Trail()
 
 def read_claude_code(stream: BinaryIO, name: str, problems: ReadProblems) -> list[ObservedRequest]:
     """The requests of a transcript."""
-    reader = _Reader(name)
+    reader = _Reader(name, problems)
     for number, line in RecordLines(stream, ClaudeLine, problems):
         reader.add(number, line)
     return list(reader.requests.values())
 
 
 class _Reader:
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, problems: ReadProblems) -> None:
+        self._name, self._problems = name, problems
         self.requests: dict[str, ObservedRequest] = {}
         self._trails: dict[str, _Trail] = {}
         # Where each agent got to, for lines whose parent is missing.
@@ -134,6 +134,7 @@ class _Reader:
         thought = any(block.type in ("thinking", "redacted_thinking") for block in blocks)
         events = ("skill",) if any(block.name == "Skill" for block in blocks) else ()
         earlier = self.requests.get(name)
+        self._problems.check_figures(number, message.usage)
         usage = _usage(message.usage)
         if earlier is not None:
             if usage is not None and usage.input:

@@ -62,7 +62,7 @@ class CodexLine(Struct):
 
 def read_codex(stream: BinaryIO, name: str, problems: ReadProblems) -> list[ObservedRequest]:
     """The requests of a rollout."""
-    reader = _Reader(name)
+    reader = _Reader(name, problems)
     for number, line in RecordLines(stream, CodexLine, problems):
         if line.payload is not None:
             reader.add(number, line.type or "", line.payload, parse_moment(line.timestamp))
@@ -79,9 +79,9 @@ class _Sent(Struct):
 
 
 class _Reader:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, problems: ReadProblems) -> None:
         self.requests: list[ObservedRequest] = []
-        self._name = name
+        self._name, self._problems = name, problems
         # A thread of its own within a session, as subagents have.
         self._session, self._thread = name, ""
         self._model = self._effort = self._version = ""
@@ -152,6 +152,7 @@ class _Reader:
         so_far = count(total.total_tokens) if total else self._total + 1
         if last is None or so_far == self._total or not count(last.input_tokens):
             return
+        self._problems.check_figures(number, last)
         self._total = so_far
         sent, self._now, self._next = self._now, self._next, _Sent()
         self._is_answered = False

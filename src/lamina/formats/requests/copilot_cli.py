@@ -60,6 +60,7 @@ def read_copilot_cli(stream: BinaryIO, name: str, problems: ReadProblems) -> lis
             case "abort":
                 events.append("interruption")
             case "assistant.usage":
+                problems.check_figures(number, data)
                 request = _request(session, name, number, line, data, at, model, step, events)
                 if request is not None:
                     requests.append(request)

@@ -8,11 +8,14 @@ from lamina.audit.doctor.observed import ObservedRequest, StepKind
 from lamina.formats.gemini_sessions import read_gemini_session, read_gemini_usage
 from lamina.formats.json_fields import list_in, object_in, parse_moment, text_in
 from lamina.formats.json_lines import JsonLine
+from lamina.formats.requests.request_file import ReadProblems
 
 SOURCE = "gemini_cli"
 
 
-def read_gemini_cli(lines: Sequence[JsonLine], name: str) -> Iterator[ObservedRequest]:
+def read_gemini_cli(
+    lines: Sequence[JsonLine], name: str, problems: ReadProblems
+) -> Iterator[ObservedRequest]:
     """The requests of a session."""
     session = read_gemini_session(lines)
     id = session.id or name
@@ -29,6 +32,7 @@ def read_gemini_cli(lines: Sequence[JsonLine], name: str) -> Iterator[ObservedRe
                 blocks += 1
                 events += ["image"] * _has_image(value.get("content"))
             continue
+        problems.check_figures(record.line, object_in(value, "tokens"))
         usage = read_gemini_usage(object_in(value, "tokens"))
         calls = list_in(value, "toolCalls")
         if usage is not None and usage.input:

@@ -11,11 +11,14 @@ from lamina.audit.doctor.observed import ObservedRequest, StepKind
 from lamina.formats.content import provider_of
 from lamina.formats.json_fields import list_in, object_in, parse_moment, text_in
 from lamina.formats.opencode import read_opencode_usage
+from lamina.formats.requests.request_file import ReadProblems
 
 SOURCE = "opencode"
 
 
-def read_opencode(document: Mapping[str, Any], name: str) -> Iterator[ObservedRequest]:
+def read_opencode(
+    document: Mapping[str, Any], name: str, problems: ReadProblems
+) -> Iterator[ObservedRequest]:
     """The requests of one session, `{info, messages: [{info, parts}]}`."""
     about = object_in(document, "info")
     own = text_in(about, "id") or name
@@ -44,6 +47,7 @@ def read_opencode(document: Mapping[str, Any], name: str) -> Iterator[ObservedRe
         figures = [object_in(part, "tokens") for part in steps] or [object_in(info, "tokens")]
         created = parse_moment(times.get("created"))
         for place, tokens in enumerate(figures):
+            problems.check_figures(None, tokens)
             usage = read_opencode_usage(tokens)
             if usage is None or not usage.input:
                 continue

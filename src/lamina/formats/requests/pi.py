@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lamina.audit.doctor.observed import ObservedRequest, StepKind
 from lamina.formats.json_fields import parse_moment
-from lamina.formats.requests.request_file import ReadProblems, RecordLines, count
+from lamina.formats.requests.request_file import ReadProblems, RecordLabels, RecordLines, count
 from lamina.values.usage import Usage
 
 SOURCE = "pi"
@@ -61,6 +61,7 @@ def read_pi(stream: BinaryIO, name: str, problems: ReadProblems) -> list[Observe
     session = name
     requests: list[ObservedRequest] = []
     trails: dict[str, _PiTrail] = {}
+    labels = RecordLabels()
     last = _PiTrail()
     for number, line in RecordLines(stream, PiLine, problems):
         if line.type == "session":
@@ -71,7 +72,9 @@ def read_pi(stream: BinaryIO, name: str, problems: ReadProblems) -> list[Observe
         at = parse_moment(line.timestamp)
         message = line.message
         if message is not None and message.role == "assistant":
-            request = _request(session, name, number, message, trail, at)
+            problems.check_figures(number, message.usage)
+            label = labels.next(number)
+            request = _request(session, name, number, label, message, trail, at)
             if request is not None:
                 requests.append(request)
                 blocks = message.content if isinstance(message.content, list) else []
@@ -111,8 +114,9 @@ def _extend(trail: _PiTrail, line: PiLine, at: float | None) -> _PiTrail:
 
 
 def _request(
-    session: str, name: str, number: int, message: PiRecord, trail: _PiTrail, at: float | None
-) -> ObservedRequest | None:
+    session: str, name: str, number: int, label: str, message: PiRecord, trail: _PiTrail,
+    at: float | None,
+) -> ObservedRequest | None:  # fmt: skip
     usage = message.usage
     if usage is None:
         return None
@@ -122,7 +126,7 @@ def _request(
         return None
     began = parse_moment(message.timestamp)
     return ObservedRequest(
-        source=SOURCE, session=session, id=f"{session}/{number}",
+        source=SOURCE, session=session, id=f"{session}/{label}",
         usage=Usage(
             input=total, cached=read, written=written, output=count(usage.output),
             cache_reported=usage.cache_read is not None,

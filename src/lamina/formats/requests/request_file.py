@@ -4,21 +4,23 @@ Laws: no line, however long, deep or broken, stops the reading of the others. A 
 line, and only so many are kept.
 """
 
-from collections.abc import Iterator
-from typing import BinaryIO, Generic, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO, Generic, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from lamina.formats.imported_session import ImportProblem
 from lamina.formats.json_lines import readable_text
-from lamina.formats.line_pieces import head_of, split_line
+from lamina.formats.line_pieces import LinePiece, head_of, leading_objects, split_line
 
 # A line longer than this is passed over; real ones have some hundred kilobytes.
 MAX_LINE = 64 * 1024 * 1024
-# A broken line longer than this is not taken to pieces.
+# Of a broken line longer than this, only whole records at its beginning are read.
 _MAX_BROKEN = 2 * 1024 * 1024
 _MAX_PROBLEMS = 50
 _BLANK = b" \t\r\n\x00"
+_MAX_COUNT = 2**53
 
 Record = TypeVar("Record")
 
@@ -34,6 +36,36 @@ class ReadProblems:
         self.count += 1
         if len(self.reports) < _MAX_PROBLEMS:
             self.reports.append(ImportProblem(line=line, what=what, detail=detail))
+
+    def check_figures(self, line: int | None, figures: Mapping[str, Any] | Struct | None) -> None:
+        """Reports figures that no counter can have, also in what the figures hold; they count as
+        0."""
+        for name, value in _fields_of(figures).items():
+            if isinstance(value, dict | Struct):
+                self.check_figures(line, value)
+            elif isinstance(value, int | float) and not 0 <= value <= _MAX_COUNT:
+                shown = f"{value:,}" if abs(value) <= _MAX_COUNT else "out of range"
+                self.add(line, "odd", f"{name} is {shown} and counts as 0")
+
+
+def _fields_of(figures: Mapping[str, Any] | Struct | None) -> Mapping[str, Any]:
+    if isinstance(figures, Struct):
+        names = zip(figures.__struct_fields__, figures.__struct_encode_fields__, strict=True)
+        return {encoded: getattr(figures, name) for name, encoded in names}
+    return figures or {}
+
+
+class RecordLabels:
+    """What records are called in ids: the number of their line, and their place on it behind the
+    first one."""
+
+    def __init__(self) -> None:
+        self._line, self._place = 0, 0
+
+    def next(self, line: int) -> str:
+        self._place = self._place + 1 if line == self._line else 1
+        self._line = line
+        return f"{line}.{self._place}" if self._place > 1 else str(line)
 
 
 class RecordLines(Generic[Record]):
@@ -79,10 +111,7 @@ class RecordLines(Generic[Record]):
         if isinstance(error, msgspec.ValidationError):
             self._problems.add(number, "unexpected", f"a record of another form: {error}")
             return
-        if len(line) > _MAX_BROKEN:
-            self._problems.add(number, "unreadable", "not JSON, and too long to be taken apart")
-            return
-        pieces = split_line(readable_text(line), self._known_heads())
+        pieces = self._pieces(readable_text(line))
         records = [piece.text.encode() for piece in pieces if piece.is_object]
         found = 0
         for record in records:
@@ -92,10 +121,12 @@ class RecordLines(Generic[Record]):
                 continue
             found += 1
             yield number, value
-        detail = f"{found} of {len(pieces)} records on the line could be read" if found else (
-            "not a whole record"
-        )  # fmt: skip
-        self._problems.add(number, "glued" if found > 1 else "torn", detail)
+        self._problems.add(number, "glued" if found > 1 else "torn", _tell(found, len(pieces)))
+
+    def _pieces(self, text: str) -> list[LinePiece]:
+        if len(text) > _MAX_BROKEN:
+            return leading_objects(text)
+        return split_line(text, self._known_heads())
 
     def _known_heads(self) -> set[tuple[str, ...]]:
         """How records of this file begin, from its first lines."""
@@ -114,8 +145,14 @@ class RecordLines(Generic[Record]):
         return self._heads
 
 
+def _tell(found: int, pieces: int) -> str:
+    if not found:
+        return "not a whole record"
+    return f"{found} of {pieces} {'record' if pieces == 1 else 'records'} on the line could be read"
+
+
 def count(value: int | float | None) -> int:
     """A figure that a counter can have; else 0."""
-    if value is None or not 0 <= value <= 2**53:
+    if value is None or not 0 <= value <= _MAX_COUNT:
         return 0
     return int(value)

@@ -22,7 +22,7 @@ from lamina.formats.json_fields import Object, count_in, object_in, parse_moment
 from lamina.formats.json_lines import parse_json
 from lamina.formats.request_bodies import looks_like_body
 from lamina.formats.requests.prompt_parts import read_prompt
-from lamina.formats.requests.request_file import ReadProblems
+from lamina.formats.requests.request_file import ReadProblems, RecordLabels
 from lamina.values.usage import Usage
 
 SOURCE = "request_log"
@@ -41,6 +41,8 @@ class LoggedRequest(Struct, frozen=True, kw_only=True):
     body: Object
     answer: Object
     usage: Usage
+    # The vendor's, of which the usage is made.
+    figures: Object
     provider: str
     model: str
     at: float | None
@@ -55,11 +57,12 @@ def unwrap_line(value: Object) -> LoggedRequest | None:
     if "startTime" in value and ("custom_llm_provider" in value or "call_type" in value):
         return _unwrap_litellm(value)
     request, response = object_in(value, "request"), object_in(value, "response")
-    body = _as_body(value.get("body")) or _as_body(request.get("body", request.get("body_raw")))
-    body = body or _as_body(request) or _as_body(value)
+    body = read_body(value.get("body")) or read_body(request.get("body", request.get("body_raw")))
+    body = body or read_body(request) or read_body(value)
     answer = _as_answer(response.get("body", response.get("body_raw"))) or _as_answer(response)
     answer = answer or _as_answer(value.get("answer"))
-    usage = _usage_in(value, response, answer)
+    figures = _figures_in(value, response, answer)
+    usage = read_figures(figures)
     if usage is None:
         return None
     began = parse_moment(request.get("timestamp")) or _moment(
@@ -74,7 +77,7 @@ def unwrap_line(value: Object) -> LoggedRequest | None:
         or text_in(answer, "model", "modelVersion")
     )
     return LoggedRequest(
-        body=body, answer=answer, usage=usage, model=model.rpartition("/")[2],
+        body=body, answer=answer, usage=usage, figures=figures, model=model.rpartition("/")[2],
         provider=provider_of(text_in(value, "provider", "custom_llm_provider"))
         or _provider_of_body(body, value, answer),
         at=began, ended=ended, session=_first(value, request, body, _SESSION_KEYS),
@@ -104,7 +107,7 @@ def _unwrap_litellm(value: Object) -> LoggedRequest | None:
     if not isinstance(messages, list) or not messages:
         body = {}
     return LoggedRequest(
-        body=body, answer=object_in(value, "response"), usage=usage,
+        body=body, answer=object_in(value, "response"), usage=usage, figures=figures,
         model=model.rpartition("/")[2], provider=provider_of(text_in(value, "custom_llm_provider")),
         at=parse_moment(value.get("startTime")), ended=parse_moment(value.get("endTime")),
         session=_first(value, metadata, object_in(metadata, "requester_metadata"), _SESSION_KEYS),
@@ -125,7 +128,8 @@ def _moment(value: Mapping[str, Any], *keys: str) -> float | None:
     return next((at for key in keys if (at := parse_moment(value.get(key))) is not None), None)
 
 
-def _as_body(value: Any) -> Object:
+def read_body(value: Any) -> Object:
+    """The body of a request to a model, as it is or as its text; empty if it is none."""
     if isinstance(value, str):
         value = _parse(value)
     if not isinstance(value, dict):
@@ -154,13 +158,14 @@ def _parse(text: str) -> Any:
         return None
 
 
-def _usage_in(*values: Mapping[str, Any]) -> Usage | None:
+def _figures_in(*values: Mapping[str, Any]) -> Object:
+    """The first figures of any vendor's form; empty if there are none."""
     for value in values:
         for key in ("usage", "usageMetadata", "usage_metadata"):
-            found = read_figures(object_in(value, key))
-            if found is not None:
-                return found
-    return None
+            figures = object_in(value, key)
+            if read_figures(figures) is not None:
+                return figures
+    return {}
 
 
 def read_figures(figures: Mapping[str, Any]) -> Usage | None:
@@ -199,9 +204,19 @@ def _provider_of_body(body: Object, value: Object, answer: Object) -> str:
 class LogReader:
     """The requests of a log, one line after the other."""
 
-    def __init__(self, name: str, problems: ReadProblems, source: str = SOURCE) -> None:
+    def __init__(
+        self,
+        name: str,
+        problems: ReadProblems,
+        source: str = SOURCE,
+        *,
+        reports_others: bool = True,
+    ) -> None:
         self._name, self._source = name, source
+        # Whether a line that is no request is a problem.
+        self._reports_others = reports_others
         self._problems = problems
+        self._labels = RecordLabels()
         # Of the sessions that were written to last.
         self._lineages: OrderedDict[str, Lineage] = OrderedDict()
         # The session and the agent that each request turned out to be of.
@@ -212,9 +227,12 @@ class LogReader:
     def add(self, number: int, value: Any) -> None:
         logged = unwrap_line(value) if isinstance(value, dict) else None
         if logged is None:
-            self._problems.add(number, "unexpected", "neither a request with usage nor usage")
+            if self._reports_others:
+                self._problems.add(number, "unexpected", "neither a request with usage nor usage")
             return
-        id = f"{self._name}/{number}/{logged.id}"
+        self._problems.check_figures(number, logged.figures)
+        label = self._labels.next(number)
+        id = f"{self._name}/{label}/{logged.id}"
         request = ObservedRequest(
             source=self._source, session=logged.session or self._name, id=id, usage=logged.usage,
             depth="bodies" if logged.body else "usage", at=logged.at, ended=logged.ended,
@@ -222,10 +240,12 @@ class LogReader:
             line=number, is_own=True,
         )  # fmt: skip
         if logged.body:
-            request = self._compare(request, logged)
+            request = self._compare(request, logged, label)
         self.requests.append(request)
 
-    def _compare(self, request: ObservedRequest, logged: LoggedRequest) -> ObservedRequest:
+    def _compare(
+        self, request: ObservedRequest, logged: LoggedRequest, label: str
+    ) -> ObservedRequest:
         prompt = read_prompt(logged.body)
         key = f"{logged.session}\x1f{logged.agent}"
         lineage = self._lineages.pop(key, None) or Lineage(is_one_session=bool(logged.session))
@@ -234,6 +254,8 @@ class LogReader:
             self._lineages.popitem(last=False)
         before = lineage.add(request.id, prompt)
         if before is None:
+            if not logged.session:
+                request = replace(request, session=f"{self._name}#{label}")
             request = self._begin(request, prompt, is_named=bool(logged.session))
         else:
             change = compare_prompts(before.prompt, prompt)
@@ -253,8 +275,6 @@ class LogReader:
     ) -> ObservedRequest:
         """A request that goes on from none. What it shares with one that is still being answered
         is what it could not read yet; where no ids tell sessions apart, the two belong together."""
-        if not is_named:
-            request = replace(request, session=f"{self._name}#{request.line}")
         best: PromptChange | None = None
         for other, other_prompt in self._recent:
             if not _overlap(request, other) or (is_named and other.session != request.session):

@@ -4,24 +4,26 @@ Laws: the content decides, not the name. Whatever the file is, reading it raises
 the disk raises; a file of no known form says so.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 from msgspec import Struct
 
 from lamina.audit.doctor.observed import OWN, ObservedRequest
 from lamina.errors import LaminaError
+from lamina.files.own_file import open_regular_file
 from lamina.formats.claude_code import looks_like_claude_code
 from lamina.formats.codex import looks_like_codex
 from lamina.formats.copilot_cli import looks_like_copilot_cli
 from lamina.formats.gemini_sessions import looks_like_gemini
 from lamina.formats.imported_session import ImportProblem
 from lamina.formats.json_fields import Object, list_in
-from lamina.formats.json_lines import JsonLine, parse_json, read_lines
+from lamina.formats.json_lines import JsonLine, parse_json, read_lines, readable_text
+from lamina.formats.line_pieces import split_line
 from lamina.formats.opencode import looks_like_opencode
-from lamina.formats.opencode_store import is_database, read_database
+from lamina.formats.opencode_store import is_database, read_database, read_storage
 from lamina.formats.pi import looks_like_pi
 from lamina.formats.requests import claude_code, codex, copilot_cli, gemini_cli, har, opencode, pi
 from lamina.formats.requests.request_file import ReadProblems, RecordLines
@@ -30,12 +32,12 @@ from lamina.formats.requests.request_log import LogReader, unwrap_line
 
 # So many lines, and so much of them, tell what a file is.
 _VOTERS, _HEAD = 20, 4 * 1024 * 1024
+# Where they do not: so many lines and objects, and so much of what is not one object a line.
+_MOST_LINES, _MOST_VOTERS, _MOST_BROKEN = 1_000, 200, 1024 * 1024
 # What a line of a journal ends in, before its checksum.
 _CHECKSUM = b',"sum":"'
 # A document is read at once; a larger one is none of ours.
 MAX_DOCUMENT = 512 * 1024 * 1024
-
-_ReadStream = Callable[[BinaryIO, str, ReadProblems], list[ObservedRequest]]
 
 
 class RequestFile(Struct, frozen=True, kw_only=True):
@@ -49,27 +51,25 @@ class RequestFile(Struct, frozen=True, kw_only=True):
     problem_count: int = 0
 
 
-_STREAMS: tuple[tuple[str, Callable[[Object], bool], _ReadStream], ...] = (
-    (pi.SOURCE, looks_like_pi, pi.read_pi),
-    (claude_code.SOURCE, looks_like_claude_code, claude_code.read_claude_code),
-    (codex.SOURCE, looks_like_codex, codex.read_codex),
-    (copilot_cli.SOURCE, looks_like_copilot_cli, copilot_cli.read_copilot_cli),
-)
+class _LineForm(Struct, frozen=True, kw_only=True):
+    """How a program writes sessions line by line."""
+
+    source: str
+    matches: Callable[[Object], bool]
+    read: Callable[[BinaryIO, str, ReadProblems], Sequence[ObservedRequest]]
 
 
 def read_request_file(path: Path, name: str = "") -> RequestFile:
     """The requests of one file. `name` is what its sessions are called where it names none.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: it cannot be read, or is not a regular file.
     """
     problems = ReadProblems()
     name = name or path.stem
-    with path.open("rb") as stream:
-        head = stream.read(_HEAD)
-        stream.seek(0)
+    with open_regular_file(path) as stream:
         try:
-            source, requests = _read(path, name, stream, head, problems)
+            source, requests = _read(path, name, stream, problems)
         except LaminaError as error:
             problems.add(None, "unreadable", str(error))
             source, requests = "", []
@@ -84,87 +84,160 @@ def read_request_file(path: Path, name: str = "") -> RequestFile:
 def read_request_bytes(stream: BinaryIO, name: str) -> RequestFile:
     """The requests of what is not a file, such as standard input."""
     problems = ReadProblems()
-    head = stream.read(_HEAD)
-    stream.seek(0)
-    source, requests = _read(None, name, stream, head, problems)
+    source, requests = _read(None, name, stream, problems)
     return RequestFile(
         path=name, source=source, requests=tuple(requests), problems=tuple(problems.reports),
         problem_count=problems.count,
     )  # fmt: skip
 
 
+def read_request_folder(path: Path) -> RequestFile:
+    """The requests of a folder that is read as a whole: OpenCode's older storage."""
+    problems = ReadProblems()
+    found = [r for d in read_storage(path) for r in opencode.read_opencode(d, "", problems)]
+    return RequestFile(
+        path=str(path), source=opencode.SOURCE, requests=tuple(found),
+        problems=tuple(problems.reports), problem_count=problems.count,
+    )  # fmt: skip
+
+
 def _read(
-    path: Path | None, name: str, stream: BinaryIO, head: bytes, problems: ReadProblems
+    path: Path | None, name: str, stream: BinaryIO, problems: ReadProblems
 ) -> tuple[str, Sequence[ObservedRequest]]:
+    head = stream.read(_HEAD)
+    stream.seek(0)
     if is_database(head):
         documents = read_database(path) if path else ()
-        found = [r for document in documents for r in opencode.read_opencode(document, name)]
+        found = [
+            r for document in documents for r in opencode.read_opencode(document, name, problems)
+        ]
         return opencode.SOURCE, found
-    lines = head.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    if any(_CHECKSUM in line[-len(_CHECKSUM) - 12 :] for line in lines[:8]):
+    lines = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", _MOST_LINES)[:_MOST_LINES]
+    if _is_journal(lines):
         # Loaded where there is a journal: most files are none.
         from lamina.audit.doctor.own_requests import read_own_requests
         from lamina.journal import read_journal
-        from lamina.journal.lines import is_proven
 
-        if any(is_proven(line) for line in lines[:8]):
-            journal = read_journal(stream.read(), name)
-            return OWN, [*read_own_requests(journal, name, name)]
-    voters = _voters(lines)
-    if not voters:
-        return _read_document(stream, name, problems)
-    votes = [sum(map(matches, voters)) for _, matches, _ in _STREAMS]
-    others = [sum(map(matches, voters)) for matches in (looks_like_gemini, _is_logged)]
-    best = max(*votes, *others)
-    if best == 0:
-        return _read_document(stream, name, problems)
-    if best in votes:
-        source, _, read = _STREAMS[votes.index(best)]
-        return source, read(stream, name, problems)
-    if others[0] == best:
-        return gemini_cli.SOURCE, [*gemini_cli.read_gemini_cli(_json_lines(stream, problems), name)]
-    reader = LogReader(name, problems)
-    for number, value in RecordLines(stream, dict, problems):
-        reader.add(number, value)
-    return LOG, reader.requests
+        journal = read_journal(stream.read(), name)
+        return OWN, [*read_own_requests(journal, name, name)]
+    form = _elect(_whole_objects(lines[:_VOTERS]))
+    if form is None:
+        try:
+            return _read_document(_parse_document(stream), name, problems)
+        except _NoDocument as error:
+            # Then records may be glued to one another, or stand behind much else.
+            form = _elect(_scattered_objects(lines))
+            if form is None:
+                problems.add(None, error.what, error.detail)
+                return "", []
+            stream.seek(0)
+    return form.source, form.read(stream, name, problems)
+
+
+def _is_journal(lines: Sequence[bytes]) -> bool:
+    sealed = [line for line in lines if _CHECKSUM in line[-len(_CHECKSUM) - 12 :]]
+    if not sealed:
+        return False
+    from lamina.journal.lines import is_proven
+
+    return any(is_proven(line) for line in sealed[:8])
+
+
+def _elect(voters: Sequence[Object]) -> _LineForm | None:
+    """Which program writes files of lines that hold these objects; None if none does."""
+    votes = [sum(map(form.matches, voters)) for form in _LINE_FORMS]
+    best = max(votes)
+    return _LINE_FORMS[votes.index(best)] if best else None
 
 
 def _is_logged(value: Object) -> bool:
     return unwrap_line(value) is not None
 
 
-def _voters(lines: Sequence[bytes]) -> list[Object]:
+def _whole_objects(lines: Iterable[bytes]) -> list[Object]:
+    return [value for line in lines if (value := _parse_object(line.strip())) is not None]
+
+
+def _parse_object(text: bytes) -> Object | None:
+    try:
+        value, _ = parse_json(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _scattered_objects(lines: Iterable[bytes]) -> list[Object]:
+    """Objects of lines of which each may hold none, one or several."""
     found: list[Object] = []
-    for line in lines[:_VOTERS]:
-        try:
-            value, _ = parse_json(line.strip())
-        except ValueError:
-            continue
-        if isinstance(value, dict):
+    room = _MOST_BROKEN
+    for line in lines:
+        if len(found) >= _MOST_VOTERS:
+            break
+        if (value := _parse_object(line.strip())) is not None:
             found.append(value)
+        elif room > 0 and b"{" in line:
+            text = readable_text(line[:room])
+            room -= len(line)
+            pieces = [piece for piece in split_line(text, ()) if piece.is_object]
+            found += _whole_objects(p.text.encode() for p in pieces[: _MOST_VOTERS - len(found)])
     return found
 
 
-def _json_lines(stream: BinaryIO, problems: ReadProblems) -> list[JsonLine]:
+def _read_gemini(stream: BinaryIO, name: str, problems: ReadProblems) -> list[ObservedRequest]:
     file = read_lines(stream.read(MAX_DOCUMENT))
     for problem in file.problems:
         problems.add(problem.line, problem.what, problem.detail)
-    return list(file.lines)
+    return [*gemini_cli.read_gemini_cli(file.lines, name, problems)]
+
+
+def _read_log(stream: BinaryIO, name: str, problems: ReadProblems) -> list[ObservedRequest]:
+    reader = LogReader(name, problems)
+    for number, value in RecordLines(stream, dict, problems):
+        reader.add(number, value)
+    return reader.requests
+
+
+# Those that more objects are mistaken for stand further below.
+_LINE_FORMS = (
+    _LineForm(source=pi.SOURCE, matches=looks_like_pi, read=pi.read_pi),
+    _LineForm(
+        source=claude_code.SOURCE, matches=looks_like_claude_code, read=claude_code.read_claude_code
+    ),
+    _LineForm(source=codex.SOURCE, matches=looks_like_codex, read=codex.read_codex),
+    _LineForm(
+        source=copilot_cli.SOURCE, matches=looks_like_copilot_cli, read=copilot_cli.read_copilot_cli
+    ),
+    _LineForm(source=gemini_cli.SOURCE, matches=looks_like_gemini, read=_read_gemini),
+    _LineForm(source=LOG, matches=_is_logged, read=_read_log),
+)
+
+
+class _NoDocument(Exception):
+    """A file is not one JSON value."""
+
+    def __init__(self, what: str, detail: str) -> None:
+        super().__init__(detail)
+        self.what, self.detail = what, detail
+
+
+def _parse_document(stream: BinaryIO) -> Any:
+    """The JSON value that a file is, over however many lines.
+
+    Raises:
+        _NoDocument: it is none.
+    """
+    data = stream.read(MAX_DOCUMENT + 1)
+    if len(data) > MAX_DOCUMENT:
+        raise _NoDocument("too_large", "not lines of JSON, and too large for one document")
+    try:
+        return msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise _NoDocument("unknown", "no file of a form that is known here") from None
 
 
 def _read_document(
-    stream: BinaryIO, name: str, problems: ReadProblems
+    value: Any, name: str, problems: ReadProblems
 ) -> tuple[str, Sequence[ObservedRequest]]:
-    """A file that is one JSON value over many lines, or nothing that is known."""
-    data = stream.read(MAX_DOCUMENT + 1)
-    if len(data) > MAX_DOCUMENT:
-        problems.add(None, "too_large", "not lines of JSON, and too large for one document")
-        return "", []
-    try:
-        value = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        problems.add(None, "unknown", "no file of a form that is known here")
-        return "", []
     if isinstance(value, list):
         return _read_entries(value, name, problems)
     if not isinstance(value, dict):
@@ -172,14 +245,14 @@ def _read_document(
         return "", []
     line = JsonLine(number=1, index=0, value=value)
     if har.looks_like_har(value):
-        reader = LogReader(name, ReadProblems(), har.SOURCE)
-        for number, entry in har.har_lines(value):
+        reader = LogReader(name, problems, har.SOURCE, reports_others=False)
+        for number, entry in har.har_lines(value, problems):
             reader.add(number, entry)
         return har.SOURCE, reader.requests
     if looks_like_opencode(value):
-        return opencode.SOURCE, [*opencode.read_opencode(value, name)]
+        return opencode.SOURCE, [*opencode.read_opencode(value, name, problems)]
     if looks_like_gemini(value) and list_in(value, "messages"):
-        return gemini_cli.SOURCE, [*gemini_cli.read_gemini_cli([line], name)]
+        return gemini_cli.SOURCE, [*gemini_cli.read_gemini_cli([line], name, problems)]
     if _is_logged(value):
         return _read_entries([value], name, problems)
     problems.add(None, "unknown", "no document of a form that is known here")
