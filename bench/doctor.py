@@ -205,8 +205,8 @@ def run_real(data: Path, rivals: str) -> dict[str, Any]:
         figures[folder.name] = {
             "sessions": totals.sessions,
             "requests": totals.requests,
-            "input cost": round(totals.input_cost, 2),
-            "lost cost": round(totals.lost_cost, 2),
+            "input cost": round(totals.input_cost or 0.0, 2),
+            "lost cost": round(totals.lost_cost or 0.0, 2),
             "lost share": round(totals.lost_share, 4),
             "located": round(totals.located / lost, 4),
             "proven": sum(f.certainty == "proven" for f in report.findings),

@@ -90,7 +90,9 @@ def test_the_page_brings_everything_along_and_runs_nothing(sessions: Path) -> No
     assert "default-src 'none'" in page
     for word in ("Where it went", "located", "proven", "blame"):
         assert word in page
-    assert "is there already" in error("doctor", str(sessions), "--html", "page.html", cwd=sessions)
+    assert "is there already" in error(
+        "doctor", str(sessions), "--html", "page.html", cwd=sessions, code=2
+    )
 
 
 def test_muted_findings_are_in_no_sum_and_are_counted(sessions: Path) -> None:
@@ -101,7 +103,7 @@ def test_muted_findings_are_in_no_sum_and_are_counted(sessions: Path) -> None:
     assert by_id["totals"]["lost"] == everything["totals"]["lost"] - one["tokens"]
     by_cause = report(str(sessions), "--mute", "first_message", cwd=sessions)
     assert "first_message" not in {f["cause"] for f in by_cause["findings"]}
-    assert "is neither a finding's id" in error("doctor", "--mute", "Nobody!", cwd=sessions)
+    assert "is neither a finding's id" in error("doctor", "--mute", "Nobody!", cwd=sessions, code=2)
 
 
 def test_a_pipeline_fails_over_its_limit(sessions: Path) -> None:
@@ -110,7 +112,8 @@ def test_a_pipeline_fails_over_its_limit(sessions: Path) -> None:
     assert re.fullmatch(r"\d+\.\d% was lost, more than --fail-over 5%\n", done.stderr)
     assert "The dearest" in done.stdout
     assert lamina("doctor", str(sessions), "--fail-over", "100%", cwd=sessions).returncode == 0
-    assert "takes a share" in error("doctor", "--fail-over", "lots", cwd=sessions)
+    # 1 is a check that failed, and nothing else.
+    assert "takes a share" in error("doctor", "--fail-over", "lots", cwd=sessions, code=2)
 
 
 def test_what_a_fix_saved_is_told_against_a_report_sessions_or_a_time(sessions: Path) -> None:
@@ -128,7 +131,7 @@ def test_what_a_fix_saved_is_told_against_a_report_sessions_or_a_time(sessions: 
     assert split["against"]["earlier"] == "what came before 2026-11-01"
     assert split["totals"]["requests"] == 1
     assert "neither a report" in error(
-        "doctor", str(broken), "--against", "yesterday", cwd=sessions
+        "doctor", str(broken), "--against", "yesterday", cwd=sessions, code=2
     )
 
 
@@ -137,7 +140,7 @@ def test_only_a_time_or_a_session(sessions: Path) -> None:
     # What came before is still what it is compared with.
     assert (late["totals"]["requests"], late["totals"]["findings"]) == (1, 1)
     assert report(str(sessions), "--session", "g", cwd=sessions)["totals"]["sessions"] == 1
-    assert "is no time" in error("doctor", "--since", "soon", cwd=sessions)
+    assert "is no time" in error("doctor", "--since", "soon", cwd=sessions, code=2)
 
 
 def test_without_a_path_it_looks_where_programs_keep_sessions(
@@ -184,7 +187,7 @@ def test_names_from_files_cannot_steer_the_terminal(tmp_path: Path) -> None:
 def test_standard_input_and_a_path_that_is_not_there(tmp_path: Path) -> None:
     lines = "".join(json.dumps(line) + "\n" for line in samples.CLAUDE)
     assert "Claude Code" in output("doctor", "-", cwd=tmp_path, stdin=lines)
-    assert "'gone' does not exist" in error("doctor", "gone", cwd=tmp_path)
+    assert "'gone' does not exist" in error("doctor", "gone", cwd=tmp_path, code=2)
 
 
 def test_files_of_no_known_form_are_named(tmp_path: Path) -> None:

@@ -213,6 +213,11 @@ def fix_for(cause: CauseName, provider: str, *, is_own: bool) -> str:
     return CAUSES[cause].fix
 
 
+def count_of(number: int, noun: str) -> str:
+    """How many of something, in words: `1 break`, `2,400 breaks`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def blame_of(cause: CauseName, *, is_own: bool) -> Blame:
     """Who is to blame; `is_own` says that the program which sent the request is the user's."""
     blame = CAUSES[cause].blame

@@ -11,7 +11,7 @@ import anyio
 
 from lamina.audit.doctor.findings import Finding
 from lamina.audit.doctor.report import Advice, CauseSum, ReportTotals
-from lamina.audit.vocabulary import CAUSES
+from lamina.audit.vocabulary import CAUSES, count_of
 from lamina.cli.terminal_text import one_line, visible
 from lamina.errors import UsageError
 from lamina.faces.doctor import (
@@ -24,7 +24,17 @@ from lamina.faces.doctor import (
 )
 from lamina.faces.doctor_collector import collect
 from lamina.faces.doctor_json import read_report
-from lamina.faces.doctor_sentences import describe_finding, name_program, short_count, short_money
+from lamina.faces.doctor_sentences import (
+    describe_finding,
+    name_day,
+    name_program,
+    short_count,
+    short_money,
+    short_tokens,
+    tell_left_out,
+    tell_nothing,
+    tell_unjudged,
+)
 from lamina.values.cache_break import Certainty
 
 WIDTH = 79
@@ -66,7 +76,7 @@ async def examine(
         ) from None
     earlier = report_on(collector, _until(options, moment))
     now = report_on(collector, _from(options, moment))
-    return compare_reports(earlier, now, f"what came before {_day(moment)}")
+    return compare_reports(earlier, now, f"what came before {name_day(moment)}")
 
 
 async def _read_earlier(against: str, options: DoctorOptions) -> DoctorReport | None:
@@ -93,6 +103,17 @@ def _from(options: DoctorOptions, moment: float) -> DoctorOptions:
     return DoctorOptions(since=since, session=options.session, muted=options.muted)
 
 
+def check_share(report: DoctorReport, limit: float, asked: str) -> tuple[int, str]:
+    """The exit code of `--fail-over`, and what to say if it is not 0: 1 if more than `limit` was
+    lost, 2 if there is nothing to judge."""
+    if unjudged := tell_unjudged(report):
+        return 2, visible(f"--fail-over {asked} has nothing to judge. {unjudged}")
+    share = report.totals.lost_share
+    if share > limit:
+        return 1, visible(f"{share:.1%} was lost, more than --fail-over {asked}")
+    return 0, ""
+
+
 # -- the screen ----------------------------------------------------------------------------------
 
 
@@ -101,7 +122,8 @@ def draw_report(report: DoctorReport) -> str:
     totals = report.totals
     lines = [*_headline(report), ""]
     if not totals.requests:
-        return "\n".join([*lines, *_nothing_found(report), *_draw_problems(report)])
+        lines += [*wrap(visible(tell_nothing(report)), WIDTH), *_draw_problems(report)]
+        return "\n".join(visible(line) for line in lines)
     lines += _draw_totals(report)
     if report.causes:
         lines += ["", *_draw_causes(report.causes)]
@@ -125,52 +147,45 @@ def draw_report(report: DoctorReport) -> str:
 def _headline(report: DoctorReport) -> list[str]:
     programs = [name_program(source) for source in report.read.sources if source]
     moments = [row.at for row in report.requests if row.at is not None]
-    span = f", {_day(min(moments))} to {_day(max(moments))} (UTC)" if moments else ""
+    span = f", {name_day(min(moments))} to {name_day(max(moments))} (UTC)" if moments else ""
     return wrap(f"Lamina doctor: {', '.join(programs) or 'nothing'}{span}", WIDTH)
-
-
-def _nothing_found(report: DoctorReport) -> list[str]:
-    files = report.read.files
-    if not files:
-        text = (
-            "No sessions were found on this machine. Give files or folders: transcripts of Claude "
-            "Code, Codex, pi, OpenCode, Copilot CLI or Gemini CLI, journals of Lamina, logs of "
-            "requests, HAR. lamina doctor --sample shows what comes out."
-        )
-    else:
-        text = f"{_count(files, 'file')} read, and no request with usage among what they hold."
-    return wrap(text, WIDTH)
 
 
 def _draw_totals(report: DoctorReport) -> list[str]:
     totals = report.totals
     share = totals.read / totals.input if totals.input else 0.0
     counts = (
-        f"{_count(totals.sessions, 'session')}, {_count(totals.requests, 'request')}, "
-        f"{short_count(totals.input)} tokens in, {share:.1%} of them read from the cache"
+        f"{count_of(totals.sessions, 'session')}, {count_of(totals.requests, 'request')}, "
+        f"{short_tokens(totals.input)} in, {share:.1%} of them read from the cache"
     )
     lines = wrap(counts, WIDTH)
+    lost = f"{short_tokens(totals.lost)} in {count_of(totals.findings, 'break')}"
     if totals.input_cost:
-        lines.append(f"Input at list price  {short_money(totals.input_cost)}{_left_out(totals)}")
-    lost = f"{short_count(totals.lost)} tokens in {_count(totals.findings, 'break')}"
-    if totals.input_cost:
-        money = short_money(totals.lost_cost)
-        lines.append(f"Lost to breaks       {money}  {totals.lost_share:.1%} of it: {lost}")
-        lines.append(f"Avoidable            {short_money(totals.avoidable_cost)}")
+        left_out = _space(tell_left_out(totals.unpriced, "request"))
+        lines.append(f"Input at list price  {short_money(totals.input_cost)}{left_out}")
+        lines += _hang("Lost to breaks       ", _tell_lost(totals, lost))
+        left_out = _space(tell_left_out(totals.unpriced_findings, "break"))
+        lines.append(f"Avoidable            {short_money(totals.avoidable_cost)}{left_out}")
     else:
         lines.append(f"Lost to breaks       {lost}")
     if report.causes:
         lines.append(f"How sure             {_sure(report.causes)}")
     if totals.muted:
-        lines.append(f"Muted                {_count(totals.muted, 'finding')}, in no sum")
+        lines.append(f"Muted                {count_of(totals.muted, 'finding')}, in no sum")
     note = f"List prices of {report.prices_of}; on a flat-fee plan it is quota, not money."
     return [*lines, note] if totals.input_cost else lines
 
 
-def _left_out(totals: ReportTotals) -> str:
-    if not totals.unpriced:
-        return ""
-    return f"  without {_count(totals.unpriced, 'request')} of unknown price"
+def _tell_lost(totals: ReportTotals, lost: str) -> str:
+    if totals.lost_cost is None:
+        return f"{lost}, of unknown price"
+    left_out = tell_left_out(totals.unpriced_findings, "break")
+    said = f"{short_money(totals.lost_cost)}  {totals.lost_share:.1%} of it"
+    return f"{said}, {left_out}: {lost}" if left_out else f"{said}: {lost}"
+
+
+def _space(text: str) -> str:
+    return f"  {text}" if text else ""
 
 
 def _draw_causes(causes: Sequence[CauseSum]) -> list[str]:
@@ -180,11 +195,13 @@ def _draw_causes(causes: Sequence[CauseSum]) -> list[str]:
     lines = [f"{'Where it went':<39}{'':<{_BAR}}{'breaks':>7}{'tokens':>7}{'lost':>8}  blame"]
     for cause in causes:
         bar = block * max(1, round(_BAR * _weight(cause, has_prices) / most))
-        lost = "?" if cause.extra is None else short_money(cause.extra)
         lines.append(
             f"{one_line(cause.label, 38):<39}{bar:<{_BAR}}{cause.findings:>7,}"
-            f"{short_count(cause.tokens):>7}{lost:>8}  {cause.blame or 'open'}"
+            f"{short_count(cause.tokens):>7}{short_money(cause.extra):>8}  "
+            f"{cause.blame or 'open'}"
         )
+        if cause.extra is not None and cause.unpriced:
+            lines.append(f"  {tell_left_out(cause.unpriced, 'break')}")
     return lines
 
 
@@ -216,19 +233,25 @@ def _advise(advice: Advice) -> str:
 
 
 def _draw_against(against: Against) -> list[str]:
-    verb = "saved" if against.saved >= 0 else "cost more by"
     head = (
         f"Against {against.earlier}: {against.share_before:.1%} lost then, "
-        f"{against.share_now:.1%} now; {verb} {short_money(abs(against.saved))}"
+        f"{against.share_now:.1%} now{_tell_saved(against.saved)}"
     )
     lines = wrap(visible(head), WIDTH)
     for cause in against.causes[:5]:
-        sign = "-" if cause.saved < 0 else "+"
+        sign = "-" if (cause.saved or 0.0) < 0 else "+"
+        saved = "?" if cause.saved is None else sign + short_money(abs(cause.saved))
         lines.append(
             f"  {one_line(cause.label, 40):<41}{cause.share_before:>8.1%} ->{cause.share_now:>7.1%}"
-            f"{sign + short_money(abs(cause.saved)):>12}"
+            f"{saved:>12}"
         )
     return lines
+
+
+def _tell_saved(saved: float | None) -> str:
+    if saved is None:
+        return "; no price is known"
+    return f"; {'saved' if saved >= 0 else 'cost more by'} {short_money(abs(saved))}"
 
 
 def _draw_problems(report: DoctorReport) -> list[str]:
@@ -237,8 +260,8 @@ def _draw_problems(report: DoctorReport) -> list[str]:
     lines: list[str] = []
     if not read.problem_count:
         return lines
-    passed = f", {_count(unknown, 'file')} of no known form" if unknown else ""
-    lines += ["", f"Passed over: {_count(read.problem_count, 'place')} in the files{passed}"]
+    passed = f", {count_of(unknown, 'file')} of no known form" if unknown else ""
+    lines += ["", f"Passed over: {count_of(read.problem_count, 'place')} in the files{passed}"]
     for problem in read.problems[:PROBLEMS]:
         place = f" line {problem.line}" if problem.line else ""
         name = Path(problem.file).name
@@ -252,14 +275,6 @@ def _hang(mark: str, text: str) -> list[str]:
     room = WIDTH - len(mark)
     first, *rest = wrap(visible(text), room) or [""]
     return [mark + first, *(" " * len(mark) + line for line in rest)]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def _day(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d")
 
 
 def list_findings(findings: Sequence[Finding]) -> str:

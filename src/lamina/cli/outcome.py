@@ -1,7 +1,8 @@
 """How commands begin and end: flags that do not go together, standard input, exit codes."""
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -9,6 +10,7 @@ import anyio
 import typer
 
 from lamina.cli.wrapped_text import print_text
+from lamina.errors import LaminaError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,6 +23,17 @@ Result = TypeVar("Result")
 def refuse_if(is_wrong: object, problem: str) -> None:
     if is_wrong:
         raise typer.BadParameter(problem)
+
+
+@contextmanager
+def exit_on_error(code: int) -> Iterator[None]:
+    """Ends a command with this code on an error of ours: for those whose 1 says something else.
+    1 is the code of all others, in `app.py`."""
+    try:
+        yield
+    except (LaminaError, OSError) as error:
+        print_text(f"error: {error}", err=True)
+        raise typer.Exit(code) from None
 
 
 def read_argument(value: str, noun: str) -> str:

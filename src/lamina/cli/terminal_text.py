@@ -3,23 +3,9 @@
 Law: no note, answer, file name or tool can steer the terminal. What would is shown, escaped.
 """
 
-import re
-
 from rich.cells import cell_len, set_cell_size
 
-# Control characters but line break and tab; marks that turn the direction of what follows; halves
-# of characters, which no terminal can be sent.
-_STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def visible(text: str) -> str:
-    """`text` with what steers a terminal written as an escape."""
-    return _STEERS.sub(_escape, text.replace("\r\n", "\n"))
-
-
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+from lamina.text.characters import visible as visible
 
 
 def one_line(text: str, width: int = 0) -> str:

@@ -27,6 +27,7 @@ from lamina.audit.doctor.report import (
     choose_fixes,
     list_unknowns,
     sum_causes,
+    sum_lost,
     sum_totals,
 )
 from lamina.audit.doctor.stops import common_floors
@@ -55,17 +56,17 @@ class SessionSum(Struct, frozen=True, kw_only=True):
     input: int
     input_cost: float | None
     lost: int
-    lost_cost: float
+    lost_cost: float | None
 
 
 class Difference(Struct, frozen=True, kw_only=True):
     """One cause then and now, as a share of what the input cost; `saved` is what now would have
-    cost more at the share of then."""
+    cost more at the share of then, None where that has no known price."""
 
     label: str
     share_before: float
     share_now: float
-    saved: float
+    saved: float | None
 
 
 class Against(Struct, frozen=True, kw_only=True):
@@ -74,7 +75,7 @@ class Against(Struct, frozen=True, kw_only=True):
     earlier: str
     share_before: float
     share_now: float
-    saved: float
+    saved: float | None
     causes: tuple[Difference, ...]
 
 
@@ -85,6 +86,7 @@ class DoctorReport(Struct, frozen=True, kw_only=True):
     lamina: str = __version__
     prices_of: str = ""
     since: float | None = None
+    session: str = ""
     read: ReadFiles = ReadFiles()
     totals: ReportTotals = ReportTotals()
     causes: tuple[CauseSum, ...] = ()
@@ -156,6 +158,7 @@ def report_on(collector: RequestCollector, options: DoctorOptions) -> DoctorRepo
     return DoctorReport(
         prices_of=book.date,
         since=options.since,
+        session=options.session,
         read=collector.read_files(),
         totals=totals,
         causes=sum_causes(findings),
@@ -207,6 +210,8 @@ def check_muted(muted: Sequence[str]) -> None:
 def _sum_session(diagnosis: SessionDiagnosis, shown: set[str]) -> SessionSum:
     own = [finding for finding in diagnosis.findings if finding.id in shown]
     costs = [row.input_cost for row in diagnosis.requests if row.input_cost is not None]
+    # Nothing has a price, and so the loss has none either.
+    lost_cost = sum_lost(own) if costs else None
     return SessionSum(
         session=diagnosis.session,
         source=diagnosis.source,
@@ -214,7 +219,7 @@ def _sum_session(diagnosis: SessionDiagnosis, shown: set[str]) -> SessionSum:
         input=sum(row.input for row in diagnosis.requests),
         input_cost=sum(costs) if costs else None,
         lost=sum(finding.tokens for finding in own),
-        lost_cost=sum(finding.extra or 0.0 for finding in own),
+        lost_cost=lost_cost,
     )
 
 
@@ -228,17 +233,21 @@ def compare_reports(earlier: DoctorReport, now: DoctorReport, name: str) -> Doct
     causes = [
         Difference(
             label=label, share_before=before.get(label, 0.0), share_now=after.get(label, 0.0),
-            saved=(before.get(label, 0.0) - after.get(label, 0.0)) * spent,
+            saved=_saved(before.get(label, 0.0), after.get(label, 0.0), spent),
         )
         for label in dict.fromkeys((*before, *after))
     ]  # fmt: skip
-    causes.sort(key=lambda cause: -abs(cause.saved))
+    causes.sort(key=lambda cause: -abs(cause.saved or 0.0))
     old, new = earlier.totals.lost_share, now.totals.lost_share
     against = Against(
-        earlier=name, share_before=old, share_now=new, saved=(old - new) * spent,
+        earlier=name, share_before=old, share_now=new, saved=_saved(old, new, spent),
         causes=tuple(causes),
     )  # fmt: skip
     return replace(now, against=against)
+
+
+def _saved(before: float, now: float, spent: float | None) -> float | None:
+    return None if spent is None else (before - now) * spent
 
 
 def _shares(report: DoctorReport) -> dict[str, float]:

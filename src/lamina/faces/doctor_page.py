@@ -1,7 +1,7 @@
 """The doctor's report as one page: no script, no font and no picture from elsewhere.
 
 Laws: it can be read without colour and without a script, everything from a record is escaped, and
-what was said stands in it as digests unless text is asked for.
+what was said stands in it as digests unless text is asked for. No name steers or turns it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,15 +10,18 @@ from html import escape
 
 from lamina.audit.doctor.findings import Finding, RequestFigures
 from lamina.audit.doctor.report import label_of_finding
-from lamina.audit.vocabulary import CAUSES
+from lamina.audit.vocabulary import CAUSES, count_of
 from lamina.faces.doctor import DoctorReport
 from lamina.faces.doctor_json import show_bytes
 from lamina.faces.doctor_sentences import (
     describe_finding,
     name_program,
-    short_count,
     short_money,
+    short_tokens,
+    tell_left_out,
+    tell_nothing,
 )
+from lamina.text.characters import visible
 
 # Sessions and findings that are drawn; the others are counted.
 MOST_SESSIONS, MOST_FINDINGS, MOST_REQUESTS = 40, 500, 400
@@ -35,35 +38,70 @@ svg { width: 100%; height: 8rem; border: 1px solid #8884 } .read { fill: #9ab } 
 @media (prefers-color-scheme: dark) { body { background: #111; color: #ddd } }
 """
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+# Marks that a name has no use for.
+_DIRECTION_MARKS = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "\u061c\u200e\u200f"})
 
 
 def write_page(report: DoctorReport, *, with_text: bool) -> str:
     """The page."""
-    totals = report.totals
     parts = [
         "<!doctype html>", '<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
         '<meta name="viewport" content="width=device-width">',
         f"<title>Lamina doctor</title><style>{_STYLE}</style></head><body>",
         "<h1>Where did the cache go?</h1>",
-        f"<p>{totals.sessions:,} sessions, {totals.requests:,} requests, "
-        f"{short_count(totals.input)} tokens in. Input at list price "
-        f"{short_money(totals.input_cost)}; lost to breaks {short_money(totals.lost_cost)} "
-        f"({totals.lost_share:.1%}); avoidable {short_money(totals.avoidable_cost)}. "
-        f"List prices of {escape(report.prices_of)}: on a flat-fee plan it is quota, not money."
-        "</p>",
+        *_totals(report),
         *_causes(report),
         *_fixes(report),
         *_sessions(report),
         *_findings(report.findings, with_text=with_text),
         *_unknowns(report),
-        f"<p><small>lamina {escape(report.lamina)}, schema {report.schema}</small></p>",
+        f"<p><small>lamina {_show(report.lamina)}, schema {report.schema}</small></p>",
         "</body></html>",
     ]  # fmt: skip
     return "\n".join(parts) + "\n"
 
 
+def _show(text: str) -> str:
+    """What a record says, so that it can neither mark up the page nor turn its direction."""
+    return escape(visible(text).translate(_DIRECTION_MARKS))
+
+
+def _totals(report: DoctorReport) -> Iterable[str]:
+    totals = report.totals
+    if not totals.requests:
+        yield f"<p>{_show(tell_nothing(report))}</p>"
+        return
+    counts = (
+        f"{count_of(totals.sessions, 'session')}, {count_of(totals.requests, 'request')}, "
+        f"{short_tokens(totals.input)} in."
+    )
+    lost = f"{short_tokens(totals.lost)} in {count_of(totals.findings, 'break')}"
+    if totals.input_cost is None:
+        yield f"<p>{counts} Lost to breaks {lost}. What it cost is not known.</p>"
+        return
+    requests = _comma(tell_left_out(totals.unpriced, "request"))
+    breaks = _comma(tell_left_out(totals.unpriced_findings, "break"))
+    share = f" ({totals.lost_share:.1%})" if totals.lost_cost is not None else ""
+    yield (
+        f"<p>{counts} Input at list price {short_money(totals.input_cost)}{requests}; lost to "
+        f"breaks {lost}, {_money_or_word(totals.lost_cost)}{share}{breaks}; avoidable "
+        f"{short_money(totals.avoidable_cost)}{breaks}. List prices of {_show(report.prices_of)}: "
+        f"on a flat-fee plan it is quota, not money.</p>"
+    )
+
+
+def _money_or_word(dollars: float | None) -> str:
+    return "of unknown price" if dollars is None else short_money(dollars)
+
+
+def _comma(text: str) -> str:
+    return f", {text}" if text else ""
+
+
 def _causes(report: DoctorReport) -> Iterable[str]:
+    if not report.totals.requests:
+        return
     if not report.causes:
         yield "<p>No breaks were found.</p>"
         return
@@ -71,11 +109,13 @@ def _causes(report: DoctorReport) -> Iterable[str]:
     yield "<h2>Where it went</h2><table><tr><th>cause<th>kind<th>blame<th>certainty"
     yield '<th class="n">breaks<th class="n">tokens<th class="n">lost<th></tr>'
     for cause in report.causes:
-        lost = "?" if cause.extra is None else short_money(cause.extra)
+        lost = short_money(cause.extra)
+        if cause.extra is not None:
+            lost += _comma(tell_left_out(cause.unpriced, "break"))
         width = round(100 * (cause.extra or 0.0) / most)
         sure = ", ".join(f"{count} {name}" for name, count in cause.certainties.items())
         yield (
-            f"<tr><td>{escape(cause.label)}<td>{cause.kind}<td>{cause.blame or 'open'}<td>{sure}"
+            f"<tr><td>{_show(cause.label)}<td>{cause.kind}<td>{cause.blame or 'open'}<td>{sure}"
             f'<td class="n">{cause.findings:,}<td class="n">{cause.tokens:,}<td class="n">{lost}'
             f'<td style="width:7rem"><span class="bar" style="width:{width}%"></span></tr>'
         )
@@ -89,17 +129,19 @@ def _fixes(report: DoctorReport) -> Iterable[str]:
     for advice in report.fixes:
         label = CAUSES[advice.cause].label
         yield (
-            f"<li><b>{short_money(advice.saves)}</b>, {escape(label)} ({advice.findings:,}): "
-            f"{escape(advice.fix)}</li>"
+            f"<li><b>{short_money(advice.saves)}</b>, {_show(label)} ({advice.findings:,}): "
+            f"{_show(advice.fix)}</li>"
         )
     yield "</ol>"
 
 
 def _sessions(report: DoctorReport) -> Iterable[str]:
+    if not report.sessions:
+        return
     rows: dict[str, list[RequestFigures]] = {}
     for row in report.requests:
         rows.setdefault(row.session, []).append(row)
-    dearest = sorted(report.sessions, key=lambda session: -session.lost_cost)
+    dearest = sorted(report.sessions, key=lambda session: -(session.lost_cost or 0.0))
     yield "<h2>Sessions</h2><p>Each column is a request: below what it read from the cache "
     yield "(light), above it what it wrote (dark) and what was fresh (orange). A red line on top "
     yield "marks a break.</p>"
@@ -107,13 +149,14 @@ def _sessions(report: DoctorReport) -> Iterable[str]:
         own = rows.get(session.session, [])
         cut = f"; the first {MOST_REQUESTS:,} are drawn" if len(own) > MOST_REQUESTS else ""
         yield (
-            f"<h3>{escape(session.session)}</h3><p>{escape(name_program(session.source))}, "
-            f"{session.requests:,} requests, {short_count(session.lost)} tokens lost, "
-            f"{short_money(session.lost_cost)}{cut}</p>"
+            f"<h3>{_show(session.session)}</h3><p>{_show(name_program(session.source))}, "
+            f"{count_of(session.requests, 'request')}, {short_tokens(session.lost)} lost, "
+            f"{_money_or_word(session.lost_cost)}{cut}</p>"
         )
         yield _timeline(own[:MOST_REQUESTS])
     if len(dearest) > MOST_SESSIONS:
-        yield f"<p>and {len(dearest) - MOST_SESSIONS:,} more sessions</p>"
+        more = count_of(len(dearest) - MOST_SESSIONS, "more session")
+        yield f"<p>and {more}</p>"
 
 
 def _timeline(rows: Sequence[RequestFigures]) -> str:
@@ -137,7 +180,7 @@ def _timeline(rows: Sequence[RequestFigures]) -> str:
             parts.append(
                 f'<a href="#{row.finding}"><line class="tick" x1="{place * 6 + 2.5}" y1="0" '
                 f'x2="{place * 6 + 2.5}" y2="8"/><title>request {row.number}: '
-                f"{row.lost:,} tokens lost</title></a>"
+                f"{count_of(row.lost, 'token')} lost</title></a>"
             )
     return "".join([*parts, "</svg>"])
 
@@ -147,20 +190,19 @@ def _findings(findings: Sequence[Finding], *, with_text: bool) -> Iterable[str]:
         return
     yield "<h2>Findings</h2>"
     for finding in findings[:MOST_FINDINGS]:
-        extra = "?" if finding.extra is None else short_money(finding.extra)
         moment = "" if finding.at is None else datetime.fromtimestamp(finding.at, UTC).isoformat()
         yield (
-            f'<details id="{escape(finding.id)}"><summary>{extra} '
-            f"{escape(label_of_finding(finding))}</summary>"
-            f"<p>{escape(describe_finding(finding))}</p><p>{escape(moment)} "
-            f"{escape(finding.file)} line {finding.line}. {finding.kind}, "
+            f'<details id="{_show(finding.id)}"><summary>{short_money(finding.extra)} '
+            f"{_show(label_of_finding(finding))}</summary>"
+            f"<p>{_show(describe_finding(finding))}</p><p>{_show(moment)} "
+            f"{_show(finding.file)} line {finding.line}. {finding.kind}, "
             f"{finding.blame or 'open'}, {finding.certainty}.</p>"
         )
         for name, data in (("before", finding.before), ("after", finding.after)):
             shown = show_bytes(data, with_text=with_text)
             if shown is not None:
-                yield f"<p>{name}: <code>{escape(shown)}</code></p>"
-        yield f"<p>{escape(finding.fix)}</p></details>"
+                yield f"<p>{name}: <code>{_show(shown)}</code></p>"
+        yield f"<p>{_show(finding.fix)}</p></details>"
     if len(findings) > MOST_FINDINGS:
         yield f"<p>and {len(findings) - MOST_FINDINGS:,} more: lamina doctor --json</p>"
 
@@ -170,5 +212,5 @@ def _unknowns(report: DoctorReport) -> Iterable[str]:
         return
     yield "<h2>Not known, and what would show it</h2><ul>"
     for unknown in report.unknowns:
-        yield f"<li>{escape(unknown.what)}: {escape(unknown.record)}</li>"
+        yield f"<li>{_show(unknown.what)}: {_show(unknown.record)}</li>"
     yield "</ul>"

@@ -1,9 +1,11 @@
-"""Findings in words: what a person reads on a screen, a page or a card."""
+"""The doctor in words: what a person reads on a screen, a page or a card."""
 
 from datetime import UTC, datetime
 
 from lamina.audit.doctor.findings import Finding
-from lamina.audit.vocabulary import CAUSES
+from lamina.audit.vocabulary import CAUSES, count_of
+from lamina.faces.doctor import DoctorReport
+from lamina.formats.agent_stores import SUFFIXES
 from lamina.values.cache_break import CauseName
 
 _PROGRAMS = {
@@ -36,11 +38,68 @@ def short_count(number: int) -> str:
     return f"{number / 1e3:.0f}k" if number >= 10_000 else f"{number:,}"
 
 
-def short_money(dollars: float) -> str:
+def short_tokens(number: int) -> str:
+    return f"{short_count(number)} token{'s' * (number != 1)}"
+
+
+def short_money(dollars: float | None) -> str:
     """An amount with as many digits as say something."""
+    if dollars is None:
+        return "?"
     if dollars >= 1_000:
         return f"${dollars:,.0f}"
     return f"${dollars:.2f}" if dollars >= 0.01 or not dollars else f"${dollars:.4f}"
+
+
+def tell_left_out(number: int, noun: str) -> str:
+    """What a sum of money is without; empty if it is whole."""
+    return f"without {count_of(number, noun)} of unknown price" if number else ""
+
+
+def tell_nothing(report: DoctorReport) -> str:
+    """Why there is no request in a report."""
+    read = report.read
+    since = "" if report.since is None else name_day(report.since)
+    if not read.files and read.paths:
+        places = ", ".join(repr(path) for path in read.paths)
+        return f"No file in {places} ends in {' '.join(SUFFIXES)}."
+    if not read.files:
+        return (
+            "No sessions were found on this machine. Give files or folders: transcripts of Claude "
+            "Code, Codex, pi, OpenCode, Copilot CLI or Gemini CLI, journals of Lamina, logs of "
+            "requests, HAR. lamina doctor --sample shows what comes out."
+        )
+    if not read.requests:
+        holder = "it holds" if read.files == 1 else "they hold"
+        return (
+            f"{count_of(read.files, 'file')} read, and no request with usage among what {holder}."
+        )
+    amount = f"{count_of(read.requests, 'request')} in {count_of(read.sessions, 'session')}"
+    if report.session and since:
+        return (
+            f"No session whose id begins with {report.session!r} has a request since {since}; "
+            f"what was read has {amount}."
+        )
+    if report.session:
+        return f"No session's id begins with {report.session!r}; what was read has {amount}."
+    newest = "none of them has a time" if read.newest is None else (
+        f"the newest is of {name_day(read.newest)}"
+    )  # fmt: skip
+    return f"No request since {since} (UTC): what was read has {amount}, and {newest}."
+
+
+def tell_unjudged(report: DoctorReport) -> str:
+    """Why nobody can say how much was lost; empty if that can be said."""
+    totals = report.totals
+    if not totals.requests:
+        return tell_nothing(report)
+    if totals.unreported == totals.requests:
+        return "No record says what was read from the cache."
+    return ""
+
+
+def name_day(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d")
 
 
 def describe_finding(finding: Finding) -> str:
@@ -51,7 +110,7 @@ def describe_finding(finding: Finding) -> str:
     agent = f" ({finding.agent[:12]})" if finding.agent else ""
     parts = [f"{when}{finding.session[:8]}{agent} request {finding.request}: {_reason(finding)}"]
     parts.append(f"{_place(finding)}")
-    cost = f"{finding.tokens:,} tokens again"
+    cost = f"{count_of(finding.tokens, 'token')} again"
     if finding.paid is not None and finding.would_have_cost is not None:
         cost += f", {short_money(finding.paid)} instead of {short_money(finding.would_have_cost)}"
     parts.append(cost)

@@ -61,6 +61,11 @@ _JOINED = (
 )  # fmt: skip
 
 
+# Control characters but line break and tab; marks that turn the direction of what follows; halves
+# of characters, which no terminal can be sent and no file can hold.
+_STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
 class HiddenFinding(Struct, frozen=True, kw_only=True):
     """Hidden characters of one kind: how many, the line of the first, some of their code points
     (`U+202E`), and what they say, where they spell a text."""
@@ -269,3 +274,13 @@ def splice(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
         pieces += [text[end:start], replacement]
         end = next_end
     return "".join(pieces) + text[end:]
+
+
+def visible(text: str) -> str:
+    """`text` with what steers a terminal or turns its own direction written as an escape."""
+    return _STEERS.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

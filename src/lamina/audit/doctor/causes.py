@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from lamina.audit.doctor.patterns import MOSTLY, SessionPatterns
 from lamina.audit.doctor.readings import Reading
-from lamina.audit.vocabulary import CAUSES, cap_certainty
+from lamina.audit.vocabulary import CAUSES, cap_certainty, count_of
 from lamina.values.cache_break import CauseName, Certainty
 
 # Entries may go a little before their time.
@@ -154,7 +154,7 @@ def _below_minimum(reading: Reading, _: SessionPatterns) -> LossExplanation | No
     before, minimum = reading.before, reading.rules.minimum
     if before is None or before.usage.input >= minimum or before.usage.cached:
         return None
-    detail = f"{before.usage.input:,} tokens, and nothing under {minimum:,} is kept"
+    detail = f"{count_of(before.usage.input, 'token')}, and nothing under {minimum:,} is kept"
     return LossExplanation(cause="below_minimum", certainty="proven", detail=detail)
 
 

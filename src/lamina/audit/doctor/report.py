@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from lamina.audit.doctor.findings import Finding, RequestFigures, SessionDiagnosis
-from lamina.audit.vocabulary import CAUSES
+from lamina.audit.vocabulary import CAUSES, count_of
 from lamina.values.cache_break import Blame, BreakKind, CauseName, Certainty
 
 # What is said of a place where the record does not hold the cause.
@@ -34,6 +34,8 @@ class CauseSum(Struct, frozen=True, kw_only=True):
     extra: float | None
     avoidable: float | None
     certainties: dict[Certainty, int]
+    # Findings without a known price, which are in neither sum of money.
+    unpriced: int = 0
 
 
 class ReportTotals(Struct, frozen=True, kw_only=True):
@@ -42,9 +44,10 @@ class ReportTotals(Struct, frozen=True, kw_only=True):
     input: int = 0
     read: int = 0
     written: int = 0
-    # At list price; requests whose model has no known price are left out and counted.
-    input_cost: float = 0.0
-    output_cost: float = 0.0
+    # At list price; requests whose model has no known price are left out and counted. None where
+    # none has.
+    input_cost: float | None = 0.0
+    output_cost: float | None = 0.0
     unpriced: int = 0
     unpriced_models: tuple[str, ...] = ()
     # Requests whose provider said nothing of its cache.
@@ -52,8 +55,10 @@ class ReportTotals(Struct, frozen=True, kw_only=True):
     findings: int = 0
     muted: int = 0
     lost: int = 0
-    lost_cost: float = 0.0
-    avoidable_cost: float = 0.0
+    # None where no finding has a known price; those without one are counted.
+    lost_cost: float | None = 0.0
+    avoidable_cost: float | None = 0.0
+    unpriced_findings: int = 0
     # Lost tokens whose place is known.
     located: int = 0
     # What an hour's lifetime for everything that was written for five minutes would have saved,
@@ -62,8 +67,9 @@ class ReportTotals(Struct, frozen=True, kw_only=True):
 
     @property
     def lost_share(self) -> float:
-        """The share of the input's cost that was lost; of its tokens, where no price is known."""
-        if self.input_cost:
+        """The share of the input's cost that was lost; of its tokens, where no price is known, or
+        none of what was lost."""
+        if self.input_cost and self.lost_cost is not None:
             return self.lost_cost / self.input_cost
         return self.lost / self.input if self.input and self.unpriced else 0.0
 
@@ -90,25 +96,42 @@ def sum_totals(
     """What all requests and findings come to."""
     rows = [row for diagnosis in diagnoses for row in diagnosis.requests]
     unpriced = [row for row in rows if row.cost is None]
+    has_prices = len(unpriced) < len(rows) or not rows
     return ReportTotals(
         sessions=len(diagnoses),
         requests=len(rows),
         input=sum(row.input for row in rows),
         read=sum(row.read or 0 for row in rows),
         written=sum(row.written or 0 for row in rows),
-        input_cost=sum(row.input_cost or 0.0 for row in rows),
-        output_cost=sum(_output_cost(row) for row in rows),
+        input_cost=sum(row.input_cost or 0.0 for row in rows) if has_prices else None,
+        output_cost=sum(_output_cost(row) for row in rows) if has_prices else None,
         unpriced=len(unpriced),
         unpriced_models=tuple(sorted({row.model or "unnamed" for row in unpriced})),
         unreported=sum(row.read is None for row in rows),
         findings=len(findings),
         muted=muted,
         lost=sum(finding.tokens for finding in findings),
-        lost_cost=sum(finding.extra or 0.0 for finding in findings),
-        avoidable_cost=sum(finding.avoidable_cost or 0.0 for finding in findings),
+        lost_cost=sum_lost(findings) if has_prices else None,
+        avoidable_cost=_sum_avoidable(findings) if has_prices else None,
+        unpriced_findings=_count_unpriced(findings),
         located=sum(f.tokens for f in findings if _is_located(f)),
         hour_gain=_sum_known(diagnosis.hour_gain for diagnosis in diagnoses),
     )
+
+
+def sum_lost(findings: Sequence[Finding]) -> float | None:
+    """What findings cost; None if there are some and none has a known price."""
+    return _sum_known(finding.extra for finding in findings) if findings else 0.0
+
+
+def _sum_avoidable(findings: Sequence[Finding]) -> float | None:
+    if findings and _count_unpriced(findings) == len(findings):
+        return None
+    return _sum_known(finding.avoidable_cost for finding in findings) if findings else 0.0
+
+
+def _count_unpriced(findings: Sequence[Finding]) -> int:
+    return sum(finding.extra is None for finding in findings)
 
 
 def _output_cost(row: RequestFigures) -> float:
@@ -149,8 +172,9 @@ def _sum_cause(label: str, group: Sequence[Finding]) -> CauseSum:
         findings=len(group),
         tokens=sum(finding.tokens for finding in group),
         extra=_sum_known(finding.extra for finding in group),
-        avoidable=_sum_known(finding.avoidable_cost for finding in group),
+        avoidable=_sum_avoidable(group),
         certainties=certainties,
+        unpriced=_count_unpriced(group),
     )
 
 
@@ -192,7 +216,7 @@ def list_unknowns(totals: ReportTotals, findings: Sequence[Finding]) -> tuple[Un
         tokens = sum(finding.tokens for finding in opened)
         unknowns.append(
             Unknown(
-                what=f"why {len(opened):,} breaks happened ({tokens:,} tokens)",
+                what=f"why {count_of(len(opened), 'break')} happened ({count_of(tokens, 'token')})",
                 record="the request bodies: a log of requests, or a HAR file",
             )
         )
@@ -207,7 +231,8 @@ def list_unknowns(totals: ReportTotals, findings: Sequence[Finding]) -> tuple[Un
     if totals.unreported:
         unknowns.append(
             Unknown(
-                what=f"what {totals.unreported:,} requests read: their records do not say",
+                what=f"what {count_of(totals.unreported, 'request')} read: "
+                f"{'its record does' if totals.unreported == 1 else 'their records do'} not say",
                 record="usage with the cache figures of the provider",
             )
         )
@@ -215,7 +240,7 @@ def list_unknowns(totals: ReportTotals, findings: Sequence[Finding]) -> tuple[Un
         names = ", ".join(totals.unpriced_models[:4])
         unknowns.append(
             Unknown(
-                what=f"what {totals.unpriced:,} requests cost: no list price of {names}",
+                what=f"what {count_of(totals.unpriced, 'request')} cost: no list price of {names}",
                 record="a file of prices (LAMINA_MODELS)",
             )
         )

@@ -1,6 +1,5 @@
 """`lamina doctor`."""
 
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +8,7 @@ import anyio
 import typer
 
 from lamina.cli.options import AsJson
+from lamina.cli.wrapped_text import print_text
 
 app = typer.Typer()
 
@@ -44,7 +44,10 @@ def doctor(
     ] = None,
     fail_over: Annotated[
         str | None,
-        typer.Option(metavar="SHARE", help="Exit with 1 if more was lost, such as 5%. For CI."),
+        typer.Option(
+            metavar="SHARE",
+            help="Exit with 1 if more was lost, such as 5%, with 2 if there is nothing to judge.",
+        ),
     ] = None,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write a page to a new file.")
@@ -69,48 +72,45 @@ def doctor(
     sessions, logs of requests (OpenAI, Anthropic, Gemini, LiteLLM) and HAR files. Needs no key and
     no model, sends nothing anywhere and changes nothing. See docs/doctor.md.
     """
-    from lamina.cli.doctor import draw_report, examine, list_findings
-    from lamina.cli.outcome import refuse_if
-    from lamina.cli.terminal_text import visible
-    from lamina.faces.doctor import (
-        DoctorOptions,
-        check_muted,
-        parse_share,
-        parse_since,
-    )
+    from lamina.cli.doctor import check_share, draw_report, examine, list_findings
+    from lamina.cli.outcome import exit_on_error, refuse_if
+    from lamina.faces.doctor import DoctorOptions, check_muted, parse_share, parse_since
     from lamina.faces.doctor_json import plain_report
     from lamina.faces.plain_text import format_json
 
     refuse_if(sample and paths, "--sample looks at no other files")
     refuse_if(findings and as_json, "--json lists every finding anyway")
     refuse_if(with_text and not (as_json or html), "--with-text is for --json and --html")
-    limit = parse_share(fail_over) if fail_over is not None else None
-    check_muted(mute or [])
-    options = DoctorOptions(
-        since=parse_since(since, datetime.now(UTC)) if since is not None else None,
-        session=session,
-        muted=tuple(mute or ()),
-    )
-    if sample:
-        from lamina.faces.doctor_sample import sample_files
+    # 1 is what a check says that failed.
+    with exit_on_error(2):
+        limit = parse_share(fail_over) if fail_over is not None else None
+        check_muted(mute or [])
+        options = DoctorOptions(
+            since=parse_since(since, datetime.now(UTC)) if since is not None else None,
+            session=session,
+            muted=tuple(mute or ()),
+        )
+        if sample:
+            from lamina.faces.doctor_sample import sample_files
 
-        with sample_files() as files:
-            report = anyio.run(examine, files, options, against)
-    else:
-        report = anyio.run(examine, paths or [], options, against)
-    if html is not None:
-        from lamina.cli.transfer import write_output
-        from lamina.faces.doctor_page import write_page
+            with sample_files() as files:
+                report = anyio.run(examine, files, options, against)
+        else:
+            report = anyio.run(examine, paths or [], options, against)
+        if html is not None:
+            from lamina.cli.transfer import write_output
+            from lamina.faces.doctor_page import write_page
 
-        write_output(html, write_page(report, with_text=with_text).encode())
-        typer.echo(f"{html}: written", err=True)
+            write_output(html, write_page(report, with_text=with_text).encode())
+            typer.echo(f"{html}: written", err=True)
     if as_json:
         typer.echo(format_json(plain_report(report, with_text=with_text)))
-    elif findings:
+    elif findings and report.totals.requests:
         typer.echo(list_findings(report.findings) or "No breaks were found.")
     else:
         typer.echo(draw_report(report))
-    if limit is not None and report.totals.lost_share > limit:
-        share = f"{report.totals.lost_share:.1%}"
-        typer.echo(visible(f"{share} was lost, more than --fail-over {fail_over}"), err=True)
-        sys.exit(1)
+    if limit is not None:
+        code, problem = check_share(report, limit, fail_over or "")
+        if code:
+            print_text(problem, err=True)
+            raise typer.Exit(code)
