@@ -70,10 +70,8 @@ def tell_nothing(report: DoctorReport) -> str:
             "requests, HAR. lamina doctor --sample shows what comes out."
         )
     if not read.requests:
-        holder = "it holds" if read.files == 1 else "they hold"
-        return (
-            f"{count_of(read.files, 'file')} read, and no request with usage among what {holder}."
-        )
+        them = "it" if read.files == 1 else "them"
+        return f"{count_of(read.files, 'file')} looked at, and no request with usage in {them}."
     amount = f"{count_of(read.requests, 'request')} in {count_of(read.sessions, 'session')}"
     if report.session and since:
         return (
