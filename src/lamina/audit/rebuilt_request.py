@@ -104,7 +104,7 @@ def rebuild_request(
         options=parameters.options,
         citations=encoded.enforced_citations,
         warnings=(*request.context.warnings, *untaken_options(encoded), *replied),
-        changes=tuple(_changes(before, after, request.kept)) if after is not None else (),
+        changes=tuple(list_changes(before, after, request.kept)) if after is not None else (),
         problems=tuple(problems),
         damage=(*journal.damage, *damage),
         displays=displays_of_request(request, journal),
@@ -204,7 +204,7 @@ def _differs(request: RequestEntry, prompt: Prompt, known: Mapping[str, RequestE
 # -- what changed -------------------------------------------------------------------------------
 
 
-def _changes(before: Prompt | None, after: Prompt, kept: int) -> Iterator[SegmentChange]:
+def list_changes(before: Prompt | None, after: Prompt, kept: int = 0) -> Iterator[SegmentChange]:
     """The segments of both in wire order. Without the request before, what was recorded says how
     far they agree."""
     shared = min(kept, len(after)) if before is None else shared_prefix(before, after)

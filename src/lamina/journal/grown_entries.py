@@ -19,6 +19,11 @@ class GrownEntries(Mapping[str, Entry]):
     def add(self, entries: Iterable[Entry]) -> None:
         self._added.update((entry.id, entry) for entry in entries)
 
+    @property
+    def parts(self) -> tuple[Mapping[str, Entry], tuple[Entry, ...]]:
+        """Those that were there before, and those that were added."""
+        return self._base, tuple(self._added.values())
+
     def __getitem__(self, entry_id: str) -> Entry:
         if (entry := self._added.get(entry_id)) is not None:
             return entry

@@ -119,6 +119,12 @@ class IndexedEntries(Mapping[str, Entry]):
         entry = self._decoded[entry_id] = decode_entry(line)
         return entry
 
+    def lines_from(self, start: int) -> Iterator[bytes]:
+        """The lines themselves from the entry at `start` on: for those who need little of each."""
+        places = self._places
+        for at, length in zip(places.offsets[start:], places.lengths[start:], strict=True):
+            yield self._data[at : at + length]
+
     def __contains__(self, entry_id: object) -> bool:
         return self._places.find(cast(str, entry_id)) is not None
 

@@ -315,5 +315,5 @@ def _wrong_type(answer: FetchAnswer, goal: str) -> FetchFailure:
 def _not_installed(error: ModuleNotFoundError) -> FetchFailure:
     return fetch_failure(
         "unreadable",
-        f"reading the web needs the package {error.name!r}: {install_hint('web')}",
+        f"reading the web needs the package {error.name!r}: {install_hint('pages')}",
     )

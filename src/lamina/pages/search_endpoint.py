@@ -76,7 +76,7 @@ class SearchEndpoint:
 
             from lamina.pages.exchange import FetchRequest, connect_tcp, exchange
         except ModuleNotFoundError as error:
-            detail = f"searching the web needs the package {error.name!r}: {install_hint('web')}"
+            detail = f"searching the web needs the package {error.name!r}: {install_hint('pages')}"
             raise fetch_failure("unreadable", detail) from error
         address = self.address
         # A person named it, so it may be near.

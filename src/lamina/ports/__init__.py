@@ -23,6 +23,7 @@ from lamina.ports.spend_ledger import SpendAccount as SpendAccount
 from lamina.ports.spend_ledger import SpendLedger as SpendLedger
 from lamina.ports.store import JournalStore as JournalStore
 from lamina.ports.store import OpenJournal as OpenJournal
+from lamina.ports.store import ViewableStore as ViewableStore
 from lamina.values.agent import Guides
 from lamina.values.item import Excerpt, Item, LoadedItem, Shape
 from lamina.values.message import Message, ToolCall

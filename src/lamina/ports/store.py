@@ -5,7 +5,7 @@ names of files: entries, paths of entries, snapshots and blobs.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from lamina.journal import Journal
 from lamina.values.entry import Entry, SessionEntry
@@ -151,4 +151,31 @@ class JournalStore(Protocol):
 
     async def known_blobs(self, digests: Collection[str]) -> frozenset[str]:
         """Those of `digests` that are here."""
+        ...
+
+
+@runtime_checkable
+class ViewableStore(Protocol):
+    """A store that can also be looked into quickly, again and again, while others write to it. One
+    that cannot is read as a whole each time."""
+
+    async def view(self, session: str) -> Journal:
+        """What the session holds, as an opening would find it, and without opening it: what was
+        verified before is believed.
+
+        Raises:
+            UnknownSession: there is none of that id.
+        """
+        ...
+
+    async def stamp(self, session: str) -> str:
+        """Something that is another whenever the session is.
+
+        Raises:
+            UnknownSession: there is none of that id.
+        """
+        ...
+
+    async def is_open(self, session: str) -> bool:
+        """Whether somebody has it open for writing now."""
         ...

@@ -45,7 +45,7 @@ def take_while_room(
 def runner_up(item: SelectedItem) -> LeftOut:
     """An item that was only just not chosen."""
     detail = f"{_scored_label(item)}: others fit the question better"
-    return LeftOut(what=item.item, reason="ranked_lower", detail=detail)
+    return LeftOut(what=item.item, reason="ranked_lower", detail=detail, score=item.score)
 
 
 def _scored_label(item: SelectedItem) -> str:

@@ -139,6 +139,32 @@ class JsonlStore(JournalStore):
         check_header(journal.header, session, path)
         return journal
 
+    async def view(self, session: str) -> Journal:
+        """What the session holds, without opening it; what its index covers is believed."""
+        data = await self.export(session)
+        path = self.path_of(session)
+        return await anyio.to_thread.run_sync(_view, data, path, session)
+
+    async def stamp(self, session: str) -> str:
+        """Something that is another whenever the session's file is."""
+        try:
+            status = await anyio.Path(self.path_of(session)).stat()
+        except OSError:
+            raise UnknownSession(f"no session {session!r} in {self.folder}") from None
+        return f"{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
+
+    async def is_open(self, session: str) -> bool:
+        """Whether somebody has the session open for writing now."""
+        try:
+            handle = os.open(self.path_of(session), os.O_RDWR | getattr(os, "O_BINARY", 0))
+        except OSError:
+            return False
+        try:
+            # Let go of at once: whoever opens it meanwhile waits a moment and has it.
+            return not lock_file(handle)
+        finally:
+            os.close(handle)
+
     async def export(self, session: str) -> bytes:
         path = self.path_of(session)
         try:
@@ -331,6 +357,12 @@ def _load(handle: int, path: Path, session: str) -> tuple[JournalFile, int]:
     file = read_journal_file(data, session, read_index(index_path(path)))
     check_header(file.journal.header, session, path)
     return file, len(data)
+
+
+def _view(data: bytes, path: Path, session: str) -> Journal:
+    journal = read_journal_file(data, session, read_index(index_path(path))).journal
+    check_header(journal.header, session, path)
+    return journal
 
 
 def _is_begun(path: Path) -> bool:

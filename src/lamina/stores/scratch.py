@@ -39,6 +39,55 @@ class ScratchStore(MemoryStore):
         return await super().known_blobs(digests) | await self._behind.known_blobs(digests)
 
 
+class ViewedStore(ScratchStore):
+    """The same for one session that is only read, as `journal` has it: whoever has it open goes on
+    with it meanwhile."""
+
+    def __init__(self, behind: JournalStore, session: str, journal: Journal) -> None:
+        super().__init__(behind)
+        self._session = session
+        self._journal = journal
+
+    async def open(self, session: str) -> OpenJournal:  # type: ignore[override]
+        if session != self._session:
+            return await super().open(session)
+        return ScratchJournal(ViewedJournal(self._journal))
+
+
+class ViewedJournal:
+    """A session that was read, in the form of one that is open; it takes nothing in."""
+
+    since_snapshot: int | None = None
+    size = 0
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.entries = journal.entries
+        self.last = max(journal.last, *map(_number_of, (journal.leaf, journal.header.id)))
+        self.last += journal.lost
+
+    async def append(self, entries: Sequence[Entry]) -> None:  # noqa: ARG002
+        raise JournalError("this session is only looked at")
+
+    async def read_path(
+        self, entry: str, *, until: str = "", limit: int | None = None
+    ) -> Sequence[Entry]:
+        return walk_back(self.entries, entry, until, limit)
+
+    async def read_ahead(self, entries: Iterable[str]) -> None:
+        """All of it was read."""
+
+    async def keep_snapshot(self, state: bytes) -> None:
+        """It is of no use to anybody."""
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+def _number_of(entry: str) -> int:
+    return entry_number(entry) or 0
+
+
 class ScratchJournal:
     """An open session whose new entries are forgotten when it is closed."""
 

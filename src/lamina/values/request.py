@@ -87,6 +87,8 @@ class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tokens: int = 0
     # The folder, tag or note that it would have come along with.
     source: str = ""
+    # How well it fits the question, of what others were chosen over.
+    score: float | None = None
 
 
 class Attachments(Struct, frozen=True, kw_only=True):

@@ -34,6 +34,8 @@ class SessionTotals(Struct, frozen=True, kw_only=True):
     damage: int = 0
     # Whether its last request was never answered.
     is_waiting: bool = False
+    # Whether calls of its last answer have no results yet.
+    awaits_results: bool = False
     # Where it goes on, and the requests without a reply by their targets: what the next entries
     # are added to.
     leaf: str = ""

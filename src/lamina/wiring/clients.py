@@ -19,6 +19,8 @@ SLOTS = 4
 COMPATIBLE_URL = "LAMINA_COMPATIBLE_URL"
 # The service under which the system's keyring holds keys, by provider.
 KEYRING = "lamina"
+# A person waits for the answer.
+_TRIAL_S = 20.0
 
 
 @runtime_checkable
@@ -114,6 +116,35 @@ def _connect(target: Target) -> Provider:
     module = import_module(f"lamina.providers.clients.{target.wire}")
     provider: Provider = module.connect(replace(target, base_url=url), key)
     return provider
+
+
+@runtime_checkable
+class ModelLister(Protocol):
+    """A provider that can say which models a key can ask."""
+
+    async def list_models(self) -> tuple[str, ...]: ...
+
+
+async def try_key(target: Target, key: str) -> tuple[str, ...]:
+    """Asks a vendor which models a key can ask; an empty one is that which is kept here. Nothing is
+    charged for it.
+
+    Raises:
+        ExtraMissing: the vendor's SDK is not installed.
+        KeyMissing: there is no key, or it was refused.
+        ProviderError: the vendor cannot be reached, or does not tell.
+    """
+    require(target.wire)
+    url = _find_url(target)
+    key = key or find_key(target, needed=not url)
+    module = import_module(f"lamina.providers.clients.{target.wire}")
+    provider = module.connect(replace(target, base_url=url), key, timeout=_TRIAL_S)
+    assert isinstance(provider, ModelLister)
+    assert isinstance(provider, ClosableProvider)
+    try:
+        return await provider.list_models()
+    finally:
+        await provider.aclose()
 
 
 def key_names(target: Target) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ FILES_PART = "files"
 # Looking changes nothing, so nobody is asked.
 _LOOKING = {"ls": "ls", "read": "read", "grep": "grep", "tree": "getFileTree"}
 _CHANGING = ("write", "edit", "touch", "mv", "rm", "undo")
+# What a session has that was opened with them.
+FILE_TOOLS = (*_LOOKING.values(), *_CHANGING)
 
 
 def file_tools(workspace: FolderWorkspace, session: Session) -> list[FunctionTool[..., Any]]:

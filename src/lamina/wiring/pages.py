@@ -23,7 +23,7 @@ class LazyWebFetcher:
             detail = f"{url}: {NO_WEB}"
             return LeftOut(what=url_id(url), reason="refused", detail=detail)
         if (web := self._open()) is None:
-            detail = f"{url}: pages cannot be fetched: {install_hint('web')}"
+            detail = f"{url}: pages cannot be fetched: {install_hint('pages')}"
             return LeftOut(what=url_id(url), reason="unreadable", detail=detail)
         return await web.page(url, rules)
 
@@ -34,12 +34,12 @@ class LazyWebFetcher:
             return UnfetchedResource(reason="refused", detail=NO_WEB)
         if (web := self._open()) is None:
             return UnfetchedResource(
-                reason="unreadable", detail=f"it cannot be fetched: {install_hint('web')}"
+                reason="unreadable", detail=f"it cannot be fetched: {install_hint('pages')}"
             )
         return await web.picture(url, rules, limit)
 
     def _open(self) -> "WebFetcher | None":
-        if self._web is None and is_installed("web"):
+        if self._web is None and is_installed("pages"):
             from lamina.pages.fetcher import WebFetcher
             from lamina.workspace.pdf import read_pdf
 

@@ -115,7 +115,11 @@ class FolderWorkspace:
 
     async def catalogue(self, progress: Progress | None = None) -> Catalogue:
         """All notes as they are now; only changed files are read again."""
-        return await anyio.to_thread.run_sync(self._notes.refresh, progress)
+        return await anyio.to_thread.run_sync(self.read_catalogue, progress)
+
+    def read_catalogue(self, progress: Progress | None = None) -> Catalogue:
+        """The same for whoever has a thread of their own."""
+        return self._notes.refresh(progress)
 
     async def texts(self, wanted: Sequence[tuple[str, Passage]]) -> Sequence[str | None]:
         """Passages as they are searched, each with the path of its note; None where it changed."""

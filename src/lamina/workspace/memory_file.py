@@ -1,13 +1,14 @@
 """A person's memory file: what every session is told about them.
 
 Laws: it is Markdown that a person may edit by hand; adding appends a line, and nothing else is ever
-rewritten. A file that cannot be read is not written.
+rewritten but by a person, who then saw what is there. A file that cannot be read is not written.
 """
 
 import os
 import stat
 import tempfile
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 import anyio.to_thread
@@ -16,6 +17,7 @@ from msgspec import Struct
 from lamina.codec import mend_text
 from lamina.errors import UsageError
 from lamina.files.own_file import read_own_file
+from lamina.files.paths import FileChanged
 from lamina.text.secrets import count_marks
 
 MOST_BYTES = 64 * 1024
@@ -88,6 +90,27 @@ class MemoryFile:
         line_out = lines.pop(places[number - 1])
         await self._write("\n".join(lines))
         return _bare(line_out)
+
+    async def rewrite(self, text: str, expected: str) -> None:
+        """Replaces all of it by what a person wrote. `expected` is the sha256 of what they read,
+        empty if there was nothing.
+
+        Raises:
+            FileChanged: it is another by now.
+            UsageError: the file cannot be written.
+        """
+        if await self.digest() != expected:
+            raise FileChanged("refused", f"{self.path.name} changed since it was read")
+        await self._write(mend_text(text))
+
+    async def digest(self) -> str:
+        """The sha256 of the file; empty if there is none.
+
+        Raises:
+            UsageError: the file is there and cannot be read.
+        """
+        data = await anyio.to_thread.run_sync(read_own_file, self.path, MOST_BYTES)
+        return "" if data is None else sha256(data).hexdigest()
 
     async def _bytes(self) -> str:
         """The file as it is, including line ends."""

@@ -83,6 +83,16 @@ class AnthropicClient:
             count = await self._client().messages.count_tokens(**fields)
         return count.input_tokens
 
+    async def list_models(self) -> tuple[str, ...]:
+        """The models that the key can ask, which costs nothing.
+
+        Raises:
+            ProviderError: it does not tell.
+        """
+        with _ErrorTranslator(self._key):
+            page = await self._client().models.list(limit=1_000)
+        return tuple(model.id for model in page.data)
+
     async def aclose(self) -> None:
         """Closes the connections that are kept open."""
         sdk, self._sdk = self._sdk, None

@@ -128,6 +128,17 @@ class GeminiClient:
         tokens: int | None = count.total_tokens
         return tokens
 
+    async def list_models(self) -> tuple[str, ...]:
+        """The models that the key can ask, which costs nothing.
+
+        Raises:
+            ProviderError: it does not tell.
+        """
+        sdk = self.sdk()
+        with self.translate_errors():
+            pager = await sdk.aio.models.list(config={"page_size": 1_000})
+        return tuple(str(model.name) for model in pager.page)
+
     # -- one attempt -----------------------------------------------------------------------------
 
     async def _attempt(

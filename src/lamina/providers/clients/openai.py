@@ -76,6 +76,16 @@ class OpenAIClient:
         """None: OpenAI does not count chats, but its vocabularies are known."""
         return None
 
+    async def list_models(self) -> tuple[str, ...]:
+        """The models that the key can ask, which costs nothing.
+
+        Raises:
+            ProviderError: it does not tell.
+        """
+        async with self._translate_errors(OpenAIStreamReader()):
+            page = await self._client().models.list()
+        return tuple(model.id for model in page.data)
+
     async def aclose(self) -> None:
         """Closes the connections of this event loop."""
         connection, self._connection = self._connection, None

@@ -1,0 +1,1 @@
+"""A session's conversation as people read it: rows of the active path, by index."""

@@ -1,0 +1,6980 @@
+// Made by `npm run schema` from the server's table of routes. Do not edit.
+export interface paths {
+    "/api/workspaces/{workspace}/agents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The agents of the user and of the workspace. */
+        get: operations["get_workspaces_by_workspace_agents"];
+        put?: never;
+        /** Writes a new agent to start from. */
+        post: operations["post_workspaces_by_workspace_agents"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/agents/{agent}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One agent: persona, rules, references, tools, memory, files and problems. */
+        get: operations["get_workspaces_by_workspace_agents_by_agent"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/agents/{agent}/files/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A file of the agent, with its etag. */
+        get: operations["get_workspaces_by_workspace_agents_by_agent_files_by_path"];
+        /** Writes a file of the agent, if it is still what it was. */
+        put: operations["put_workspaces_by_workspace_agents_by_agent_files_by_path"];
+        post?: never;
+        /** Deletes a rule or a reference, if it is still what it was. */
+        delete: operations["delete_workspaces_by_workspace_agents_by_agent_files_by_path"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/agents/{agent}/include": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Changes when a rule or a reference is part of requests. */
+        post: operations["post_workspaces_by_workspace_agents_by_agent_include"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/agents/{agent}/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** What is odd about the agent's files. */
+        post: operations["post_workspaces_by_workspace_agents_by_agent_check"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/agents/{agent}/select": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** What a question would choose, and what only just not. */
+        post: operations["post_workspaces_by_workspace_agents_by_agent_select"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/agents/{agent}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What became of the agent's rules, references and tools over its sessions. */
+        get: operations["get_workspaces_by_workspace_agents_by_agent_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/agents/{agent}/trust": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the agent's folder brings, and whether it is trusted. */
+        get: operations["get_workspaces_by_workspace_agents_by_agent_trust"];
+        put?: never;
+        /** Trusts the folder as it was shown. */
+        post: operations["post_workspaces_by_workspace_agents_by_agent_trust"];
+        /** Trusts the folder no more. */
+        delete: operations["delete_workspaces_by_workspace_agents_by_agent_trust"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A session of its own that begins with this one's path. */
+        post: operations["post_workspaces_by_workspace_sessions_by_session_fork"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/navigate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Goes on at another entry. */
+        post: operations["post_workspaces_by_workspace_sessions_by_session_navigate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/labels/{entry}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Gives an entry a name. */
+        put: operations["put_workspaces_by_workspace_sessions_by_session_labels_by_entry"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/doctor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Where the session's cache did not hit, why, and what it cost. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session_doctor"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/doctor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The same of files of any program, which are not kept. */
+        post: operations["post_doctor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/doctor/machine": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The same of all sessions of this machine: a job whose result is the report. */
+        post: operations["post_doctor_machine"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/doctor/sample": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The same of a made-up sample. */
+        get: operations["get_doctor_sample"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/items": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Rules, references and tools that the session has, and could have; its pins. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session_items"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/items/add": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Adds a rule, a reference or a tool to the session. */
+        post: operations["post_workspaces_by_workspace_sessions_by_session_items_add"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/items/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Takes a rule, a reference or a tool out of the session. */
+        post: operations["post_workspaces_by_workspace_sessions_by_session_items_remove"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/items/pin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Makes an item essential, named with every question. */
+        post: operations["post_workspaces_by_workspace_sessions_by_session_items_pin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/items/unpin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Takes a pin away. */
+        post: operations["post_workspaces_by_workspace_sessions_by_session_items_unpin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All settings, with what they may be and what they are for. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session_settings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Changes settings from the next question on. */
+        patch: operations["patch_workspaces_by_workspace_sessions_by_session_settings"];
+        trace?: never;
+    };
+    "/api/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Jobs that are under way, and the last ones. */
+        get: operations["get_jobs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/jobs/{job}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How far a job is: events `progress`, and at last `end` or `failed`. */
+        get: operations["get_jobs_by_job_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/jobs/{job}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Stops a job. */
+        delete: operations["delete_jobs_by_job"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/memory": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What every session is to know. */
+        get: operations["get_memory"];
+        /** Writes it, if it is still what it was. */
+        put: operations["put_memory"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/targets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whom questions can go to, with prices and windows. */
+        get: operations["get_targets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The models that run on this machine, or could. */
+        get: operations["get_models"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/models/{name}/fetch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Fetches a model: a job. */
+        post: operations["post_models_by_name_fetch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/models/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Removes a model from this machine. */
+        delete: operations["delete_models_by_name"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Which providers have a key, and where; never the keys. */
+        get: operations["get_keys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/keys/{provider}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Keeps a key in the system's keyring. */
+        put: operations["put_keys_by_provider"];
+        post?: never;
+        /** Removes a key from the system's keyring. */
+        delete: operations["delete_keys_by_provider"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/keys/{provider}/try": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Tries a key with a call that costs nothing. */
+        post: operations["post_keys_by_provider_try"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Some rows of the active path; without `from` and `around`, the last ones. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session_messages"];
+        put?: never;
+        /** Says something while a turn runs. */
+        post: operations["post_workspaces_by_workspace_sessions_by_session_messages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/find": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Rows of the active path that hold some words. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session_find"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/results/{call}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All of what a tool gave, also what was not sent. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session_results_by_call"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/notes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Passages of notes that fit, with their scores. */
+        get: operations["get_workspaces_by_workspace_notes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/notes/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A note with its headings, links and what links to it. */
+        get: operations["get_workspaces_by_workspace_notes_by_path"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/notes-check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What is wrong with the notes: links to nowhere and the like. */
+        get: operations["get_workspaces_by_workspace_notes_check"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/complete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What can stand behind an @. */
+        get: operations["get_workspaces_by_workspace_complete"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/index": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Makes all notes ready to be searched by meaning: a job. */
+        post: operations["post_workspaces_by_workspace_index"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/files/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The bytes of a file; pictures are shown, all else is saved. */
+        get: operations["get_workspaces_by_workspace_files_by_path"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** What a message would send, digest for digest; nothing is written. */
+        post: operations["post_workspaces_by_workspace_sessions_by_session_preview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The same of the first message of a session that does not exist yet. */
+        post: operations["post_workspaces_by_workspace_preview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Every request of the session, on every branch. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session_requests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/requests/{request}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One request: its layers, and every segment with the text that was sent. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session_requests_by_request"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/requests/{request}/wire": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One request in its vendor's own form. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session_requests_by_request_wire"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/requests/{before}/difference/{after}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Two requests compared: the first byte that moved, who moved it, what it cost. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session_requests_by_before_difference_by_after"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/context/{request}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a request was answered with, and why each of it was there. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session_context_by_request"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/timeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Every request with what its provider read, and every break named and priced. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session_timeline"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/tree": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The branches of the session as a map. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session_tree"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether every request can be rebuilt byte for byte. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session_verify"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The sessions of a workspace, the one written last first. */
+        get: operations["get_workspaces_by_workspace_sessions"];
+        put?: never;
+        /** Begins a session. */
+        post: operations["post_workspaces_by_workspace_sessions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How a session stands: whom it talks to, what it does, what waits. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session"];
+        put?: never;
+        post?: never;
+        /** Deletes a session with what belongs to it alone. */
+        delete: operations["delete_workspaces_by_workspace_sessions_by_session"];
+        options?: never;
+        head?: never;
+        /** Gives a session a name. */
+        patch: operations["patch_workspaces_by_workspace_sessions_by_session"];
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Which sessions change their state: events `session`, and `ping`. */
+        get: operations["get_workspaces_by_workspace_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/spending": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the session cost, and what is reserved for it. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session_spending"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/spending": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What was spent by day, model or session. */
+        get: operations["get_spending"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Makes a session of a file of another program. */
+        post: operations["post_workspaces_by_workspace_import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The session as a file to give away. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/blobs/{digest}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A picture of the session. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session_blobs_by_digest"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/turns": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Asks a question. */
+        post: operations["post_workspaces_by_workspace_sessions_by_session_turns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/edit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Asks an earlier question otherwise, as a branch of its own. */
+        post: operations["post_workspaces_by_workspace_sessions_by_session_edit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/regenerate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Asks for an answer again, as a branch of its own. */
+        post: operations["post_workspaces_by_workspace_sessions_by_session_regenerate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Goes on with a turn that was left in the middle. */
+        post: operations["post_workspaces_by_workspace_sessions_by_session_resume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/compact": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Lets the older part of history give way to a summary. */
+        post: operations["post_workspaces_by_workspace_sessions_by_session_compact"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/turns/{turn}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What happens in a turn, numbered; from Last-Event-ID on. Ends with `end` or `failed`. */
+        get: operations["get_workspaces_by_workspace_sessions_by_session_turns_by_turn_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/turns/{turn}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Stops a turn; what came of its answer is kept. */
+        delete: operations["delete_workspaces_by_workspace_sessions_by_session_turns_by_turn"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}/sessions/{session}/calls/{call}/decision": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Decides a call that waits; when none waits any more, the turn is taken up. */
+        post: operations["post_workspaces_by_workspace_sessions_by_session_calls_by_call_decision"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Who asks, and what this server is. */
+        get: operations["get_me"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The folders that are worked in, the one chosen last first. */
+        get: operations["get_workspaces"];
+        put?: never;
+        /** Chooses a folder to work in. */
+        post: operations["post_workspaces"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/{workspace}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Forgets a folder; nothing in it is deleted, and none of its sessions. */
+        delete: operations["delete_workspaces_by_workspace"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The folders in a folder, to choose one. */
+        get: operations["get_folders"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /**
+         * Aborted
+         * @description Whether there was something to stop.
+         */
+        Aborted: {
+            aborted: boolean;
+        };
+        /**
+         * Advice
+         * @description A fix, and what it would have saved.
+         */
+        Advice: {
+            /** @enum {unknown} */
+            cause: "below_minimum" | "boundary" | "clock" | "compaction" | "fan_out" | "first_message" | "gateway" | "history_edited" | "idle" | "image" | "key_order" | "look_back" | "marker" | "model" | "other_machine" | "parameter" | "rewound" | "system_changed" | "thinking" | "tools_changed" | "tools_reordered" | "trimmed" | "unexplained" | "update" | "whitespace";
+            findings: number;
+            saves: number;
+            fix: string;
+        };
+        /**
+         * AgentCard
+         * @description An agent in a list. `id` is what it is asked for by: its name, or where it is and its name if
+         *         another one of that name comes first, which `is_shadowed` says.
+         */
+        AgentCard: {
+            id: string;
+            name: string;
+            /** @enum {unknown} */
+            where: "folder" | "user" | "workspace";
+            path: string;
+            description: string;
+            model: string;
+            rules: number;
+            references: number;
+            skills: number;
+            servers: number;
+            projects: number;
+            errors: number;
+            warnings: number;
+            problem: string;
+            is_shadowed: boolean;
+        };
+        /**
+         * AgentCheck
+         * @description What is odd about an agent.
+         */
+        AgentCheck: {
+            problems: components["schemas"]["Problem"][];
+            errors: number;
+            warnings: number;
+        };
+        /**
+         * AgentChoice
+         * @description The choice. `tokens` are those of what search chose; `always` of what is in anyway. `method`
+         *         says whether meaning was looked at or words alone.
+         */
+        AgentChoice: {
+            question: string;
+            preset: string;
+            method: string;
+            items: components["schemas"]["ChosenItem"][];
+            near: components["schemas"]["NearMiss"][];
+            tokens: number;
+            always: number;
+            warnings: string[];
+        };
+        /**
+         * AgentFile
+         * @description A text file of an agent; `etag` is the sha256 of its bytes.
+         */
+        AgentFile: {
+            path: string;
+            text: string;
+            etag: string;
+            bytes: number;
+            tokens: number;
+        };
+        /**
+         * AgentFileRow
+         * @description A file of an agent's folder; `kind` is what an agent reads it as.
+         */
+        AgentFileRow: {
+            path: string;
+            bytes: number;
+            /** @enum {unknown} */
+            kind: "agent" | "memory" | "other" | "persona" | "reference" | "rule" | "servers" | "skill";
+        };
+        /**
+         * AgentList
+         * @description The agents of a workspace, and the folders that new ones are written into.
+         */
+        AgentList: {
+            agents: components["schemas"]["AgentCard"][];
+            user_folder: string;
+            workspace_folder: string;
+        };
+        /**
+         * AgentPage
+         * @description All of an agent. `place` is the folder or file it was read from; `search` and `tool_search`
+         *         are how it chooses rules and references, and tools.
+         */
+        AgentPage: {
+            card: components["schemas"]["AgentCard"];
+            version: string;
+            place: string;
+            is_folder: boolean;
+            parts: components["schemas"]["NamedText"][];
+            memory: string;
+            settings: Record<string, never>;
+            options: Record<string, never>;
+            search: components["schemas"]["SearchSettings"];
+            tool_search: components["schemas"]["SearchSettings"];
+            tool_policy: string;
+            guides: components["schemas"]["GuideEntry"][];
+            servers: components["schemas"]["ServerEntry"][];
+            skills: components["schemas"]["SkillEntry"][];
+            projects: string[];
+            relations: {
+                [key: string]: string[];
+            };
+            files: components["schemas"]["AgentFileRow"][];
+            notes: string[];
+            problems: components["schemas"]["Problem"][];
+        };
+        /**
+         * AgentUse
+         * @description What became of the items of one agent; of sessions that had none, if it has no name.
+         */
+        AgentUse: {
+            agent: string;
+            sessions: number;
+            turns: number;
+            /** @default [] */
+            items: components["schemas"]["ItemUse"][];
+        };
+        /**
+         * Agreement
+         * @description How far this request agrees with the last one sent on this path.
+         */
+        Agreement: {
+            /** @default 0 */
+            segments: number;
+            /** @default 0 */
+            tokens: number;
+            /** @default 0 */
+            reprocessed: number;
+            /** @default null */
+            broke: components["schemas"]["Break"] | null;
+            /** @default false */
+            first: boolean;
+            /** @default [] */
+            unexplained: components["schemas"]["MovedPlace"][];
+        };
+        /**
+         * AlsoSent
+         * @description What else a request holds, by what it is: notes, memory, history and the like.
+         */
+        AlsoSent: {
+            what: string;
+            label: string;
+            /** @enum {unknown} */
+            layer: "L1" | "L2" | "L3" | "L4" | "L5" | "tools";
+            count: number;
+            tokens: number;
+        };
+        /**
+         * AnswerChanged
+         * @description Hooks that had not declared it changed an answer after it was told in blocks: `text` is what
+         *         is kept instead.
+         */
+        AnswerChanged: {
+            /** @enum {unknown} */
+            type: "answer_changed";
+            hooks: string[];
+            text: string;
+        };
+        /**
+         * AnswerHeld
+         * @description An answer comes in and is held back for hooks that change answers: what they leave of it
+         *         follows in blocks.
+         */
+        AnswerHeld: {
+            /** @enum {unknown} */
+            type: "answer_held";
+            hooks: string[];
+        };
+        /**
+         * ApprovalDecided
+         * @description A person decided about a call.
+         */
+        ApprovalDecided: {
+            /** @enum {unknown} */
+            type: "decision";
+            call_id: string;
+            /** @enum {unknown} */
+            decision: "allow_once" | "allow_session" | "deny";
+        };
+        /**
+         * ApprovalWanted
+         * @description A call waits for a decision.
+         */
+        ApprovalWanted: {
+            /** @enum {unknown} */
+            type: "approval";
+            call: components["schemas"]["ToolCall"];
+            tool: components["schemas"]["OfferedTool"];
+        };
+        /**
+         * AttachedRow
+         * @description Something that was attached to a question: in full, or only named as it stood above. With
+         *         `absent`, why the model did not get it.
+         */
+        AttachedRow: {
+            item: string;
+            label: string;
+            /** @enum {unknown} */
+            form: "full" | "named";
+            /** @enum {unknown} */
+            shape: "active" | "attached" | "web_tab";
+            absent: string;
+            digest: string;
+        };
+        /**
+         * AvailableRow
+         * @description Something that could be added. `removed` says that a person took it out.
+         */
+        AvailableRow: {
+            item: string;
+            label: string;
+            include: string;
+            about: string;
+            globs: string[];
+            removed: boolean;
+        };
+        /**
+         * BackLink
+         * @description A note that leads to another one.
+         */
+        BackLink: {
+            path: string;
+            title: string;
+        };
+        /**
+         * BlockDelta
+         * @description A block of the answer goes on with `text`.
+         */
+        BlockDelta: {
+            /** @enum {unknown} */
+            type: "block_delta";
+            index: number;
+            text: string;
+        };
+        /**
+         * BlockEnded
+         * @description A block of the answer is complete.
+         */
+        BlockEnded: {
+            /** @enum {unknown} */
+            type: "block_end";
+            index: number;
+        };
+        /**
+         * BlockStarted
+         * @description The answer goes on with a block; an action is a tool call that is being written.
+         */
+        BlockStarted: {
+            /** @enum {unknown} */
+            type: "block_start";
+            index: number;
+            /** @enum {unknown} */
+            kind: "action" | "text" | "thinking";
+            /** @default  */
+            name: string;
+        };
+        /**
+         * Boundary
+         * @description A moment at which the prefix is dead anyway, or at which it is worth killing.
+         */
+        Boundary: {
+            /** @enum {unknown} */
+            kind: "compaction" | "damage" | "expired" | "first_request" | "history" | "manual" | "model_change" | "promotion" | "renderer_change" | "settings_change" | "system_change" | "tools_change" | "window" | "wire_change";
+            reason: string;
+        };
+        /**
+         * BranchMap
+         * @description All nodes in order of writing. `leaf` is the entry the session goes on behind, `node` the
+         *         last node on the way to it.
+         */
+        BranchMap: {
+            session: string;
+            leaf: string;
+            node: string;
+            nodes: components["schemas"]["BranchNode"][];
+            branches: number;
+            other_messages: number;
+        };
+        /**
+         * BranchNode
+         * @description A place of the map. An answer stands for all the steps of its turn: `calls` counts the tools
+         *         that were called in them. `tokens` are those of the request that it is to, as we count; of a
+         *         compaction, `tokens_before` and `tokens_after` are those of the requests around it. `is_leaf` is
+         *         where the session stands; `can_resume` says that the request there waits for its answer.
+         *         `children` counts the nodes right below it.
+         */
+        BranchNode: {
+            id: string;
+            parent: string;
+            /** @enum {unknown} */
+            kind: "answer" | "compaction" | "question" | "start" | "summary" | "unanswered";
+            at: number;
+            text: string;
+            active: boolean;
+            label: string;
+            request: string;
+            target: string;
+            tokens: number | null;
+            tokens_before: number | null;
+            tokens_after: number | null;
+            calls: number;
+            interrupted: boolean;
+            is_leaf: boolean;
+            can_resume: boolean;
+            depth: number;
+            children: number;
+        };
+        /**
+         * Break
+         * @description The first place at which this request differs from what was sent before. `reason` is what
+         *         was recorded for all that moved.
+         */
+        Break: {
+            /** @enum {unknown} */
+            layer: "L1" | "L2" | "L3" | "L4" | "L5" | "tools";
+            segment: number;
+            source: string;
+            reason: string;
+            /** @default  */
+            before: string;
+        };
+        /**
+         * BreakSum
+         * @description All breaks of a kind. `unpriced` of them are not in `price`.
+         */
+        BreakSum: {
+            /** @enum {unknown} */
+            kind: "expected" | "expired" | "missed" | "moved";
+            breaks: number;
+            tokens: number;
+            price: number | null;
+            unpriced: number;
+        };
+        /**
+         * CacheRewrite
+         * @description What a cache had and is written once more: how many tokens, for which reason, and what that
+         *         costs over reading them, in US dollars.
+         */
+        CacheRewrite: {
+            /** @enum {unknown} */
+            kind: "compaction" | "damage" | "expired" | "first_request" | "history" | "manual" | "model_change" | "promotion" | "renderer_change" | "settings_change" | "system_change" | "tools_change" | "window" | "wire_change";
+            reason: string;
+            tokens: number;
+            price: number;
+        };
+        /**
+         * CacheTimeline
+         * @description All of it; prices are those of the day `prices_of`.
+         */
+        CacheTimeline: {
+            session: string;
+            rows: components["schemas"]["TimelineRow"][];
+            totals: components["schemas"]["TimelineTotals"];
+            prices_of: string;
+        };
+        /**
+         * CacheVerdict
+         * @description What the provider reported as cached against what was to be expected.
+         */
+        CacheVerdict: {
+            expected: number;
+            reported: number;
+            /** @enum {unknown} */
+            meaning: "as_expected" | "below_minimum" | "lifetime_passed" | "model_changed" | "more_than_expected" | "not_reported" | "nothing_sent_before" | "prefix_moved" | "routed_elsewhere";
+            detail: string;
+        };
+        /**
+         * CallRow
+         * @description A call of a tool in an answer, and what became of it. `result` is shortened; with `is_cut`
+         *         there is more of it to be read. `seconds` is None where nobody knows how long it took.
+         */
+        CallRow: {
+            id: string;
+            name: string;
+            label: string;
+            arguments: string;
+            /** @enum {unknown} */
+            state: "denied" | "done" | "error" | "running" | "waiting";
+            result: string;
+            is_cut: boolean;
+            decision: string | null;
+            seconds: number | null;
+        };
+        /**
+         * CallView
+         * @description A call that waits for a decision. `arguments` is the JSON text that the model wrote; with
+         *         `decision` it was decided, and others of its turn still wait.
+         */
+        CallView: {
+            id: string;
+            name: string;
+            label: string;
+            server: string;
+            about: string;
+            arguments: string;
+            decision: string | null;
+        };
+        /**
+         * CauseSum
+         * @description All findings of one cause, or of one place where the cause is open.
+         */
+        CauseSum: {
+            /** @enum {unknown} */
+            cause: "below_minimum" | "boundary" | "clock" | "compaction" | "fan_out" | "first_message" | "gateway" | "history_edited" | "idle" | "image" | "key_order" | "look_back" | "marker" | "model" | "other_machine" | "parameter" | "rewound" | "system_changed" | "thinking" | "tools_changed" | "tools_reordered" | "trimmed" | "unexplained" | "update" | "whitespace";
+            label: string;
+            /** @enum {unknown} */
+            kind: "expected" | "expired" | "missed" | "moved";
+            blame: ("nobody" | "tool" | "vendor" | "you") | null;
+            findings: number;
+            tokens: number;
+            extra: number | null;
+            avoidable: number | null;
+            certainties: {
+                [key: string]: number;
+            };
+            /** @default 0 */
+            unpriced: number;
+        };
+        /**
+         * ChosenItem
+         * @description Something that a question would bring. `part` is the part of the question that it fits best,
+         *         `chunk` the text of it that does.
+         */
+        ChosenItem: {
+            item: string;
+            kind: string;
+            name: string;
+            server: string;
+            include: string;
+            score: number | null;
+            origin: string;
+            source: string;
+            part: string;
+            chunk: string;
+            why: string;
+            tokens: number;
+        };
+        /**
+         * CompactionDone
+         * @description What a compaction that a person asked for came to.
+         */
+        CompactionDone: {
+            /** @enum {unknown} */
+            type: "compaction";
+            changed: boolean;
+            reason: string;
+            summary: string;
+            by: string;
+            messages: number;
+            tokens_dropped: number;
+            problem: string;
+        };
+        /**
+         * CompactionView
+         * @description What a compaction did: who made the summary and why, what it stands for, and the tokens of
+         *         history before and after, where they are known.
+         */
+        CompactionView: {
+            by: string;
+            reason: string;
+            summary: string;
+            messages: number;
+            tokens_before: number | null;
+            tokens_after: number | null;
+            before: string;
+        };
+        /**
+         * ComparedSegment
+         * @description A segment of either request. `agrees`: nothing in front of it moved.
+         */
+        ComparedSegment: {
+            /** @enum {unknown} */
+            status: "added" | "kept" | "removed";
+            agrees: boolean;
+            index: number;
+            /** @enum {unknown} */
+            layer: "L1" | "L2" | "L3" | "L4" | "L5" | "tools";
+            source: string;
+            label: string;
+            tokens: number;
+            digest: string;
+        };
+        /**
+         * Completion
+         * @description Something that can stand behind an `@`: `insert` is what is typed, with its mark; `attach` is
+         *         what is attached, empty for a rule or a reference, which is named in the text.
+         */
+        Completion: {
+            /** @enum {unknown} */
+            kind: "file" | "folder" | "reference" | "rule" | "tag";
+            label: string;
+            detail: string;
+            insert: string;
+            attach: string;
+        };
+        /**
+         * Completions
+         * @description The best first.
+         */
+        Completions: {
+            query: string;
+            items: components["schemas"]["Completion"][];
+        };
+        /**
+         * ContextItem
+         * @description One item of a request: where it stands, what it costs, and why it is there or not.
+         */
+        ContextItem: {
+            item: string;
+            version: string;
+            label: string;
+            /** @enum {unknown} */
+            placement: "above" | "left_out" | "library" | "message";
+            layer: ("L1" | "L2" | "L3" | "L4" | "L5" | "tools") | null;
+            tokens: number;
+            priority: number;
+            /** @default false */
+            essential: boolean;
+            /** @default false */
+            pinned: boolean;
+            /**
+             * @default manual
+             * @enum {unknown}
+             */
+            include: "agent" | "always" | "manual";
+            /** @default  */
+            reason: string;
+            /** @default null */
+            score: number | null;
+            /** @default  */
+            origin: string;
+            /** @default  */
+            source: string;
+            /** @default null */
+            level: number | null;
+            /** @default null */
+            priority_before: number | null;
+        };
+        /**
+         * ContextRecord
+         * @description The context of one request. `near_note` says what `near` is, or why there is none.
+         */
+        ContextRecord: {
+            session: string;
+            request: components["schemas"]["RequestSummary"];
+            of: number;
+            previous: string;
+            next: string;
+            question_number: number;
+            questions: number;
+            question: string;
+            rules: components["schemas"]["ReasonRow"][];
+            references: components["schemas"]["ReasonRow"][];
+            tools: components["schemas"]["ReasonRow"][];
+            items: components["schemas"]["ContextItem"][];
+            also_sent: components["schemas"]["AlsoSent"][];
+            left_out: components["schemas"]["LeftOut"][];
+            near: components["schemas"]["NearMiss"][];
+            near_note: string;
+            found: components["schemas"]["NoteSearchRecord"] | null;
+            searches: components["schemas"]["NoteSearchRecord"][];
+            planned: components["schemas"]["PlannedCall"][];
+            boundaries: components["schemas"]["Boundary"][];
+            fit: components["schemas"]["Fit"];
+            cached: number | null;
+            options: Record<string, never>;
+            citations: number[];
+            warnings: string[];
+            displays: components["schemas"]["HookDisplay"][];
+            proven: boolean;
+            problems: string[];
+        };
+        /**
+         * ContextTool
+         * @description A tool of a request's list. One that was `kept` joined for an earlier question; one that was
+         *         chosen later than the list could change stands among the items instead.
+         */
+        ContextTool: {
+            item: string;
+            /** @default  */
+            name: string;
+            /** @default 0 */
+            tokens: number;
+            /**
+             * @default always
+             * @enum {unknown}
+             */
+            include: "agent" | "always" | "manual";
+            /** @default null */
+            score: number | null;
+            /** @default  */
+            origin: string;
+            /** @default  */
+            source: string;
+            /** @default false */
+            kept: boolean;
+        };
+        /**
+         * CostRange
+         * @description The least and the most that a request can cost, in US dollars.
+         */
+        CostRange: {
+            low: number;
+            high: number;
+        };
+        /**
+         * Damage
+         * @description One thing that is wrong. `line` counts from 1; `offset` and `length` are bytes. Of rows
+         *         in a database, `row` counts from 1 too, and the others are where it stands in an export: that
+         *         is what a journal records of it, the same whatever it is kept in.
+         */
+        Damage: {
+            /** @enum {unknown} */
+            kind: "bad_header" | "bad_page" | "checksum" | "conflict" | "duplicate" | "incomplete_write" | "line_endings" | "lost_item" | "lost_question" | "lost_reply" | "lost_results" | "lost_setting" | "missing_entries" | "missing_parent" | "no_checksum" | "no_final_newline" | "no_line_break" | "not_an_entry" | "not_applicable" | "nul_bytes" | "torn" | "unknown_type";
+            detail: string;
+            /** @default 0 */
+            line: number;
+            /** @default 0 */
+            offset: number;
+            /** @default 0 */
+            length: number;
+            /** @default 0 */
+            row: number;
+        };
+        /** DecisionBody */
+        DecisionBody: {
+            /** @enum {unknown} */
+            decision: "allow_once" | "allow_session" | "deny";
+        };
+        /**
+         * DecisionKept
+         * @description What was decided, which calls still wait, and the turn that was taken up if none does.
+         */
+        DecisionKept: {
+            call_id: string;
+            /** @enum {unknown} */
+            decision: "allow_once" | "allow_session" | "deny";
+            waiting: string[];
+            turn: string | null;
+        };
+        /**
+         * DeletedRow
+         * @description What a deletion took away: bytes of the journal, blobs of its own, and what the embedded
+         *         model remembered of it.
+         */
+        DeletedRow: {
+            session: string;
+            bytes: number;
+            blobs: number;
+            slot_bytes: number;
+        };
+        /**
+         * DifferenceLine
+         * @description A line of the texts before and after, with its number in either; a `gap` stands for lines
+         *         that both have.
+         */
+        DifferenceLine: {
+            /** @enum {unknown} */
+            mark: "added" | "gap" | "removed" | "same";
+            text: string;
+            before: number | null;
+            after: number | null;
+        };
+        /**
+         * Display
+         * @description How a person is shown a patch. `data` is for programs: whatever JSON can hold.
+         */
+        Display: {
+            title: string;
+            /** @default  */
+            summary: string;
+            /** @default  */
+            markdown: string;
+            /** @default null */
+            data: unknown;
+        };
+        /**
+         * DoctorMachine
+         * @description `since` as `30d` or a date; empty for all there is.
+         */
+        DoctorMachine: {
+            /** @default  */
+            since: string;
+            /** @default false */
+            text: boolean;
+        };
+        /**
+         * DoctorPage
+         * @description A report as a page shows it. `with_text` says that what was said stands in it; `is_cut` that
+         *         there are more findings or requests than are listed, the dearest findings first.
+         */
+        DoctorPage: {
+            lamina: string;
+            prices_of: string;
+            with_text: boolean;
+            is_cut: boolean;
+            programs: string[];
+            read: components["schemas"]["ReadFiles"];
+            totals: components["schemas"]["ReportTotals"];
+            lost_share: number;
+            causes: components["schemas"]["CauseSum"][];
+            findings: components["schemas"]["FindingRow"][];
+            fixes: components["schemas"]["Advice"][];
+            unknowns: components["schemas"]["Unknown"][];
+            sessions: components["schemas"]["SessionSum"][];
+            requests: components["schemas"]["RequestFigures"][];
+        };
+        /** DoctorUpload */
+        DoctorUpload: {
+            files: components["schemas"]["UploadedFile"][];
+            /** @default false */
+            text: boolean;
+        };
+        /**
+         * Done
+         * @description Whether anything changed.
+         */
+        Done: {
+            changed: boolean;
+        };
+        /**
+         * EarlierText
+         * @description What a segment took the place of, or an older version that still stands above it.
+         */
+        EarlierText: {
+            source: string;
+            digest: string;
+            text: string;
+            is_gone: boolean;
+            request: number | null;
+        };
+        /**
+         * EditedQuestion
+         * @description A question asked otherwise. Without `attach` and `essential`, what was attached to it goes
+         *         along again.
+         */
+        EditedQuestion: {
+            question: string;
+            text: string;
+            /** @default null */
+            attach: string[] | null;
+            /** @default null */
+            essential: string[] | null;
+            /** @default null */
+            target: string | null;
+        };
+        /**
+         * ErrorAnswer
+         * @description What every route answers if it cannot do what was asked.
+         */
+        ErrorAnswer: {
+            error: components["schemas"]["ErrorBody"];
+        };
+        /**
+         * ErrorBody
+         * @description What was wrong: a stable code, a sentence, and the fields that it is about.
+         */
+        ErrorBody: {
+            code: string;
+            message: string;
+            /** @default [] */
+            fields: string[];
+        };
+        /**
+         * FileProblem
+         * @description What could not be read, and where.
+         */
+        FileProblem: {
+            file: string;
+            line: number | null;
+            what: string;
+            detail: string;
+        };
+        /**
+         * FindingPlace
+         * @description Where it broke. Tokens `start` to `end` of the request before were not read again; `segment`
+         *         and `offset` (in bytes) are known where the bytes are.
+         */
+        FindingPlace: {
+            /** @default null */
+            stopped: ("end_of" | "floor" | "inside" | "nothing") | null;
+            /** @default null */
+            request: number | null;
+            start: number;
+            end: number;
+            /** @default null */
+            layer: ("messages" | "system" | "tools") | null;
+            /** @default  */
+            segment: string;
+            /** @default null */
+            offset: number | null;
+        };
+        /**
+         * FindingRow
+         * @description One loss. `before` and `after` are what stood at the byte, as a digest or as text. Money is
+         *         in US dollars at list price; `extra` is what the loss cost over reading the same tokens.
+         */
+        FindingRow: {
+            id: string;
+            at: number | null;
+            source: string;
+            program: string;
+            session: string;
+            agent: string;
+            request: number;
+            request_id: string;
+            file: string;
+            line: number;
+            model: string;
+            /** @enum {unknown} */
+            record: "bodies" | "transcript" | "usage";
+            /** @enum {unknown} */
+            kind: "expected" | "expired" | "missed" | "moved";
+            /** @enum {unknown} */
+            cause: "below_minimum" | "boundary" | "clock" | "compaction" | "fan_out" | "first_message" | "gateway" | "history_edited" | "idle" | "image" | "key_order" | "look_back" | "marker" | "model" | "other_machine" | "parameter" | "rewound" | "system_changed" | "thinking" | "tools_changed" | "tools_reordered" | "trimmed" | "unexplained" | "update" | "whitespace";
+            label: string;
+            blame: ("nobody" | "tool" | "vendor" | "you") | null;
+            /** @enum {unknown} */
+            certainty: "likely" | "located" | "proven" | "unknown";
+            candidates: ("below_minimum" | "boundary" | "clock" | "compaction" | "fan_out" | "first_message" | "gateway" | "history_edited" | "idle" | "image" | "key_order" | "look_back" | "marker" | "model" | "other_machine" | "parameter" | "rewound" | "system_changed" | "thinking" | "tools_changed" | "tools_reordered" | "trimmed" | "unexplained" | "update" | "whitespace")[];
+            detail: string;
+            sentence: string;
+            place: components["schemas"]["FindingPlace"];
+            before: string | null;
+            after: string | null;
+            tokens: number;
+            paid: number | null;
+            would_have_cost: number | null;
+            extra: number | null;
+            avoidable: boolean | null;
+            avoidable_cost: number | null;
+            fix: string;
+            chance: number | null;
+            sign: string;
+            gap: number | null;
+        };
+        /**
+         * Fit
+         * @description The budget of a request: how large each part is, and what the limit was.
+         */
+        Fit: {
+            window: number;
+            reserve: number;
+            tokens: number;
+            /** @default 1 */
+            calibration: number;
+        };
+        /**
+         * FolderListing
+         * @description The folders in a folder, for a person to choose one. `notes` is how many Markdown files are
+         *         directly in it, `problem` why it cannot be looked into.
+         */
+        FolderListing: {
+            path: string;
+            parent: string | null;
+            home: string;
+            folders: components["schemas"]["FolderRow"][];
+            notes: number;
+            problem: string;
+        };
+        /**
+         * FolderRow
+         * @description A folder in a folder.
+         */
+        FolderRow: {
+            name: string;
+            path: string;
+            is_hidden: boolean;
+        };
+        /**
+         * ForkBody
+         * @description Up to which entry; without one, all of the active path.
+         */
+        ForkBody: {
+            /** @default null */
+            at: string | null;
+            /** @default  */
+            name: string;
+        };
+        /** Forked */
+        Forked: {
+            session: string;
+        };
+        /**
+         * FoundPassage
+         * @description A passage that a search brought, with the number it is cited by.
+         */
+        FoundPassage: {
+            number: number | null;
+            path: string;
+            heading: string;
+            start: number | null;
+            end: number | null;
+            score: number | null;
+        };
+        /**
+         * FoundRow
+         * @description A row that holds the words, with some of what stands around them.
+         */
+        FoundRow: {
+            id: string;
+            index: number;
+            /** @enum {unknown} */
+            kind: "added" | "answer" | "compaction" | "notice" | "question" | "results";
+            excerpt: string;
+        };
+        /**
+         * FoundRows
+         * @description `total` counts all rows that hold the words; of many, only the first are listed.
+         */
+        FoundRows: {
+            rows: components["schemas"]["FoundRow"][];
+            total: number;
+        };
+        /**
+         * GivenTrust
+         * @description The digest of what the person was shown.
+         */
+        GivenTrust: {
+            digest: string;
+        };
+        /**
+         * GoneSegment
+         * @description A segment of the request before that is not in this one.
+         */
+        GoneSegment: {
+            index: number;
+            /** @enum {unknown} */
+            layer: "L1" | "L2" | "L3" | "L4" | "L5" | "tools";
+            /** @enum {unknown} */
+            role: "assistant" | "system" | "tool" | "tools" | "user";
+            source: string;
+            label: string;
+            tokens: number;
+            digest: string;
+            text: string;
+        };
+        /**
+         * GuideEntry
+         * @description A rule or a reference. `file` is its path in the agent's folder, empty if it is elsewhere.
+         */
+        GuideEntry: {
+            item: string;
+            /** @enum {unknown} */
+            kind: "reference" | "rule";
+            name: string;
+            level: number;
+            /** @enum {unknown} */
+            include: "agent" | "always" | "manual";
+            tokens: number;
+            description: string;
+            globs: string[];
+            place: string;
+            file: string;
+            line: number | null;
+        };
+        /**
+         * HistoryPrice
+         * @description What history costs where the cached prefix is dead: read afresh as it stands, or with a
+         *         summary in place of its older part. In US dollars; None where a price is not known.
+         */
+        HistoryPrice: {
+            tokens: number;
+            /** @default null */
+            keep_cost: number | null;
+            /** @default 0 */
+            older_tokens: number;
+            /** @default 0 */
+            summary_tokens: number;
+            /** @default null */
+            summary_cost: number | null;
+            /** @default null */
+            summary_saving: number | null;
+            /** @default false */
+            is_summarised: boolean;
+        };
+        /**
+         * HookDisplay
+         * @description What is to be shown of a patch, and whose it is.
+         */
+        HookDisplay: {
+            hook: string;
+            display: components["schemas"]["Display"];
+        };
+        /**
+         * HookShown
+         * @description What a hook wants a person to be shown of the change it made.
+         */
+        HookShown: {
+            /** @enum {unknown} */
+            type: "display";
+            hook: string;
+            display: components["schemas"]["Display"];
+        };
+        /**
+         * ImportedRow
+         * @description The session that a file became.
+         */
+        ImportedRow: {
+            session: string;
+            source: string;
+            entries: number;
+            problems: string[];
+            laid: string[];
+        };
+        /**
+         * IncludeChange
+         * @description How a rule or a reference, by its item id, comes into requests from now on.
+         */
+        IncludeChange: {
+            item: string;
+            /** @enum {unknown} */
+            include: "agent" | "always" | "manual";
+            /** @default  */
+            etag: string;
+        };
+        /**
+         * ItemName
+         * @description A member as `rule:NAME`, `ref:NAME` or `tool:SERVER/NAME`; of a pin, its path.
+         */
+        ItemName: {
+            what: string;
+        };
+        /**
+         * ItemRows
+         * @description What the session has, what it could have, what is pinned, and what is wrong.
+         */
+        ItemRows: {
+            items: components["schemas"]["MemberRow"][];
+            available: components["schemas"]["AvailableRow"][];
+            pins: components["schemas"]["PinnedRow"][];
+            problems: string[];
+        };
+        /**
+         * ItemUse
+         * @description What became of one item. `turns` are those in which it was in force, by mode; `since` counts
+         *         all turns from the first of them on; `needed` are those in which it was used though it is not
+         *         always in; `score` is the mean of what it was chosen with.
+         */
+        ItemUse: {
+            item: string;
+            /** @default 0 */
+            turns: number;
+            /** @default 0 */
+            always: number;
+            /** @default 0 */
+            manual: number;
+            /** @default 0 */
+            agent: number;
+            /** @default 0 */
+            chosen: number;
+            /** @default null */
+            score: number | null;
+            /** @default 0 */
+            used: number;
+            /** @default 0 */
+            needed: number;
+            /** @default 0 */
+            since: number;
+            /** @default 0 */
+            sessions: number;
+            /** @default  */
+            suggestion: string;
+        };
+        /**
+         * JobEnd
+         * @description A job is over; `result` is what it came to.
+         */
+        JobEnd: {
+            /** @enum {unknown} */
+            type: "end";
+            /** @enum {unknown} */
+            state: "done" | "failed" | "stopped" | "working";
+            /** @default null */
+            result: unknown;
+        };
+        /**
+         * JobProgress
+         * @description How far a job is: `done` of `total`, both 0 while nobody knows.
+         */
+        JobProgress: {
+            /** @enum {unknown} */
+            type: "progress";
+            text: string;
+            /** @default 0 */
+            done: number;
+            /** @default 0 */
+            total: number;
+        };
+        /**
+         * JobRow
+         * @description One job, as people are shown it.
+         */
+        JobRow: {
+            job: string;
+            name: string;
+            /** @enum {unknown} */
+            state: "done" | "failed" | "stopped" | "working";
+        };
+        /** JobRows */
+        JobRows: {
+            jobs: components["schemas"]["JobRow"][];
+        };
+        /**
+         * JobStarted
+         * @description What a route answers that starts a job: `/api/jobs/{job}/events` tells how far it is.
+         */
+        JobStarted: {
+            job: string;
+            name: string;
+        };
+        /**
+         * KeyList
+         * @description All providers that take a key. Without a keyring that works here `keyring` is empty, and
+         *         `problem` says what to do instead.
+         */
+        KeyList: {
+            keys: components["schemas"]["KeyRow"][];
+            keyring: string;
+            problem: string;
+        };
+        /**
+         * KeyRow
+         * @description A provider and where its key is, never the key. `variables` may hold it.
+         */
+        KeyRow: {
+            provider: string;
+            variables: string[];
+            has_key: boolean;
+            /** @enum {unknown} */
+            source: "" | "environment" | "keyring";
+            variable: string;
+            models: number;
+        };
+        /**
+         * KeyTrial
+         * @description What came of trying a key.
+         */
+        KeyTrial: {
+            provider: string;
+            works: boolean;
+            code: string;
+            message: string;
+            models: number | null;
+            seconds: number;
+        };
+        /**
+         * KnownTargets
+         * @description Targets that fit, whom a session goes to unless it says otherwise, and of when prices are.
+         */
+        KnownTargets: {
+            targets: components["schemas"]["TargetChoice"][];
+            default: string;
+            prices_of: string;
+        };
+        /**
+         * LabelBody
+         * @description An empty text takes the label away.
+         */
+        LabelBody: {
+            text: string;
+        };
+        /** Labelled */
+        Labelled: {
+            entry: string;
+            text: string;
+        };
+        /**
+         * LayerShare
+         * @description A layer of a request. `cached` is None where the provider reported nothing.
+         */
+        LayerShare: {
+            /** @enum {unknown} */
+            layer: "L1" | "L2" | "L3" | "L4" | "L5" | "tools";
+            name: string;
+            segments: number;
+            tokens: number;
+            cached: number | null;
+            agree: number;
+            new: number;
+            digest: string;
+        };
+        /**
+         * LayerSize
+         * @description How large a layer of a request is, and its digest.
+         */
+        LayerSize: {
+            /** @enum {unknown} */
+            layer: "L1" | "L2" | "L3" | "L4" | "L5" | "tools";
+            tokens: number;
+            segments: number;
+            digest: string;
+        };
+        /**
+         * LeftOut
+         * @description Something that is not in the request, with its reason. `what` is an item id or a name.
+         */
+        LeftOut: {
+            what: string;
+            /** @enum {unknown} */
+            reason: "ambiguous" | "attachment_limit" | "has_images" | "history" | "missing" | "ranked_lower" | "refused" | "removed" | "room_left" | "still_out" | "superseded" | "unreadable" | "window";
+            detail: string;
+            /** @default 0 */
+            tokens: number;
+            /** @default  */
+            source: string;
+            /** @default null */
+            score: number | null;
+        };
+        /**
+         * LocalModelList
+         * @description All of them, and how many bytes are free where they would go.
+         */
+        LocalModelList: {
+            models: components["schemas"]["LocalModelRow"][];
+            folder: string;
+            free: number;
+        };
+        /**
+         * LocalModelRow
+         * @description A model that can be fetched. `here` says whether it is, or a part of it; sizes are in bytes;
+         *         `room` is what fetching needs at most meanwhile. `missing` says what else has to be installed
+         *         for it to run, if anything.
+         */
+        LocalModelRow: {
+            name: string;
+            /** @enum {unknown} */
+            kind: "chat" | "embedding";
+            title: string;
+            purpose: string;
+            maker: string;
+            licence: string;
+            context: number;
+            size: number;
+            fetches: number;
+            room: number;
+            parts: number;
+            /** @enum {unknown} */
+            here: "no" | "partly" | "yes";
+            target: string;
+            is_default: boolean;
+            missing: string;
+        };
+        /**
+         * Me
+         * @description Who asks, and what this server is. `workspace` is the folder it was started in, if any.
+         */
+        Me: {
+            version: string;
+            rights: ("admin" | "chat" | "read")[];
+            workspace: string;
+            default_target: string;
+            home: string;
+            data_folder: string;
+            store: string;
+        };
+        /**
+         * MemberRow
+         * @description A rule, a reference or a tool that applies to every question. One that is `missing` was added
+         *         and is gone from the agent.
+         */
+        MemberRow: {
+            item: string;
+            label: string;
+            include: string;
+            missing: boolean;
+            about: string;
+        };
+        /**
+         * MemoryText
+         * @description What every session is to know; `etag` is the sha256 of the file, empty if there is none.
+         */
+        MemoryText: {
+            text: string;
+            etag: string;
+            path: string;
+            tokens: number;
+            problem: string;
+        };
+        /**
+         * MessageRow
+         * @description One row of the active path. `siblings` are the entries that stand in its place on all
+         *         branches, itself at `place`; `request` is the request that an answer is to.
+         */
+        MessageRow: {
+            id: string;
+            index: number;
+            /** @enum {unknown} */
+            kind: "added" | "answer" | "compaction" | "notice" | "question" | "results";
+            at: number;
+            text: string;
+            thinking: string[];
+            calls: components["schemas"]["CallRow"][];
+            attached: components["schemas"]["AttachedRow"][];
+            sources: components["schemas"]["SourceRow"][];
+            siblings: string[];
+            place: number;
+            label: string;
+            request: string | null;
+            target: string;
+            usage: components["schemas"]["Usage"] | null;
+            cost: number | null;
+            verdict: components["schemas"]["CacheVerdict"] | null;
+            first_s: number | null;
+            total_s: number | null;
+            stop: string;
+            interrupted: boolean;
+            custom_type: string;
+            warnings: string[];
+            compaction: components["schemas"]["CompactionView"] | null;
+        };
+        /**
+         * MessageTaken
+         * @description Whether a turn runs that the message reaches; otherwise it waits for the next one.
+         */
+        MessageTaken: {
+            running: boolean;
+        };
+        /**
+         * MessageWindow
+         * @description Some rows of the active path: `first` is the index of the first one, `total` how many rows
+         *         there are.
+         */
+        MessageWindow: {
+            rows: components["schemas"]["MessageRow"][];
+            first: number;
+            total: number;
+            leaf: string;
+        };
+        /**
+         * MovedByte
+         * @description The first place at which two requests differ. `byte` counts from 0 in the texts of all
+         *         segments in wire order, `in_segment` in those of this one; `expected` says that it is behind
+         *         what was to be sent again, so that nothing is lost.
+         */
+        MovedByte: {
+            byte: number;
+            in_segment: number;
+            segment: number;
+            /** @enum {unknown} */
+            layer: "L1" | "L2" | "L3" | "L4" | "L5" | "tools";
+            layer_name: string;
+            source: string;
+            label: string;
+            source_before: string;
+            label_before: string;
+            expected: boolean;
+            bytes_counted: string;
+        };
+        /**
+         * MovedPlace
+         * @description A place at which a request differs from what was sent before, and what stood there.
+         */
+        MovedPlace: {
+            /** @enum {unknown} */
+            layer: "L1" | "L2" | "L3" | "L4" | "L5" | "tools";
+            segment: number;
+            source: string;
+            /** @default  */
+            before: string;
+        };
+        /**
+         * Mover
+         * @description Who moved something: a hook (or a patch of an application), the engine itself, or a person,
+         *         by the entry that says so.
+         */
+        Mover: {
+            /** @enum {unknown} */
+            kind: "engine" | "hook" | "person";
+            name: string;
+            op: string;
+            entry: string;
+            reason: string;
+        };
+        /**
+         * NamedText
+         * @description A text with its name and how many tokens it takes, about.
+         */
+        NamedText: {
+            name: string;
+            text: string;
+            tokens: number;
+        };
+        /**
+         * NavigateBody
+         * @description Where to go on; `summary` tells the model what came of the branch that is left. With `end`,
+         *         at the end of the branch that the entry is on.
+         */
+        NavigateBody: {
+            entry: string;
+            /** @default  */
+            summary: string;
+            /** @default false */
+            end: boolean;
+        };
+        /**
+         * NearMiss
+         * @description What only just was not chosen. `score` is its likeness to the question, None where it was
+         *         searched by words alone or not recorded; up to `floor` nothing is chosen, from `threshold` on
+         *         everything; in between the best `most` are.
+         */
+        NearMiss: {
+            item: string;
+            kind: string;
+            name: string;
+            server: string;
+            score: number | null;
+            floor: number;
+            threshold: number;
+            most: number;
+            why: string;
+            /** @enum {unknown} */
+            as_of: "now" | "request";
+        };
+        /**
+         * NewAgent
+         * @description An agent's name; it is written among one's own or into the workspace.
+         */
+        NewAgent: {
+            name: string;
+            /**
+             * @default workspace
+             * @enum {unknown}
+             */
+            where: "user" | "workspace";
+        };
+        /**
+         * NewFileText
+         * @description The whole text of a file. `etag` is that of what was read; empty for a file that is not there
+         *         yet.
+         */
+        NewFileText: {
+            text: string;
+            /** @default  */
+            etag: string;
+        };
+        /**
+         * NewImport
+         * @description A file of another program, as text or in base64.
+         */
+        NewImport: {
+            name: string;
+            content: string;
+            /**
+             * @default text
+             * @enum {unknown}
+             */
+            encoding: "base64" | "text";
+        };
+        /**
+         * NewKey
+         * @description A key, which is never given back.
+         */
+        NewKey: {
+            key: string;
+        };
+        /**
+         * NewMemory
+         * @description All of it, and the etag of what was read.
+         */
+        NewMemory: {
+            text: string;
+            /** @default  */
+            etag: string;
+        };
+        /**
+         * NewPreview
+         * @description The first message of a session that does not exist yet.
+         */
+        NewPreview: {
+            /** @default null */
+            agent: string | null;
+            /** @default null */
+            project: string | null;
+            /** @default null */
+            target: string | null;
+            /**
+             * @default agent
+             * @enum {unknown}
+             */
+            mode: "agent" | "plan" | "qa";
+            /** @default false */
+            files: boolean;
+            /** @default null */
+            web: string | null;
+            /** @default  */
+            system: string;
+            /** @default  */
+            name: string;
+            /** @default {} */
+            settings: Record<string, never>;
+            /** @default  */
+            text: string;
+            /** @default [] */
+            attach: string[];
+            /** @default [] */
+            essential: string[];
+        };
+        /**
+         * NewSession
+         * @description How a session is begun. `files` lets the model look at the folder's files and change them,
+         *         `web` is where the web is searched, `settings` are those that differ from the defaults.
+         */
+        NewSession: {
+            /** @default null */
+            agent: string | null;
+            /** @default null */
+            project: string | null;
+            /** @default null */
+            target: string | null;
+            /**
+             * @default agent
+             * @enum {unknown}
+             */
+            mode: "agent" | "plan" | "qa";
+            /** @default false */
+            files: boolean;
+            /** @default null */
+            web: string | null;
+            /** @default  */
+            system: string;
+            /** @default  */
+            name: string;
+            /** @default {} */
+            settings: Record<string, never>;
+        };
+        /**
+         * NewSettings
+         * @description The settings that change, by name; parts of one by its name with a dot.
+         */
+        NewSettings: {
+            settings: Record<string, never>;
+        };
+        /**
+         * NewTurn
+         * @description A question; what `@` mentions in it is attached as well.
+         */
+        NewTurn: {
+            text: string;
+            /** @default [] */
+            attach: string[];
+            /** @default [] */
+            essential: string[];
+            /** @default null */
+            target: string | null;
+        };
+        /**
+         * NewWorkspace
+         * @description The folder to work in; with `create`, one that is made.
+         */
+        NewWorkspace: {
+            path: string;
+            /** @default false */
+            create: boolean;
+        };
+        /**
+         * NoteCheck
+         * @description What is wrong with the notes of a workspace; `decided` are links whose name several files
+         *         have, and which the nearest was taken for.
+         */
+        NoteCheck: {
+            notes: number;
+            problems: components["schemas"]["NoteProblem"][];
+            decided: components["schemas"]["NoteProblem"][];
+            counts: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * NoteHeading
+         * @description A heading; `line` counts from 1.
+         */
+        NoteHeading: {
+            level: number;
+            text: string;
+            line: number;
+        };
+        /**
+         * NoteHit
+         * @description A passage that a search found. `place` attaches just these lines; `score` is None where it
+         *         was found by its words.
+         */
+        NoteHit: {
+            path: string;
+            title: string;
+            heading: string;
+            place: string;
+            start: number;
+            end: number;
+            text: string;
+            score: number | null;
+            mtime: number;
+        };
+        /**
+         * NoteHits
+         * @description What a search found. `method` is how: by meaning and words, or by words alone and why.
+         */
+        NoteHits: {
+            query: string;
+            method: string;
+            by_meaning: boolean;
+            searched: number;
+            late: number;
+            hits: components["schemas"]["NoteHit"][];
+            warnings: string[];
+        };
+        /**
+         * NoteLink
+         * @description A link as it is written, and the file it leads to; without `path` it leads nowhere, and
+         *         `problem` says why.
+         */
+        NoteLink: {
+            link: string;
+            path: string;
+            anchor: string;
+            is_embed: boolean;
+            problem: string;
+        };
+        /**
+         * NotePage
+         * @description A note with its text as the file has it; `is_note` is False for another file of text.
+         */
+        NotePage: {
+            path: string;
+            title: string;
+            text: string;
+            etag: string;
+            bytes: number;
+            mtime: number;
+            tags: string[];
+            aliases: string[];
+            headings: components["schemas"]["NoteHeading"][];
+            links: components["schemas"]["NoteLink"][];
+            backlinks: components["schemas"]["BackLink"][];
+            problems: string[];
+            is_note: boolean;
+        };
+        /**
+         * NoteProblem
+         * @description Something that is wrong with a note; or, where `meaning` is set, a link that was decided: a
+         *         name that several files have, and `meaning` is the nearest. `candidates` are all of them.
+         */
+        NoteProblem: {
+            path: string;
+            what: string;
+            detail: string;
+            /** @default  */
+            meaning: string;
+            /** @default  */
+            nearness: string;
+            /** @default [] */
+            candidates: string[];
+        };
+        /**
+         * NoteSearchRecord
+         * @description A search of the notes for a request: what was looked for, in how many notes, what came.
+         */
+        NoteSearchRecord: {
+            query: string;
+            searched: number;
+            passages: components["schemas"]["FoundPassage"][];
+            without_room: number;
+        };
+        /**
+         * OfferedTool
+         * @description A tool that can be called. `definition.name` is the name the model knows; `id` is the
+         *         tool's own identity, whatever it is called; `digest` is of the definition, so that another
+         *         description is another digest.
+         */
+        OfferedTool: {
+            id: string;
+            definition: components["schemas"]["ToolDefinition"];
+            digest: string;
+            /**
+             * @default required
+             * @enum {unknown}
+             */
+            permission: "free" | "required";
+            /**
+             * @default always
+             * @enum {unknown}
+             */
+            include: "agent" | "always" | "manual";
+            /** @default  */
+            label: string;
+            /** @default  */
+            about: string;
+        };
+        /**
+         * Ping
+         * @description Nothing happened for a while, and the connection is there.
+         */
+        Ping: {
+            /** @enum {unknown} */
+            type: "ping";
+        };
+        /**
+         * PinnedRow
+         * @description Something that is essential and named with every question.
+         */
+        PinnedRow: {
+            item: string;
+            label: string;
+        };
+        /**
+         * PlannedCall
+         * @description A call of a plan, and what became of it.
+         */
+        PlannedCall: {
+            name: string;
+            arguments: string;
+            outcome: string;
+        };
+        /**
+         * Position
+         * @description Where the session goes on. `text` is the question that stood there, to be asked anew.
+         */
+        Position: {
+            entry: string;
+            text: string;
+            leaf: string;
+        };
+        /**
+         * PreviewBody
+         * @description The message as it stands.
+         */
+        PreviewBody: {
+            /** @default  */
+            text: string;
+            /** @default [] */
+            attach: string[];
+            /** @default [] */
+            essential: string[];
+            /** @default null */
+            target: string | null;
+        };
+        /**
+         * PricePeriod
+         * @description What a model charges from a day on; the first period has no beginning.
+         */
+        PricePeriod: {
+            /** @default  */
+            since: string;
+            tiers: components["schemas"]["PriceTier"][];
+        };
+        /**
+         * PriceTier
+         * @description Prices of a million tokens each, for prompts of more than `above` tokens.
+         */
+        PriceTier: {
+            /** @default 0 */
+            above: number;
+            input: number;
+            output: number;
+            read: number;
+            write: number;
+            write_long: number;
+        };
+        /**
+         * Prices
+         * @description What a model charges by the length of a prompt, who says so, and as of when.
+         */
+        Prices: {
+            tiers: components["schemas"]["PriceTier"][];
+            /** @default 0 */
+            storage: number;
+            /** @default  */
+            source: string;
+            /** @default  */
+            date: string;
+        };
+        /**
+         * Problem
+         * @description Something odd about a file of an agent. A `warning` costs nothing; an `error` means that the
+         *         thing it is about could not be used as it is written.
+         */
+        Problem: {
+            path: string;
+            problem: string;
+            /** @default null */
+            line: number | null;
+            /**
+             * @default error
+             * @enum {unknown}
+             */
+            level: "error" | "warning";
+        };
+        /**
+         * PromptProgress
+         * @description The model reads the prompt.
+         */
+        PromptProgress: {
+            /** @enum {unknown} */
+            type: "reading";
+            done: number;
+            total: number;
+            /** @default 0 */
+            cached: number;
+        };
+        /**
+         * ReadFiles
+         * @description What was looked at.
+         */
+        ReadFiles: {
+            /** @default 0 */
+            files: number;
+            /** @default 0 */
+            bytes: number;
+            /** @default {} */
+            sources: {
+                [key: string]: number;
+            };
+            /** @default 0 */
+            sessions: number;
+            /** @default 0 */
+            requests: number;
+            /** @default null */
+            newest: number | null;
+            /** @default [] */
+            paths: string[];
+            /** @default [] */
+            problems: components["schemas"]["FileProblem"][];
+            /** @default 0 */
+            problem_count: number;
+        };
+        /**
+         * ReasonRow
+         * @description A rule, a reference or a tool of a request. `place` stands before its name: its priority in
+         *         three digits, or the server of a tool; `badge` says how it came to be there, as `Agent - 0.87`.
+         *         `is_new` says that it was not in the request before.
+         */
+        ReasonRow: {
+            item: string;
+            name: string;
+            place: string;
+            badge: string;
+            /** @enum {unknown} */
+            include: "agent" | "always" | "manual";
+            placement: string;
+            tokens: number;
+            level: number | null;
+            server: string;
+            about: string;
+            score: number | null;
+            origin: string;
+            source: string;
+            notes: string[];
+            pinned: boolean;
+            is_new: boolean;
+        };
+        /**
+         * RemovedModel
+         * @description A model that is gone, and the bytes that are free now.
+         */
+        RemovedModel: {
+            name: string;
+            freed: number;
+        };
+        /** RenamedSession */
+        RenamedSession: {
+            name: string;
+        };
+        /**
+         * RepeatedAnswer
+         * @description An answer asked for again; without one, the last.
+         */
+        RepeatedAnswer: {
+            /** @default null */
+            answer: string | null;
+            /** @default null */
+            target: string | null;
+        };
+        /** ReportTotals */
+        ReportTotals: {
+            /** @default 0 */
+            sessions: number;
+            /** @default 0 */
+            requests: number;
+            /** @default 0 */
+            input: number;
+            /** @default 0 */
+            read: number;
+            /** @default 0 */
+            written: number;
+            /** @default 0 */
+            input_cost: number | null;
+            /** @default 0 */
+            output_cost: number | null;
+            /** @default 0 */
+            unpriced: number;
+            /** @default [] */
+            unpriced_models: string[];
+            /** @default 0 */
+            unreported: number;
+            /** @default 0 */
+            findings: number;
+            /** @default 0 */
+            muted: number;
+            /** @default 0 */
+            lost: number;
+            /** @default 0 */
+            lost_cost: number | null;
+            /** @default 0 */
+            avoidable_cost: number | null;
+            /** @default 0 */
+            unpriced_findings: number;
+            /** @default 0 */
+            located: number;
+            /** @default null */
+            hour_gain: number | null;
+        };
+        /**
+         * RequestAnatomy
+         * @description A request with all that it was made of. `proven` says that every byte is what was recorded;
+         *         `problems` why not. `previous` and `next` are its neighbours on the active path.
+         */
+        RequestAnatomy: {
+            session: string;
+            of: number;
+            request: components["schemas"]["RequestSummary"];
+            previous: string;
+            next: string;
+            wire: string;
+            promotion: string;
+            window: number;
+            reserve: number;
+            free: number;
+            tokens: number;
+            cached: number | null;
+            agree: number;
+            layers: components["schemas"]["LayerShare"][];
+            segments: components["schemas"]["SegmentRow"][];
+            gone: components["schemas"]["GoneSegment"][];
+            context: components["schemas"]["RequestContext"];
+            options: Record<string, never>;
+            citations: number[];
+            warnings: string[];
+            displays: components["schemas"]["HookDisplay"][];
+            proven: boolean;
+            problems: string[];
+            damage: components["schemas"]["Damage"][];
+        };
+        /**
+         * RequestCheck
+         * @description One request, rebuilt. `problem` is empty if nothing of it is other than what was recorded,
+         *         and `uncovered` what the record cannot prove.
+         */
+        RequestCheck: {
+            request: string;
+            target: string;
+            /** @default 0 */
+            segments: number;
+            /** @default 0 */
+            tokens: number;
+            /** @default  */
+            problem: string;
+            /** @default [] */
+            uncovered: components["schemas"]["UncoveredPart"][];
+        };
+        /**
+         * RequestContext
+         * @description What one request was built from, and why; what was left out, and how far it agrees with the
+         *         one before.
+         */
+        RequestContext: {
+            target: string;
+            /** @default [] */
+            items: components["schemas"]["ContextItem"][];
+            /** @default [] */
+            tools: components["schemas"]["ContextTool"][];
+            /** @default null */
+            allowed_tools: string[] | null;
+            /** @default [] */
+            left_out: components["schemas"]["LeftOut"][];
+            /** @default [] */
+            boundaries: components["schemas"]["Boundary"][];
+            /**
+             * @default {
+             *       "first": true
+             *     }
+             */
+            agreement: components["schemas"]["Agreement"];
+            /** @default null */
+            warm: components["schemas"]["WarmStart"] | null;
+            /**
+             * @default {
+             *       "window": 0,
+             *       "reserve": 0,
+             *       "tokens": 0
+             *     }
+             */
+            fit: components["schemas"]["Fit"];
+            /** @default null */
+            history_price: components["schemas"]["HistoryPrice"] | null;
+            /** @default [] */
+            warnings: string[];
+        };
+        /**
+         * RequestDifference
+         * @description What changed from one request to another. `again` are tokens that both have and that are
+         *         processed once more, `price` what that costs over reading them from the cache, None where no
+         *         price is known.
+         */
+        RequestDifference: {
+            before: components["schemas"]["RequestSummary"];
+            after: components["schemas"]["RequestSummary"];
+            is_base: boolean;
+            same_target: boolean;
+            agree: number;
+            of: number;
+            again: number;
+            price: number | null;
+            moved: components["schemas"]["MovedByte"] | null;
+            movers: components["schemas"]["Mover"][];
+            reason: string;
+            cause: ("below_minimum" | "boundary" | "clock" | "compaction" | "fan_out" | "first_message" | "gateway" | "history_edited" | "idle" | "image" | "key_order" | "look_back" | "marker" | "model" | "other_machine" | "parameter" | "rewound" | "system_changed" | "thinking" | "tools_changed" | "tools_reordered" | "trimmed" | "unexplained" | "update" | "whitespace") | null;
+            kind: ("expected" | "expired" | "missed" | "moved") | null;
+            blame: ("nobody" | "tool" | "vendor" | "you") | null;
+            words: string;
+            fix: string;
+            lines: components["schemas"]["DifferenceLine"][];
+            is_cut: boolean;
+            segments: components["schemas"]["ComparedSegment"][];
+            boundaries: string[];
+            problems: string[];
+        };
+        /**
+         * RequestFigures
+         * @description One request as a row: what it read, wrote and paid, and what it lost.
+         */
+        RequestFigures: {
+            number: number;
+            id: string;
+            at: number | null;
+            source: string;
+            session: string;
+            agent: string;
+            model: string;
+            step: string;
+            input: number;
+            read: number | null;
+            written: number | null;
+            output: number;
+            lost: number;
+            cost: number | null;
+            input_cost: number | null;
+            /** @default null */
+            finding: string | null;
+        };
+        /**
+         * RequestPreview
+         * @description What would be sent. `cached` is how many tokens a provider should find in its cache, `new`
+         *         the others; both are None where that is not known. `refusal` says why it would not be sent; then
+         *         the rest is as far as it is known. Of a planned question (`only_plan`) this is the request for
+         *         the plan.
+         */
+        RequestPreview: {
+            target: string;
+            tokens: number;
+            window: number;
+            reserve: number;
+            exact: boolean;
+            layers: components["schemas"]["LayerSize"][];
+            items: components["schemas"]["ContextItem"][];
+            tools: components["schemas"]["ContextTool"][];
+            left_out: components["schemas"]["LeftOut"][];
+            cached: number | null;
+            new: number | null;
+            cost_range: components["schemas"]["CostRange"] | null;
+            rewrite: components["schemas"]["CacheRewrite"] | null;
+            agreement: components["schemas"]["Agreement"];
+            boundaries: components["schemas"]["Boundary"][];
+            warnings: string[];
+            segments: components["schemas"]["SegmentView"][];
+            digest: string;
+            only_plan: boolean;
+            refusal: string;
+            leaf: string;
+        };
+        /**
+         * RequestRetried
+         * @description The request is sent anew, made smaller; what was streamed of it before is void.
+         */
+        RequestRetried: {
+            /** @enum {unknown} */
+            type: "retry";
+            reason: string;
+        };
+        /**
+         * RequestStarted
+         * @description A request is about to be sent; `request` is its id in the journal.
+         */
+        RequestStarted: {
+            /** @enum {unknown} */
+            type: "request";
+            request: string;
+            target: string;
+            context: components["schemas"]["RequestContext"];
+            layers: components["schemas"]["LayerSize"][];
+        };
+        /**
+         * RequestSummary
+         * @description One request. `step` says whether a question or the results of tools are new in it; `question`
+         *         and `answer` are the entries of these. `agree` are tokens that are the same as in the request
+         *         before, `new` all others, both as we count; the figures from `input` on are the provider's, and
+         *         None as far as it gave none.
+         */
+        RequestSummary: {
+            number: number;
+            id: string;
+            at: number;
+            target: string;
+            active: boolean;
+            open: boolean;
+            interrupted: boolean;
+            retry: boolean;
+            step: string;
+            question: string;
+            question_text: string;
+            answer: string;
+            stop: string;
+            base: string;
+            base_number: number | null;
+            tokens: number;
+            agree: number;
+            new: number;
+            input: number | null;
+            cached: number | null;
+            written: number | null;
+            output: number | null;
+            cost: number | null;
+            verdict: components["schemas"]["CacheVerdict"] | null;
+            meaning: string;
+            marks: string[];
+        };
+        /**
+         * ResultText
+         * @description All of what a tool gave, also what was not sent.
+         */
+        ResultText: {
+            call: string;
+            text: string;
+            characters: number;
+            is_error: boolean;
+        };
+        /** ResumedTurn */
+        ResumedTurn: {
+            /** @default null */
+            target: string | null;
+        };
+        /**
+         * RunningTurn
+         * @description The turn that is under way, or was last: `next` is the number that its next event will
+         *         have.
+         */
+        RunningTurn: {
+            id: string;
+            /** @enum {unknown} */
+            kind: "compact" | "edit" | "prompt" | "regenerate" | "resume";
+            next: number;
+            is_running: boolean;
+        };
+        /**
+         * SearchSettings
+         * @description How items are chosen for a question. Scores are cosine similarities.
+         */
+        SearchSettings: {
+            /** @default true */
+            search: boolean;
+            /** @default 20 */
+            top_k: number;
+            /** @default 5 */
+            top_n: number;
+            /** @default 0.7 */
+            include_score: number;
+            /** @default 0.15 */
+            floor: number;
+            /** @default 0 */
+            expansion_depth: number;
+            /** @default 0.75 */
+            expansion_threshold: number;
+            /** @default 3 */
+            expansion_top_n: number;
+            /** @default 5 */
+            expansion_chunks: number;
+            /** @default false */
+            expansion_graph: boolean;
+        };
+        /**
+         * SegmentRow
+         * @description A segment as it was sent. `start` is where it begins, in tokens of the whole request; `kind`
+         *         is what its content is; `content` holds what is no text, as a tool's definition. `first_number`
+         *         is the request that first had these bytes, `since_number` the one from which on they stood at
+         *         this place. `stays` says that nothing in front of it changed.
+         */
+        SegmentRow: {
+            index: number;
+            /** @enum {unknown} */
+            layer: "L1" | "L2" | "L3" | "L4" | "L5" | "tools";
+            /** @enum {unknown} */
+            role: "assistant" | "system" | "tool" | "tools" | "user";
+            message: string;
+            source: string;
+            label: string;
+            item: string;
+            version: string;
+            /** @enum {unknown} */
+            kind: "image" | "text" | "thinking" | "tool" | "tool_call" | "tool_result";
+            tokens: number;
+            start: number;
+            bytes: number;
+            digest: string;
+            text: string;
+            content: unknown;
+            /** @enum {unknown} */
+            state: "agrees" | "cached" | "new" | "unknown";
+            cached_tokens: number | null;
+            stays: boolean;
+            is_lasting: boolean;
+            why: string;
+            first_request: string;
+            first_number: number | null;
+            since_request: string;
+            since_number: number | null;
+            replaced: components["schemas"]["EarlierText"] | null;
+        };
+        /**
+         * SegmentView
+         * @description A run of bytes on the wire, by its digest.
+         */
+        SegmentView: {
+            /** @enum {unknown} */
+            layer: "L1" | "L2" | "L3" | "L4" | "L5" | "tools";
+            /** @enum {unknown} */
+            role: "assistant" | "system" | "tool" | "tools" | "user";
+            source: string;
+            tokens: number;
+            cached: boolean;
+            digest: string;
+        };
+        /**
+         * SentMessage
+         * @description Something said while a turn runs: with its next request, or after its answer.
+         */
+        SentMessage: {
+            text: string;
+            /**
+             * @default steer
+             * @enum {unknown}
+             */
+            deliver: "follow_up" | "steer";
+        };
+        /**
+         * SentRequests
+         * @description All requests of a session in order of writing, on every branch. `lost` are requests that
+         *         replies answer and that cannot be read.
+         */
+        SentRequests: {
+            requests: components["schemas"]["RequestSummary"][];
+            lost: string[];
+            damage: components["schemas"]["Damage"][];
+        };
+        /**
+         * ServerEntry
+         * @description A server of an agent: how it is reached and on which terms, without its keys.
+         */
+        ServerEntry: {
+            name: string;
+            command: string;
+            url: string;
+            permission: string;
+            include: string;
+            disabled: boolean;
+            tools: components["schemas"]["ToolTerms"][];
+        };
+        /**
+         * SessionCard
+         * @description One session in a list. `cost` is None if nobody knows a price; `unpriced` counts requests
+         *         whose price is not in it. `cached_share` is None if nothing was reported.
+         */
+        SessionCard: {
+            session: string;
+            name: string;
+            /** @enum {unknown} */
+            state: "idle" | "interrupted" | "unreadable" | "waiting" | "working";
+            turn: string | null;
+            messages: number;
+            usage: components["schemas"]["Usage"];
+            cached_share: number | null;
+            cost: number | null;
+            unpriced: number;
+            bytes: number;
+            written: number;
+            damage: number;
+            problem: string;
+        };
+        /**
+         * SessionCheck
+         * @description Whether a session is sound, for a page: `rebuilt` of `requests` are what was sent, to the
+         *         byte; `wrong` are the others of which something is known.
+         */
+        SessionCheck: {
+            session: string;
+            state: string;
+            sound: boolean;
+            requests: number;
+            rebuilt: number;
+            wrong: components["schemas"]["RequestCheck"][];
+            uncovered: components["schemas"]["UncoveredRequests"][];
+            problems: string[];
+            damage: components["schemas"]["Damage"][];
+            seconds: number;
+        };
+        /**
+         * SessionCreated
+         * @description The session that was begun; `notices` is what a person should know of it.
+         */
+        SessionCreated: {
+            session: string;
+            notices: string[];
+        };
+        /**
+         * SessionHead
+         * @description Everything that is needed to draw a session's head. `title` is its name, or else its first
+         *         question. `rows` counts messages of the active path, `other_rows` those on other branches.
+         *         `busy_elsewhere` says that another program has it open: it can be read, not gone on with.
+         */
+        SessionHead: {
+            session: string;
+            workspace: string;
+            name: string;
+            title: string;
+            target: string;
+            /** @enum {unknown} */
+            mode: "agent" | "plan" | "qa";
+            files: boolean;
+            web: string | null;
+            agent: string;
+            project: string | null;
+            window: number;
+            /** @enum {unknown} */
+            state: "idle" | "interrupted" | "unreadable" | "waiting" | "working";
+            interrupted: boolean;
+            busy_elsewhere: boolean;
+            waiting: components["schemas"]["CallView"][];
+            turn: components["schemas"]["RunningTurn"] | null;
+            leaf: string;
+            rows: number;
+            other_rows: number;
+            began: number;
+            forked_from: string;
+            source: string;
+            damage: components["schemas"]["Damage"][];
+        };
+        /**
+         * SessionNews
+         * @description A session changed its state, or its last turn did.
+         */
+        SessionNews: {
+            session: string;
+            /** @enum {unknown} */
+            state: "idle" | "interrupted" | "unreadable" | "waiting" | "working";
+            turn: string | null;
+        };
+        /**
+         * SessionPage
+         * @description Some sessions, the one written last first. `after` is the cursor of the next page, if there
+         *         is one; `total` counts all that fit the words.
+         */
+        SessionPage: {
+            sessions: components["schemas"]["SessionCard"][];
+            total: number;
+            after: string | null;
+        };
+        /**
+         * SessionSpending
+         * @description What a session cost by its own journal, and what the account says of it. `cost` are known
+         *         costs; `unpriced` requests are not in it. `waiting` is reserved for answers that have not
+         *         come.
+         */
+        SessionSpending: {
+            session: string;
+            cost: number | null;
+            unpriced: number;
+            rows: components["schemas"]["SpendRow"][];
+            total: components["schemas"]["SpendRow"];
+            waiting: components["schemas"]["SpendEntry"][];
+            limit_session: number | null;
+            limit_day: number | null;
+        };
+        /** SessionSum */
+        SessionSum: {
+            session: string;
+            source: string;
+            requests: number;
+            input: number;
+            input_cost: number | null;
+            lost: number;
+            lost_cost: number | null;
+        };
+        /**
+         * SettingRow
+         * @description One setting: its value now and by default, what it may be, and what it is for. A setting with
+         *         parts is a choice of presets, and each of its parts is a row of its own, as
+         *         `guide_search.top_n`.
+         */
+        SettingRow: {
+            name: string;
+            group: string;
+            /** @enum {unknown} */
+            kind: "boolean" | "choice" | "integer" | "number" | "text" | "texts";
+            value: unknown;
+            default: unknown;
+            choices: string[];
+            nullable: boolean;
+            help: string;
+        };
+        /** SettingRows */
+        SettingRows: {
+            settings: components["schemas"]["SettingRow"][];
+        };
+        /**
+         * SkillEntry
+         * @description A skill; one that no model may choose by itself is added by hand.
+         */
+        SkillEntry: {
+            name: string;
+            description: string;
+            folder: string;
+            model_invocable: boolean;
+        };
+        /**
+         * SourceRow
+         * @description A passage that an answer cites as `[^number]`. `place` is its lines; `excerpt` is the passage
+         *         as the note has it now, empty if it is not there any more.
+         */
+        SourceRow: {
+            number: number;
+            path: string;
+            title: string;
+            heading: string;
+            link: string;
+            place: string;
+            start: number;
+            end: number;
+            excerpt: string;
+        };
+        /**
+         * SpendEntry
+         * @description One request in the account, and what became of it. `ended` is when, if anything did.
+         */
+        SpendEntry: {
+            id: string;
+            at: number;
+            day: string;
+            session: string;
+            target: string;
+            /**
+             * @default answer
+             * @enum {unknown}
+             */
+            purpose: "answer" | "plan" | "summary";
+            /**
+             * @default open
+             * @enum {unknown}
+             */
+            state: "cleared" | "open" | "released" | "settled";
+            /** @default null */
+            low: number | null;
+            /** @default null */
+            high: number | null;
+            /** @default null */
+            cost: number | null;
+            /** @default null */
+            usage: components["schemas"]["Usage"] | null;
+            /** @default null */
+            ended: number | null;
+        };
+        /**
+         * SpendReport
+         * @description What was spent since a day, by something; and everything that waits, however old it is.
+         */
+        SpendReport: {
+            /** @enum {unknown} */
+            by: "day" | "model" | "session";
+            since: string;
+            rows: components["schemas"]["SpendRow"][];
+            total: components["schemas"]["SpendRow"];
+            waiting: components["schemas"]["SpendEntry"][];
+            reserved: number;
+            /** @default [] */
+            damage: string[];
+        };
+        /**
+         * SpendRow
+         * @description What requests came to together. `spent` are known costs, None if none is known; `assumed`
+         *         upper prices of answers that did not say what they took; `unpriced` counts requests that are in
+         *         neither sum.
+         */
+        SpendRow: {
+            name: string;
+            /** @default 0 */
+            requests: number;
+            /** @default null */
+            spent: number | null;
+            /** @default 0 */
+            assumed: number;
+            /** @default 0 */
+            unpriced: number;
+            /** @default 0 */
+            input: number;
+            /** @default 0 */
+            cached: number;
+            /** @default 0 */
+            output: number;
+        };
+        /**
+         * SpendingPage
+         * @description A report with what its sums leave out, in words, and the limit of a day if there is one.
+         *         `names` are what people call the sessions of its rows, where that is known.
+         */
+        SpendingPage: {
+            report: components["schemas"]["SpendReport"];
+            left_out: string[];
+            day_limit: number | null;
+            spent_today: number | null;
+            names: {
+                [key: string]: string;
+            };
+        };
+        /**
+         * SummaryStep
+         * @description History is too long for one summary: a part of it is being summed up.
+         */
+        SummaryStep: {
+            /** @enum {unknown} */
+            type: "summary";
+            step: number;
+            of: number;
+        };
+        /**
+         * TargetChoice
+         * @description A target, and whether it could be asked now: `missing` says what is in the way. A family
+         *         stands for every model whose name begins so.
+         */
+        TargetChoice: {
+            target: components["schemas"]["TargetRow"];
+            provider: string;
+            price: string;
+            missing: string;
+            is_family: boolean;
+        };
+        /**
+         * TargetRow
+         * @description One target. Without `prices` nobody knows what it costs; without `limits_source` its limits
+         *         are those that any model of its provider is expected to have.
+         */
+        TargetRow: {
+            target: string;
+            prices: components["schemas"]["Prices"] | null;
+            later: components["schemas"]["PricePeriod"][];
+            window: number;
+            max_input: number | null;
+            max_output: number;
+            limits_source: string;
+            minimum: number;
+            step: number;
+            lifetime_s: number | null;
+            long_lifetime_s: number | null;
+            explicit: boolean;
+            exact_tokens: boolean;
+        };
+        /**
+         * TimelineBreak
+         * @description Why a cache did not hit, in the one vocabulary. `tokens` could have been read and were not;
+         *         `price` is what that cost over reading them, None where nobody knows it.
+         */
+        TimelineBreak: {
+            /** @enum {unknown} */
+            kind: "expected" | "expired" | "missed" | "moved";
+            /** @enum {unknown} */
+            blame: "nobody" | "tool" | "vendor" | "you";
+            /** @enum {unknown} */
+            certainty: "likely" | "located" | "proven" | "unknown";
+            /** @enum {unknown} */
+            cause: "below_minimum" | "boundary" | "clock" | "compaction" | "fan_out" | "first_message" | "gateway" | "history_edited" | "idle" | "image" | "key_order" | "look_back" | "marker" | "model" | "other_machine" | "parameter" | "rewound" | "system_changed" | "thinking" | "tools_changed" | "tools_reordered" | "trimmed" | "unexplained" | "update" | "whitespace";
+            label: string;
+            words: string;
+            tokens: number;
+            price: number | null;
+            fix: string;
+        };
+        /**
+         * TimelineRow
+         * @description One request. `purpose` is `turn`, or that of a request beside the turns (`plan`, `summary`)
+         *         or of an answer that was imported; these have no `request`. `fresh` is input less cached.
+         *         Figures are None where an `answered` one came without them. `saved` is what the cache saved
+         *         net, None where that is not known. `seconds` is how long it took, `idle` the time since the one
+         *         before it.
+         */
+        TimelineRow: {
+            id: string;
+            /** @enum {unknown} */
+            purpose: "imported" | "plan" | "summary" | "turn";
+            at: number;
+            target: string;
+            request: components["schemas"]["RequestSummary"] | null;
+            answered: boolean;
+            tokens: number | null;
+            input: number | null;
+            cached: number | null;
+            fresh: number | null;
+            written: number | null;
+            output: number | null;
+            cost: number | null;
+            uncached_cost: number | null;
+            saved: number | null;
+            seconds: number | null;
+            idle: number | null;
+            boundaries: components["schemas"]["Boundary"][];
+            broke: components["schemas"]["TimelineBreak"] | null;
+        };
+        /**
+         * TimelineTotals
+         * @description All requests together, on every branch: they were all paid for. `hit` is None if no provider
+         *         reported its cache; `reported` requests are in it, `unknown` answered ones are not, `unanswered`
+         *         have no figures at all.
+         */
+        TimelineTotals: {
+            requests: number;
+            reported: number;
+            unknown: number;
+            unanswered: number;
+            input: number;
+            cached: number;
+            written: number;
+            output: number;
+            reported_input: number;
+            hit: number | null;
+            cost: number | null;
+            unpriced: number;
+            saved: number | null;
+            read_discount: number | null;
+            write_premium: number | null;
+            breaks: components["schemas"]["BreakSum"][];
+        };
+        /**
+         * ToolCall
+         * @description A call of a tool by the model. `arguments` is the JSON text exactly as the model wrote it:
+         *         bytes sent do not move.
+         */
+        ToolCall: {
+            /** @enum {unknown} */
+            type: "tool_call";
+            id: string;
+            name: string;
+            /** @default {} */
+            arguments: string;
+            /** @default  */
+            signature: string;
+        };
+        /**
+         * ToolDefinition
+         * @description A tool as the model sees it; serialisable, matched to an implementation by name.
+         *
+         *         Keys of the schema are put in order: a journal that is read back must give the same bytes.
+         */
+        ToolDefinition: {
+            name: string;
+            /** @default  */
+            description: string;
+            /** @default {} */
+            parameters: Record<string, never>;
+        };
+        /**
+         * ToolFinished
+         * @description A tool has run; `result` is what the model gets.
+         */
+        ToolFinished: {
+            /** @enum {unknown} */
+            type: "tool_result";
+            result: components["schemas"]["ToolResult"];
+            /** @default 0 */
+            seconds: number;
+        };
+        /**
+         * ToolResult
+         * @description The result of a call: the text that the model gets for it.
+         */
+        ToolResult: {
+            /** @enum {unknown} */
+            type: "tool_result";
+            call_id: string;
+            name: string;
+            text: string;
+            /** @default false */
+            is_error: boolean;
+        };
+        /**
+         * ToolStarted
+         * @description A tool is about to run.
+         */
+        ToolStarted: {
+            /** @enum {unknown} */
+            type: "tool_call";
+            call: components["schemas"]["ToolCall"];
+            /** @default  */
+            label: string;
+        };
+        /**
+         * ToolTerms
+         * @description What is said of one tool of a server.
+         */
+        ToolTerms: {
+            name: string;
+            permission: string;
+            include: string;
+            disabled: boolean;
+        };
+        /**
+         * TriedKey
+         * @description A key to try before it is kept; empty for the one that is kept.
+         */
+        TriedKey: {
+            /** @default  */
+            key: string;
+        };
+        /**
+         * TriedQuestion
+         * @description A question; without a preset the agent's own settings count.
+         */
+        TriedQuestion: {
+            question: string;
+            /** @default null */
+            preset: ("aggressive" | "conservative" | "normal") | null;
+        };
+        /**
+         * TrustPage
+         * @description What a person is shown before they trust a folder: `lines` is all of it, `digest` what trust
+         *         is given by, `changes` what differs from what they trusted before.
+         */
+        TrustPage: {
+            place: string;
+            /** @enum {unknown} */
+            standing: "changed" | "given" | "new" | "nothing" | "own" | "recorded" | "unknown";
+            counts: boolean;
+            can_be_kept: boolean;
+            digest: string;
+            servers: string[];
+            hooks: string[];
+            model: string;
+            settings: string[];
+            lines: string[];
+            changes: string[];
+            problem: string;
+            notice: string;
+        };
+        /**
+         * TurnBegun
+         * @description The turn that was begun; `turns/{turn}/events` tells of it.
+         */
+        TurnBegun: {
+            turn: string;
+        };
+        /**
+         * TurnEnded
+         * @description The turn is over, and why; always the last event.
+         */
+        TurnEnded: {
+            /** @enum {unknown} */
+            type: "end";
+            /** @enum {unknown} */
+            ending: "aborted" | "answered" | "called" | "limit" | "waiting";
+            answer: string;
+            /** @default 1 */
+            requests: number;
+        };
+        /**
+         * TurnFailed
+         * @description The turn is over without an answer; always the last event, if it is there.
+         */
+        TurnFailed: {
+            /** @enum {unknown} */
+            type: "failed";
+            code: string;
+            message: string;
+        };
+        /**
+         * UncoveredPart
+         * @description A part of a request that cannot be proven, and why.
+         */
+        UncoveredPart: {
+            /** @enum {unknown} */
+            part: "parameters" | "target" | "texts" | "wire";
+            why: string;
+        };
+        /**
+         * UncoveredRequests
+         * @description A part that cannot be proven of so many requests.
+         */
+        UncoveredRequests: {
+            /** @enum {unknown} */
+            part: "parameters" | "target" | "texts" | "wire";
+            why: string;
+            requests: number;
+        };
+        /**
+         * Unknown
+         * @description What could not be known, and which record would show it.
+         */
+        Unknown: {
+            what: string;
+            record: string;
+        };
+        /**
+         * UnreadSession
+         * @description A session of which something could not be read. `counted` says that the rest was.
+         */
+        UnreadSession: {
+            session: string;
+            problem: string;
+            counted: boolean;
+        };
+        /**
+         * UploadedFile
+         * @description A file that was dropped: its name is shown, and never made a path.
+         */
+        UploadedFile: {
+            name: string;
+            content: string;
+            /**
+             * @default utf-8
+             * @enum {unknown}
+             */
+            encoding: "base64" | "utf-8";
+        };
+        /**
+         * Usage
+         * @description What a provider counted, in tokens.
+         */
+        Usage: {
+            /** @default 0 */
+            input: number;
+            /** @default 0 */
+            cached: number;
+            /** @default 0 */
+            written: number;
+            /** @default 0 */
+            output: number;
+            /** @default 0 */
+            written_long: number;
+            /** @default true */
+            cache_reported: boolean;
+            /** @default 0 */
+            explicit: number;
+        };
+        /** UsageReport */
+        UsageReport: {
+            /** @default [] */
+            agents: components["schemas"]["AgentUse"][];
+            /** @default [] */
+            unread: components["schemas"]["UnreadSession"][];
+        };
+        /**
+         * UsageReported
+         * @description What a request cost, in tokens and money, and how long the first word took.
+         */
+        UsageReported: {
+            /** @enum {unknown} */
+            type: "usage";
+            request: string;
+            usage: components["schemas"]["Usage"];
+            /** @default null */
+            verdict: components["schemas"]["CacheVerdict"] | null;
+            /** @default null */
+            cost: number | null;
+            /** @default null */
+            first_s: number | null;
+            /** @default 0 */
+            total_s: number;
+        };
+        /**
+         * WarmStart
+         * @description What a provider should read of a request because another session, or another branch of this
+         *         one, sent the same beginning at `at`: so many tokens, as they are counted here.
+         */
+        WarmStart: {
+            tokens: number;
+            at: number;
+            /** @enum {unknown} */
+            source: "branch" | "session";
+        };
+        /**
+         * WarningIssued
+         * @description Something that a person should know.
+         */
+        WarningIssued: {
+            /** @enum {unknown} */
+            type: "warning";
+            text: string;
+        };
+        /**
+         * WireBody
+         * @description A request in its vendor's form, and why it may not be what was sent.
+         */
+        WireBody: {
+            request: string;
+            target: string;
+            wire: string;
+            body: unknown;
+            problems: string[];
+        };
+        /**
+         * WorkspaceRow
+         * @description One folder that was chosen. One that is not there any more has no number of sessions.
+         */
+        WorkspaceRow: {
+            id: string;
+            name: string;
+            path: string;
+            is_there: boolean;
+            sessions: number | null;
+        };
+        /**
+         * WorkspaceRows
+         * @description All folders that were chosen, the one opened last first.
+         */
+        WorkspaceRows: {
+            workspaces: components["schemas"]["WorkspaceRow"][];
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    get_workspaces_by_workspace_agents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The agents of the user and of the workspace. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentList"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_agents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewAgent"];
+            };
+        };
+        responses: {
+            /** @description Writes a new agent to start from. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentPage"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_agents_by_agent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One agent: persona, rules, references, tools, memory, files and problems. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentPage"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_agents_by_agent_files_by_path: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                agent: string;
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A file of the agent, with its etag. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentFile"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    put_workspaces_by_workspace_agents_by_agent_files_by_path: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                agent: string;
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewFileText"];
+            };
+        };
+        responses: {
+            /** @description Writes a file of the agent, if it is still what it was. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentFile"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_workspaces_by_workspace_agents_by_agent_files_by_path: {
+        parameters: {
+            query: {
+                etag: string;
+            };
+            header?: never;
+            path: {
+                workspace: string;
+                agent: string;
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deletes a rule or a reference, if it is still what it was. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_agents_by_agent_include: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["IncludeChange"];
+            };
+        };
+        responses: {
+            /** @description Changes when a rule or a reference is part of requests. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentPage"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_agents_by_agent_check: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is odd about the agent's files. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentCheck"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_agents_by_agent_select: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TriedQuestion"];
+            };
+        };
+        responses: {
+            /** @description What a question would choose, and what only just not. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentChoice"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_agents_by_agent_usage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What became of the agent's rules, references and tools over its sessions. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageReport"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_agents_by_agent_trust: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What the agent's folder brings, and whether it is trusted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrustPage"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_agents_by_agent_trust: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GivenTrust"];
+            };
+        };
+        responses: {
+            /** @description Trusts the folder as it was shown. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrustPage"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_workspaces_by_workspace_agents_by_agent_trust: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Trusts the folder no more. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrustPage"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_sessions_by_session_fork: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ForkBody"];
+            };
+        };
+        responses: {
+            /** @description A session of its own that begins with this one's path. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Forked"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_sessions_by_session_navigate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NavigateBody"];
+            };
+        };
+        responses: {
+            /** @description Goes on at another entry. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Position"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    put_workspaces_by_workspace_sessions_by_session_labels_by_entry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+                entry: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LabelBody"];
+            };
+        };
+        responses: {
+            /** @description Gives an entry a name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Labelled"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session_doctor: {
+        parameters: {
+            query?: {
+                text?: boolean;
+            };
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Where the session's cache did not hit, why, and what it cost. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DoctorPage"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_doctor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DoctorUpload"];
+            };
+        };
+        responses: {
+            /** @description The same of files of any program, which are not kept. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DoctorPage"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_doctor_machine: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DoctorMachine"];
+            };
+        };
+        responses: {
+            /** @description The same of all sessions of this machine: a job whose result is the report. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobStarted"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_doctor_sample: {
+        parameters: {
+            query?: {
+                text?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The same of a made-up sample. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DoctorPage"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session_items: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Rules, references and tools that the session has, and could have; its pins. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ItemRows"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_sessions_by_session_items_add: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ItemName"];
+            };
+        };
+        responses: {
+            /** @description Adds a rule, a reference or a tool to the session. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_sessions_by_session_items_remove: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ItemName"];
+            };
+        };
+        responses: {
+            /** @description Takes a rule, a reference or a tool out of the session. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_sessions_by_session_items_pin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ItemName"];
+            };
+        };
+        responses: {
+            /** @description Makes an item essential, named with every question. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_sessions_by_session_items_unpin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ItemName"];
+            };
+        };
+        responses: {
+            /** @description Takes a pin away. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All settings, with what they may be and what they are for. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingRows"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    patch_workspaces_by_workspace_sessions_by_session_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSettings"];
+            };
+        };
+        responses: {
+            /** @description Changes settings from the next question on. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingRows"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_jobs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Jobs that are under way, and the last ones. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobRows"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_jobs_by_job_events: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How far a job is: events `progress`, and at last `end` or `failed`. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["JobProgress"] | components["schemas"]["JobEnd"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_jobs_by_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Stops a job. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What every session is to know. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemoryText"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    put_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewMemory"];
+            };
+        };
+        responses: {
+            /** @description Writes it, if it is still what it was. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemoryText"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_targets: {
+        parameters: {
+            query?: {
+                q?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Whom questions can go to, with prices and windows. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KnownTargets"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_models: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The models that run on this machine, or could. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LocalModelList"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_models_by_name_fetch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Fetches a model: a job. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobStarted"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_models_by_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removes a model from this machine. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RemovedModel"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_keys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Which providers have a key, and where; never the keys. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyList"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    put_keys_by_provider: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                provider: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewKey"];
+            };
+        };
+        responses: {
+            /** @description Keeps a key in the system's keyring. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyList"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_keys_by_provider: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                provider: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removes a key from the system's keyring. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyList"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_keys_by_provider_try: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                provider: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TriedKey"];
+            };
+        };
+        responses: {
+            /** @description Tries a key with a call that costs nothing. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyTrial"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session_messages: {
+        parameters: {
+            query?: {
+                from?: number | null;
+                limit?: number;
+                around?: string;
+            };
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Some rows of the active path; without `from` and `around`, the last ones. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessageWindow"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_sessions_by_session_messages: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SentMessage"];
+            };
+        };
+        responses: {
+            /** @description Says something while a turn runs. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessageTaken"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session_find: {
+        parameters: {
+            query: {
+                q: string;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Rows of the active path that hold some words. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FoundRows"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session_results_by_call: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+                call: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of what a tool gave, also what was not sent. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResultText"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_notes: {
+        parameters: {
+            query?: {
+                q?: string;
+                in?: string;
+                tag?: string;
+                since?: string;
+                limit?: number;
+                words?: boolean;
+            };
+            header?: never;
+            path: {
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Passages of notes that fit, with their scores. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NoteHits"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_notes_by_path: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A note with its headings, links and what links to it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotePage"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_notes_check: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is wrong with the notes: links to nowhere and the like. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NoteCheck"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_complete: {
+        parameters: {
+            query?: {
+                q?: string;
+                agent?: string;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What can stand behind an @. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Completions"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_index: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Makes all notes ready to be searched by meaning: a job. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobStarted"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_files_by_path: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The bytes of a file; pictures are shown, all else is saved. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_sessions_by_session_preview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewBody"];
+            };
+        };
+        responses: {
+            /** @description What a message would send, digest for digest; nothing is written. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RequestPreview"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_preview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPreview"];
+            };
+        };
+        responses: {
+            /** @description The same of the first message of a session that does not exist yet. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RequestPreview"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session_requests: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Every request of the session, on every branch. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SentRequests"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session_requests_by_request: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+                request: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One request: its layers, and every segment with the text that was sent. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RequestAnatomy"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session_requests_by_request_wire: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+                request: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One request in its vendor's own form. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WireBody"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session_requests_by_before_difference_by_after: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+                before: string;
+                after: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Two requests compared: the first byte that moved, who moved it, what it cost. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RequestDifference"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session_context_by_request: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+                request: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What a request was answered with, and why each of it was there. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContextRecord"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session_timeline: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Every request with what its provider read, and every break named and priced. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CacheTimeline"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session_tree: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The branches of the session as a map. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BranchMap"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session_verify: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Whether every request can be rebuilt byte for byte. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionCheck"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions: {
+        parameters: {
+            query?: {
+                q?: string;
+                limit?: number;
+                after?: string;
+            };
+            header?: never;
+            path: {
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sessions of a workspace, the one written last first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionPage"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_sessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSession"];
+            };
+        };
+        responses: {
+            /** @description Begins a session. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionCreated"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How a session stands: whom it talks to, what it does, what waits. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionHead"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_workspaces_by_workspace_sessions_by_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deletes a session with what belongs to it alone. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedRow"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    patch_workspaces_by_workspace_sessions_by_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RenamedSession"];
+            };
+        };
+        responses: {
+            /** @description Gives a session a name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionHead"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_events: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Which sessions change their state: events `session`, and `ping`. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["SessionNews"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session_spending: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What the session cost, and what is reserved for it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionSpending"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_spending: {
+        parameters: {
+            query?: {
+                by?: "day" | "model" | "session";
+                since?: string;
+                all?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was spent by day, model or session. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpendingPage"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_import: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewImport"];
+            };
+        };
+        responses: {
+            /** @description Makes a session of a file of another program. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportedRow"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session_export: {
+        parameters: {
+            query?: {
+                form?: "json" | "jsonl" | "markdown" | "requests";
+            };
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The session as a file to give away. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session_blobs_by_digest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+                digest: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A picture of the session. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_sessions_by_session_turns: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTurn"];
+            };
+        };
+        responses: {
+            /** @description Asks a question. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TurnBegun"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_sessions_by_session_edit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditedQuestion"];
+            };
+        };
+        responses: {
+            /** @description Asks an earlier question otherwise, as a branch of its own. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TurnBegun"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_sessions_by_session_regenerate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RepeatedAnswer"];
+            };
+        };
+        responses: {
+            /** @description Asks for an answer again, as a branch of its own. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TurnBegun"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_sessions_by_session_resume: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResumedTurn"];
+            };
+        };
+        responses: {
+            /** @description Goes on with a turn that was left in the middle. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TurnBegun"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_sessions_by_session_compact: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Lets the older part of history give way to a summary. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TurnBegun"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces_by_workspace_sessions_by_session_turns_by_turn_events: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+                turn: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What happens in a turn, numbered; from Last-Event-ID on. Ends with `end` or `failed`. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["RequestStarted"] | components["schemas"]["HookShown"] | components["schemas"]["PromptProgress"] | components["schemas"]["BlockStarted"] | components["schemas"]["BlockDelta"] | components["schemas"]["BlockEnded"] | components["schemas"]["AnswerHeld"] | components["schemas"]["AnswerChanged"] | components["schemas"]["ToolStarted"] | components["schemas"]["ToolFinished"] | components["schemas"]["ApprovalWanted"] | components["schemas"]["ApprovalDecided"] | components["schemas"]["UsageReported"] | components["schemas"]["WarningIssued"] | components["schemas"]["SummaryStep"] | components["schemas"]["RequestRetried"] | components["schemas"]["TurnEnded"] | components["schemas"]["CompactionDone"] | components["schemas"]["TurnFailed"] | components["schemas"]["Ping"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_workspaces_by_workspace_sessions_by_session_turns_by_turn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+                turn: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Stops a turn; what came of its answer is kept. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Aborted"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_sessions_by_session_calls_by_call_decision: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+                call: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DecisionBody"];
+            };
+        };
+        responses: {
+            /** @description Decides a call that waits; when none waits any more, the turn is taken up. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DecisionKept"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_me: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Who asks, and what this server is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_workspaces: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The folders that are worked in, the one chosen last first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkspaceRows"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewWorkspace"];
+            };
+        };
+        responses: {
+            /** @description Chooses a folder to work in. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkspaceRow"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_workspaces_by_workspace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Forgets a folder; nothing in it is deleted, and none of its sessions. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    get_folders: {
+        parameters: {
+            query?: {
+                path?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The folders in a folder, to choose one. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FolderListing"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+}

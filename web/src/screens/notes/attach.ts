@@ -1,0 +1,28 @@
+/** Attaching from the notes: it waits in the message box of the session that was looked at last. */
+
+import { composer } from "../../lib/composer.svelte";
+import { house } from "../../lib/house.svelte";
+import { href, router } from "../../lib/router.svelte";
+import { status } from "../../lib/status.svelte";
+import { visited } from "../../lib/visited.svelte";
+
+/** To what it would be attached, in words. */
+export function nameOfSession(workspace: string): string {
+  const session = sessionOf(workspace);
+  if (!session) return "a new session";
+  return house.sessions?.find((card) => card.session === session)?.name || "the session you had open";
+}
+
+function sessionOf(workspace: string): string {
+  return visited.workspace === workspace ? visited.session : "";
+}
+
+export function attach(workspace: string, what: string): void {
+  const session = sessionOf(workspace);
+  const there = session ? href("w", workspace, "s", session) : href("w", workspace);
+  const isNew = composer.attach(workspace, session, what);
+  status.toast(isNew ? `${what} is attached to ${nameOfSession(workspace)}.` : `${what} is attached already.`, {
+    tone: "good",
+    action: { label: "Write the message", run: () => router.go(there) },
+  });
+}

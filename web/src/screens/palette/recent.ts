@@ -1,0 +1,25 @@
+/** What was chosen in the palette lately, latest first; kept in the browser. */
+
+const STORED = "lamina.palette";
+const MOST = 8;
+
+export function recentOf(before: readonly string[], id: string): string[] {
+  return [id, ...before.filter((each) => each !== id)].slice(0, MOST);
+}
+
+export function readRecent(): string[] {
+  try {
+    const kept: unknown = JSON.parse(localStorage.getItem(STORED) ?? "[]");
+    return Array.isArray(kept) ? kept.filter((each): each is string => typeof each === "string") : [];
+  } catch {
+    return [];
+  }
+}
+
+export function keepRecent(ids: readonly string[]): void {
+  try {
+    localStorage.setItem(STORED, JSON.stringify(ids));
+  } catch {
+    // A browser that keeps nothing: there is nothing recent next time.
+  }
+}

@@ -1,0 +1,26 @@
+/** The design system: import from here. */
+export { default as Badge } from "./Badge.svelte";
+export { default as Button } from "./Button.svelte";
+export { default as Code } from "./Code.svelte";
+export { default as Dialog } from "./Dialog.svelte";
+export { default as Empty } from "./Empty.svelte";
+export { default as ErrorNote } from "./ErrorNote.svelte";
+export { default as Field } from "./Field.svelte";
+export { default as Icon } from "./Icon.svelte";
+export { default as IconButton } from "./IconButton.svelte";
+export { default as Kbd } from "./Kbd.svelte";
+export { default as Menu, type MenuItem } from "./Menu.svelte";
+export { default as Meter } from "./Meter.svelte";
+export { default as Modal } from "./Modal.svelte";
+export { default as Panel } from "./Panel.svelte";
+export { default as Progress } from "./Progress.svelte";
+export { default as ScreenHead } from "./ScreenHead.svelte";
+export { default as Select } from "./Select.svelte";
+export { default as Spinner } from "./Spinner.svelte";
+export { default as StackBar, partsOf, type BarPart, type Layer, type LayerId } from "./StackBar.svelte";
+export { default as Table } from "./Table.svelte";
+export { default as Tabs } from "./Tabs.svelte";
+export { default as TextEditor } from "./TextEditor.svelte";
+export { default as TextField } from "./TextField.svelte";
+export { default as Tooltip } from "./Tooltip.svelte";
+export type { IconName } from "./icons";
