@@ -90,6 +90,15 @@ class ServedHouse:
         place = self.place(session, f"/turns/{turn}/events")
         yield from read_events(self.client, place, after)
 
+    def read_text(self, session: str, turn: str) -> list["Told"]:
+        """The events of a turn up to the first text of its answer: the server has that now."""
+        events = []
+        for event in self.follow(session, turn):
+            events.append(event)
+            if event.event == "block_delta":
+                break
+        return events
+
     def rows(self, session: str, **query: Any) -> list[Json]:
         rows: list[Json] = self.get(session, "/messages", **query)["rows"]
         return rows

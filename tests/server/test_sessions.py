@@ -303,6 +303,7 @@ def test_an_answer_that_was_stopped_before_it_cited_has_no_list_in_its_text(
     house.vendor.hold(after=4)
     turn = house.post(session, "/turns", {"text": "How many berths?"})["turn"]
     house.vendor.wait_until_held()
+    house.read_text(session, turn)
     house.client.delete(house.place(session, f"/turns/{turn}"))
     house.watch(session, turn)
     answer = house.rows(session)[-1]

@@ -101,7 +101,7 @@ class Vendor:
         self.portal.call(self.emulator.hold, after)
 
     def wait_until_held(self) -> None:
-        assert self.emulator.held.wait(20), "no answer came to the point where it should wait"
+        assert self.emulator.held.wait(60), "no answer came to the point where it should wait"
 
     def release(self) -> None:
         self.portal.call(self.emulator.release)
