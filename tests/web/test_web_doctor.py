@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from playwright.sync_api import FilePayload, expect
-from tests.formats.samples import CLAUDE
+from tests.formats.request_samples import CODEX
+from tests.formats.samples import CLAUDE, lines
 from tests.web.house import House
 from tests.web.pages import look
 
@@ -63,6 +64,17 @@ def test_a_session_of_claude_code_is_looked_at(house: House) -> None:
     page.get_by_label("Files for the doctor").set_input_files(file)
     expect(page.get_by_role("main")).to_contain_text("request")
     look(page, "doctor-claude")
+
+
+def test_a_session_of_codex_is_looked_at_with_what_its_break_cost(house: House) -> None:
+    page = house.visit("doctor")
+    file = FilePayload(name="rollout.jsonl", mimeType="application/json", buffer=lines(*CODEX))
+    page.get_by_label("Files for the doctor").set_input_files(file)
+    main = page.get_by_role("main")
+    expect(main).to_contain_text("Codex")
+    expect(main).to_contain_text("2 requests")
+    expect(main).to_contain_text("2,432 tokens were read")
+    look(page, "doctor-codex")
 
 
 def test_the_sample_shows_what_the_doctor_says(house: House) -> None:
