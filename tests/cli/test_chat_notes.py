@@ -16,7 +16,7 @@ from lamina.cli.chat.startup import read_attached
 from lamina.errors import UsageError
 from lamina.faces.mentions import find_mentions
 from lamina.faces.options import PromptOptions
-from lamina.runners.runner import QaRunner
+from lamina.runners.qa_runner import QaRunner
 from lamina.wiring.workspaces import open_folder
 from lamina.workspace.folder import FolderWorkspace
 
