@@ -1,6 +1,7 @@
 """Searching from a program: what `lamina notes search` and `lamina select` find, in their order."""
 
 import json
+import sys
 from collections.abc import Iterator
 from datetime import date, datetime
 from os import utime
@@ -291,6 +292,25 @@ def test_a_choice_tells_scores_reasons_and_what_only_just_was_not_chosen(agent: 
     assert "the least that is chosen" in miss.why
     assert choice.method == "by meaning and words"
     assert choice.tokens > 0 < choice.always
+
+
+def test_the_tools_of_an_agents_servers_are_chosen_once_it_is_trusted(
+    agent: Path, embedding_cache: Path
+) -> None:
+    program = str(Path(sys.executable).parent / "mcp-server-time")
+    servers = {"time": {"command": program, "include": "agent"}}
+    (agent / "mcp.json").write_text(json.dumps({"mcpServers": servers}), "utf-8")
+    question = "Convert the current time to another timezone"
+    printed = printed_by("select", question, "-A", str(agent), "--trust", cwd=agent.parent)
+    with opened(agent, trust=True) as runner:
+        choice = runner.search(question)
+    assert printed == told(choice)
+    assert "tool:time/convert_time" in [item.item for item in choice.items]
+    with opened(agent) as runner:
+        choice = runner.search(question)
+    assert "tool" not in {item.kind for item in choice.items}
+    (warning,) = [line for line in choice.warnings if line.startswith("not offered: time")]
+    assert "is not trusted" in warning
 
 
 @pytest.mark.usefixtures("by_words")

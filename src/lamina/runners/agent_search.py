@@ -91,11 +91,7 @@ async def _gather(session: Session, toolset: Toolset) -> Candidates:
     own_guides = tuple(g for g in guides.guides if members.get(g.id) != "removed")
     tools = sort_tools(state, toolset.tools)
     gone = {tool.id for tool in tools.removed}
-    withheld = (
-        f"not offered: {tool.what}: {tool.detail}"
-        for tool in toolset.withheld
-        if tool.reason != "untrusted"
-    )
+    withheld = (f"not offered: {tool.what}: {tool.detail}" for tool in toolset.withheld)
     return Candidates(
         candidates=(
             *map(guide_candidate, own_guides),
