@@ -225,16 +225,16 @@ def test_a_search_sees_what_changed_since_the_last_one(notes: Path) -> None:
 
 @pytest.mark.usefixtures("by_words")
 def test_a_workspace_stands_for_its_folder(notes: Path) -> None:
-    async def open_both() -> tuple[Path | None, str]:
+    async def open_both() -> tuple[Path, object]:
         async with (
             await lamina.open_workspace(notes) as workspace,
             await lamina.open_session(workspace=workspace, store=lamina.MemoryStore()) as session,
         ):
-            return workspace.folder, session.workspace.id
+            return workspace.folder, session.workspace
 
-    folder, place = anyio.run(open_both)
-    assert folder == notes
-    assert place == lamina.FolderWorkspace(notes).id
+    folder, source = anyio.run(open_both)
+    assert isinstance(source, lamina.FolderWorkspace)
+    assert folder == source.folder == notes
 
 
 def test_without_the_extra_it_is_named(
@@ -322,7 +322,7 @@ def test_kinds_limit_what_is_shown_and_not_what_is_chosen(agent: Path) -> None:
     with opened(agent, tools=[depth]) as runner:
         whole = runner.search(QUESTION)
         for kind in ("rule", "reference", "tool"):
-            part = runner.search(QUESTION, kinds=(kind,))  # type: ignore[arg-type]
+            part = runner.search(QUESTION, kinds=(kind,))
             assert part.items == tuple(item for item in whole.items if item.kind == kind)
             assert part.items
             assert all(miss.kind == kind for miss in part.near)
