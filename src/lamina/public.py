@@ -6,7 +6,8 @@ Private: see `lamina` for what is public.
 
 from lamina.errors import BudgetError, LaminaError, PrefixMoved, SpendLimit
 from lamina.runners.answer import Answer
-from lamina.runners.runner import AgentRunner, ChatRunner, PlanRunner, QaRunner
+from lamina.runners.qa_runner import QaRunner
+from lamina.runners.runner import AgentRunner, ChatRunner, PlanRunner
 from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.sources.hooks import Drop, Hooks
@@ -21,6 +22,7 @@ from lamina.values.item import Item
 from lamina.values.message import ToolDefinition, ToolResult, ToolText
 from lamina.values.note import Scope
 from lamina.values.settings import Settings
+from lamina.wiring.opened_workspace import Workspace, open_workspace
 from lamina.wiring.runners import open_agent, open_chat, open_plan, open_qa
 from lamina.wiring.sessions import attach, open_session
 from lamina.workspace.folder import FolderWorkspace
@@ -32,6 +34,7 @@ __all__ = [
     "open_plan",
     "open_qa",
     "open_session",
+    "open_workspace",
     # What is opened, and what it gives.
     "AgentRunner",
     "Answer",
@@ -40,6 +43,7 @@ __all__ = [
     "QaRunner",
     "Session",
     "Turn",
+    "Workspace",
     # What is given to it.
     "Drop",
     "FolderWorkspace",

@@ -8,6 +8,7 @@ from lamina.audit.dropped_history import DroppedHistory
 from lamina.journal.journal import Journal
 from lamina.ledger.cost import CostRange
 from lamina.ledger.request_price import CacheRewrite
+from lamina.notes.scopes import Moment
 from lamina.ports import (
     Approver,
     BundleSource,
@@ -34,6 +35,7 @@ from lamina.ports import (
     Wire,
     WorkspaceSource,
 )
+from lamina.runners.agent_search import SearchedKind
 from lamina.runners.answer import CitedSource
 from lamina.runners.caller import WaitingCall
 from lamina.runners.mode import Listener
@@ -54,6 +56,7 @@ from lamina.sources.hooks import Hook
 from lamina.text.citations import RenumberedAnswer, Source
 from lamina.tools.functions import FunctionTool
 from lamina.values.agent import Guide, Guides, Problem
+from lamina.values.agent_choice import AgentChoice, ChosenItem, NearMiss
 from lamina.values.collections import Chain
 from lamina.values.damage import Damage
 from lamina.values.entry import (
@@ -305,14 +308,6 @@ __all__ = [
     "TurnEnded",
     "UsageReported",
     "WarningIssued",
-    # What hooks get.
-    "CancelSignal",
-    "ContextEvent",
-    "Hook",
-    "HookDisplay",
-    "HookReason",
-    "MessageEvent",
-    "TurnItem",
     # Targets, tools, and words of settings.
     "ApprovalPolicy",
     "CacheRules",
@@ -383,6 +378,12 @@ __all__ = [
     "WireRequest",
     "WorkspaceSource",
 ]
+# What hooks get.
+__all__ += [
+    "CancelSignal", "ContextEvent", "Hook", "HookDisplay", "HookReason", "MessageEvent", "TurnItem",
+]  # fmt: skip
+# What a question would choose of an agent; what a search takes.
+__all__ += ["AgentChoice", "ChosenItem", "Moment", "NearMiss", "SearchedKind"]
 # Entries of a journal.
 __all__ += [
     "BranchSummaryEntry", "CustomEntry", "DecisionEntry", "Entry", "EphemeralEntry", "ForgetEntry",

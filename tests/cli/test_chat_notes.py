@@ -16,8 +16,8 @@ from lamina.cli.chat.startup import read_attached
 from lamina.errors import UsageError
 from lamina.faces.mentions import find_mentions
 from lamina.faces.options import PromptOptions
-from lamina.runners.runner import QaRunner
-from lamina.wiring.workspaces import open_workspace
+from lamina.runners.qa_runner import QaRunner
+from lamina.wiring.workspaces import open_folder
 from lamina.workspace.folder import FolderWorkspace
 
 KEY = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
@@ -295,7 +295,7 @@ def test_an_answer_from_notes_is_shown_with_its_sources(vault: Path) -> None:
 
 def test_what_is_attached_from_the_beginning_must_be_there(vault: Path) -> None:
     async def read(**given: Any) -> dict[str, bool]:
-        workspace = open_workspace(vault)
+        workspace = open_folder(vault)
         try:
             return (await read_attached(PromptOptions(**given), vault, workspace))[0]
         finally:

@@ -59,6 +59,7 @@ def test_a_search_for_machines_is_json(vault: Path) -> None:
         "end": 3,
         "heading": "Plan",
         "anchor": "Plan",
+        "words": ["pier"],
     }
 
 

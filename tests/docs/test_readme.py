@@ -190,10 +190,32 @@ def test_an_agent_chooses_as_shown(
     }
     for name, text in rules.items():
         (folder / "rules" / f"{name}.md").write_text(f"---\nname: {name}\n{text}\n")
-    anyio.run(find_block("open_agent(agent=")["review"])
+    anyio.run(find_block("def try_question")["try_question"], "Is this migration safe?")
+    tried = capsys.readouterr().out
+    assert re.search(r"rule:migrations 0\.\d+ fits 'Is this migration safe\?': ", tried)
+    assert "rule:security" not in tried
+    anyio.run(find_block("def review")["review"])
     shown = capsys.readouterr().out
     assert "rule:security manual None added by hand" in shown
     assert re.search(r"rule:migrations agent 0\.\d+ found by search", shown)
+
+
+def test_notes_are_searched_as_shown(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    embedding_cache: Path,
+) -> None:
+    monkeypatch.setenv("LAMINA_DATA", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes" / "runbooks").mkdir(parents=True)
+    text = "# Keys\n\nRotate the signing key every month.\n"
+    (tmp_path / "notes" / "runbooks" / "keys.md").write_text(text)
+    (tmp_path / "notes" / "elsewhere.md").write_text(text)
+    anyio.run(find_block("def find_passages")["find_passages"], "key rotation")
+    shown = capsys.readouterr().out
+    place, why = r"runbooks/keys\.md#L1-L3 Keys 0\.\d+", r"is 0\.\d+ like the question and shares"
+    assert re.fullmatch(rf"{place} {why} 'key', 'rotation'\nby meaning and words\n", shown)
 
 
 def require_serving(line: str) -> None:

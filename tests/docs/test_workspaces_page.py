@@ -181,10 +181,34 @@ def test_the_names_of_the_api_that_are_named_are_there() -> None:
         assert hasattr(lamina.Session, method)
 
 
+def example(text: str) -> str:
+    """The example that holds a text."""
+    codes = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    (code,) = [code for code in codes if text in code]
+    return str(code)
+
+
+def test_notes_are_searched_as_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LAMINA_EMBED", "off")
+    monkeypatch.setenv("LAMINA_DATA", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes" / "runbooks").mkdir(parents=True)
+    for name, tag in (("keys", "#oncall"), ("other", "#draft")):
+        note = tmp_path / "notes" / "runbooks" / f"{name}.md"
+        note.write_text(f"Rotate keys on Mondays. {tag}\n", "utf-8")
+    names: dict[str, Any] = {}
+    exec(example("def find_passages"), names)
+    anyio.run(names["find_passages"], "How do I rotate keys?")
+    shown = capsys.readouterr().out
+    assert shown == "runbooks/keys.md#L1-L1 None shares 'rotate', 'keys'\n"
+
+
 def test_the_example_runs_as_it_stands(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    code = example("async def ask")
     provider = ProviderFake(saying("On Mondays [^1]."))
     given = functools.partial(
         lamina.open_qa, providers=ProvidersFake(provider), target="openai:gpt-4o"

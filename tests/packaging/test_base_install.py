@@ -175,6 +175,7 @@ OPENERS = {
     "open_plan()": "chat",
     "open_agent(target='anthropic:claude-opus-5', mcp='mcp.json')": "anthropic,mcp",
     "open_qa(target='openai:gpt-5')": "openai,search",
+    "open_workspace('agent')": "search",
 }
 
 

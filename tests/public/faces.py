@@ -17,7 +17,8 @@ MODULES = ("lamina", "lamina.ops", "lamina.errors", "lamina.types", "lamina.sync
 MADE_BY_US = (
     lamina.Session, lamina.Turn, lamina.ChatRunner, lamina.AgentRunner, lamina.QaRunner,
     lamina.PlanRunner, lamina.sync.Session, lamina.sync.Turn, lamina.sync.ChatRunner,
-    lamina.sync.AgentRunner, lamina.sync.QaRunner, lamina.sync.PlanRunner,
+    lamina.sync.AgentRunner, lamina.sync.QaRunner, lamina.sync.PlanRunner, lamina.Workspace,
+    lamina.sync.Workspace,
 )  # fmt: skip
 
 

@@ -13,7 +13,8 @@ from tests.fakes.tools import ToolHostFake, tool
 
 from lamina.errors import KeyMissing, LaminaError, ModelMissing, ProviderError
 from lamina.ports import Provider
-from lamina.runners.runner import AgentRunner, ChatRunner, PlanRunner, QaRunner, Runner
+from lamina.runners.qa_runner import QaRunner
+from lamina.runners.runner import AgentRunner, ChatRunner, PlanRunner, Runner
 from lamina.session.session import Session
 from lamina.sources.note_search import WorkspaceSearch
 from lamina.values.settings import Target

@@ -7,7 +7,8 @@ from tests.fakes.notes import NoteSourceFake, WordIndexFake
 from tests.fakes.providers import Step
 from tests.runners.scenes import Scene
 
-from lamina.runners.runner import AgentRunner, PlanRunner, QaRunner
+from lamina.runners.qa_runner import QaRunner
+from lamina.runners.runner import AgentRunner, PlanRunner
 from lamina.runners.search_tool import SearchTools
 from lamina.sources.note_search import WorkspaceSearch
 from lamina.tools.toolbox import Toolbox

@@ -68,7 +68,7 @@ def test_what_has_nothing_to_do_with_the_question_is_not_found() -> None:
     async def body() -> None:
         search, _, _ = searching()
         found = await search.search("Zebras?")
-        assert found == NoteSearchResult(searched=3)
+        assert found == NoteSearchResult(searched=3, method="by meaning and words")
         assert (await search.search("  ")).hits == ()
 
     run(body())

@@ -18,8 +18,8 @@ WIDER = {
     "open_agent.approver": "also a plain function, or an object whose `decide` is plain",
     "open_plan.approver": "also a plain function, or an object whose `decide` is plain",
 }
-OPENERS = ("open_session", "open_chat", "open_agent", "open_qa", "open_plan")
-CLASSES = ("Session", "Turn", "ChatRunner", "AgentRunner", "QaRunner", "PlanRunner")
+OPENERS = ("open_session", "open_chat", "open_agent", "open_qa", "open_plan", "open_workspace")
+CLASSES = ("Session", "Turn", "ChatRunner", "AgentRunner", "QaRunner", "PlanRunner", "Workspace")
 
 
 def members() -> list[tuple[str, Any, Any]]:

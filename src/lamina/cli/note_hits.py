@@ -1,7 +1,6 @@
 """What a search of the workspace found, and what an answer cites of it, on a screen."""
 
 from lamina.cli.terminal_text import one_line, visible
-from lamina.faces.notes import place_of
 from lamina.runners.answer import Answer
 from lamina.runners.citations import list_footnotes
 from lamina.values.note import Hit, NoteSearchResult
@@ -22,5 +21,5 @@ def render_footnotes(answer: Answer) -> list[str]:
 def _lines(hit: Hit, width: int) -> str:
     score = f"{hit.score:.2f}" if hit.score is not None else "words"
     under = f"  ·  {one_line(hit.heading)}" if hit.heading else ""
-    head = f"{score:>5}  {visible(place_of(hit))}{under}"
+    head = f"{score:>5}  {visible(hit.place)}{under}"
     return f"{head}\n       {one_line(hit.text, width - 7)}"

@@ -19,12 +19,12 @@ from lamina.cli.notices import ConsoleNotices
 from lamina.cli.terminal_text import one_line, visible
 from lamina.cli.wrapped_text import print_note
 from lamina.faces.link_check import NoteProblem, count_nearness
-from lamina.faces.notes import NoteSearchOptions, count_tags, find_problems, open_notes
+from lamina.faces.notes import count_tags, find_problems, open_notes
 from lamina.faces.plain_text import format_json
 from lamina.faces.session_opener import ensure_search, show_progress
 from lamina.notes.query.cache import render_query
-from lamina.sources.note_search import WorkspaceSearch
-from lamina.wiring.index import open_index
+from lamina.values.note import Scope
+from lamina.wiring.opened_workspace import Workspace, open_workspace
 
 WIDTH = 160
 # How much of what a check finds is shown; --all and --json have all of it.
@@ -33,13 +33,22 @@ MOST_DECISIONS = 5
 
 
 async def search_notes(
-    folder: Path, options: NoteSearchOptions, as_json: bool, console: Console
+    folder: Path,
+    query: str,
+    scope: Scope,
+    top: int,
+    lexical: bool,
+    as_json: bool,
+    console: Console,
 ) -> str:
-    async with _open_search(folder, options.lexical, console) as search:
-        result = await search.search(options.query, scope=options.scope, top=options.top)
+    async with _open_search(folder, lexical, console) as workspace:
+        result = await workspace.search(
+            query, top=top, folder=scope.folders, tag=scope.tags,
+            since=scope.since, until=scope.until,
+        )  # fmt: skip
     for warning in result.warnings:
         # With --lexical that is what was asked for.
-        if not (options.lexical and "by their words alone" in warning):
+        if not (lexical and "by their words alone" in warning):
             print_note(console, f"warning: {visible(warning)}")
     if as_json:
         return format_json(result.hits)
@@ -48,8 +57,8 @@ async def search_notes(
 
 
 async def index_notes(folder: Path, lexical: bool, console: Console) -> str:
-    async with _open_search(folder, lexical, console) as search:
-        ready = await search.prepare()
+    async with _open_search(folder, lexical, console) as workspace:
+        ready = await workspace.index()
     for warning in ready.warnings:
         print_note(console, f"warning: {visible(warning)}")
     count = ready.searched
@@ -124,17 +133,10 @@ def _list_decisions(findings: Sequence[NoteProblem], most: int) -> list[str]:
 
 
 @asynccontextmanager
-async def _open_search(
-    folder: Path, lexical: bool, console: Console
-) -> AsyncIterator[WorkspaceSearch]:
+async def _open_search(folder: Path, lexical: bool, console: Console) -> AsyncIterator[Workspace]:
     notices = ConsoleNotices(console)
     if not lexical:
         await ensure_search(notices)
-    index = open_index(lexical=lexical)
-    try:
-        async with open_notes(folder) as workspace:
-            search = WorkspaceSearch(workspace, index)
-            show_progress(search, notices)
-            yield search
-    finally:
-        index.close()
+    async with await open_workspace(folder, lexical=lexical) as workspace:
+        show_progress(workspace.searcher, notices)
+        yield workspace

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from lamina.cli.outcome import refuse_if
 from lamina.faces.options import Mode, PromptOptions, SessionOptions, SettingChanges
+from lamina.notes.scopes import make_scope
 from lamina.values.note import Scope
 from lamina.values.web import WebAccess
 
@@ -288,9 +289,6 @@ def read_scope(within: list[str] | None, since: datetime | None, until: datetime
     places = within or ()
     for place in places:
         refuse_if(not place.strip("# "), f"--in {place!r} names no folder and no tag")
-    return Scope(
-        folders=tuple(place.rstrip("/") or "/" for place in places if not place.startswith("#")),
-        tags=tuple(place[1:] for place in places if place.startswith("#")),
-        since=since.timestamp() if since else None,
-        until=until.timestamp() if until else None,
-    )
+    folders = (place for place in places if not place.startswith("#"))
+    tags = (place for place in places if place.startswith("#"))
+    return make_scope(folders, tags, since, until)

@@ -18,19 +18,23 @@ from lamina.cli.screen import can_ask
 from lamina.cli.terminal_text import format_bytes, one_line, visible
 from lamina.cli.wrapped_text import print_note
 from lamina.embed.index.corpus import IndexedCorpus
+from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.errors import ModelMissing, UsageError
-from lamina.faces.search import IndexSearch, describe_lexical
-from lamina.faces.search_candidates import Candidates, CandidateSources, gather_candidates
+from lamina.faces.search_candidates import CandidateSources, gather_candidates
 from lamina.selection.expansion import graph_shape
+from lamina.sources.candidates import Candidates
+from lamina.sources.item_search import IndexSearch, describe_lexical
 from lamina.wiring.index import open_index, wants_embeddings
 
 LONG_GRAPH = 5_000
 
 
 @asynccontextmanager
-async def open_search(lexical: bool, console: Console) -> AsyncIterator[IndexSearch]:
-    """The index; an embedding model that is not on this machine is fetched before the person's
-    eyes, and if it cannot be, words have to do: a load says so."""
+async def open_search(
+    lexical: bool, console: Console
+) -> AsyncIterator[tuple[SqliteIndex, IndexSearch]]:
+    """The index, and what searches it; an embedding model that is not on this machine is fetched
+    before the person's eyes, and if it cannot be, words have to do: a load says so."""
 
     def warn(problem: object) -> None:
         print_line(console, f"warning: {problem}")
@@ -42,7 +46,7 @@ async def open_search(lexical: bool, console: Console) -> AsyncIterator[IndexSea
             warn(error)
     index, progress = open_index(lexical=lexical), IndexProgress(console)
     try:
-        yield IndexSearch(index, warn, progress)
+        yield index, IndexSearch(index, warn, progress, index.notes)
     finally:
         progress.stop()
         index.close()
@@ -60,11 +64,12 @@ async def index_candidates(
     """Indexes candidates, and says what was new of them; with `graph` it is worked out, too, which
     of them are alike."""
     candidates = await gather_from(sources, console)
-    async with open_search(lexical, console) as search:
-        corpus = await search.load(candidates)
+    async with open_search(lexical, console) as (index, search):
+        corpus = await index.load(candidates.documents, search.progress)
+        search.warn_of((*candidates.problems, *corpus.warnings, *corpus.failed))
         search.warn_of(describe_lexical(corpus))
-        related = await _relate(search, corpus, candidates, console) if graph else ""
-        counts, stats = corpus.counts, search.index.stats()
+        related = await _relate(index, corpus, candidates, console) if graph else ""
+        counts, stats = corpus.counts, index.stats()
     failed = f", {counts.failed:,} failed and tried again next time" if counts.failed else ""
     return (
         f"{len(candidates.candidates):,} items, "
@@ -75,7 +80,7 @@ async def index_candidates(
 
 
 async def _relate(
-    search: IndexSearch, corpus: IndexedCorpus, candidates: Candidates, console: Console
+    index: SqliteIndex, corpus: IndexedCorpus, candidates: Candidates, console: Console
 ) -> str:
     """Builds the graphs that an expansion asks for, and says how large they are."""
     if corpus.lexical:
@@ -87,7 +92,7 @@ async def _relate(
         print_line(console, f"comparing {len(candidates.documents):,} items, each with each")
     lines: list[str] = []
     for pool, settings in candidates.searched():
-        part = await search.index.load([candidate.document for candidate in pool])
+        part = await index.load([candidate.document for candidate in pool])
         threshold, top = graph_shape(settings)
         graph = await part.graph(threshold, top)
         pairs = sum(map(len, graph.values()))

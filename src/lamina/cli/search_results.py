@@ -10,8 +10,13 @@ from rich.console import Console
 
 from lamina.cli.search_index import gather_from, open_search, print_line, to_json
 from lamina.cli.terminal_text import one_line
-from lamina.faces.search import SearchResult, SelectOptions, rank_candidates, select_candidates
 from lamina.faces.search_candidates import CandidateSources
+from lamina.sources.item_search import (
+    SearchResult,
+    SelectOptions,
+    rank_candidates,
+    select_candidates,
+)
 
 # How much of a text is shown where there is no terminal whose width would say.
 WIDTH = 160
@@ -21,7 +26,7 @@ async def select_from(
     question: str, sources: CandidateSources, how: SelectOptions, console: Console
 ) -> tuple[SearchResult, ...]:
     candidates = await gather_from(sources, console)
-    async with open_search(how.lexical, console) as search:
+    async with open_search(how.lexical, console) as (_, search):
         results = await select_candidates(question, candidates, how, search)
     if not results:
         print_line(console, "nothing fits the question; `lamina search` shows how everything ranks")
@@ -32,7 +37,7 @@ async def rank_from(
     question: str, sources: CandidateSources, top: int, lexical: bool, console: Console
 ) -> tuple[SearchResult, ...]:
     candidates = await gather_from(sources, console)
-    async with open_search(lexical, console) as search:
+    async with open_search(lexical, console) as (_, search):
         return await rank_candidates(question, candidates, top, search)
 
 

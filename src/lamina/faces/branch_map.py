@@ -11,9 +11,9 @@ from typing import Literal
 from msgspec import Struct
 
 from lamina.audit.requests import RequestList, list_requests
-from lamina.faces.plain_text import brief
 from lamina.journal import Journal, path_to
 from lamina.session.tree import labels_of
+from lamina.text.excerpt import brief
 from lamina.values.entry import (
     BranchSummaryEntry,
     Entry,

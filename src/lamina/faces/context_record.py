@@ -5,7 +5,7 @@ Law: what is told is what the request was built from, as the journal has it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -20,12 +20,13 @@ from lamina.faces.segment_labels import item_of_segment
 from lamina.faces.why import Explanation, Reason, explain_request
 from lamina.journal import Journal, path_to
 from lamina.ports import TargetBook
+from lamina.sources.agent_choice import near_miss
+from lamina.values.agent_choice import NearMiss
 from lamina.values.entry import MessageEntry, RequestEntry
-from lamina.values.item import Include, ItemId, key_of, kind_of
+from lamina.values.item import Include, ItemId, kind_of
 from lamina.values.patch import HookDisplay
 from lamina.values.prompt import Layer, Prompt, Segment
 from lamina.values.request import Boundary, ContextItem, Fit, LeftOut
-from lamina.values.selection import SearchSettings
 from lamina.values.settings import Settings
 
 
@@ -60,24 +61,6 @@ class AlsoSent(Struct, frozen=True, kw_only=True):
     layer: Layer
     count: int
     tokens: int
-
-
-class NearMiss(Struct, frozen=True, kw_only=True):
-    """What only just was not chosen. `score` is its likeness to the question, None where it was
-    searched by words alone or not recorded; up to `floor` nothing is chosen, from `threshold` on
-    everything; in between the best `most` are."""
-
-    item: str
-    kind: str
-    name: str
-    server: str
-    score: float | None
-    floor: float
-    threshold: float
-    most: int
-    why: str
-    # Whether that was recorded with the request, or is how it would be now.
-    as_of: Literal["request", "now"]
 
 
 class FoundPassage(Struct, frozen=True, kw_only=True):
@@ -293,35 +276,6 @@ def _near_misses(request: RequestEntry, recorded: RebuiltRequest) -> Iterator[Ne
             kind = str(kind_of(ItemId(left.what)))
             how = settings.tool_search if kind == "tool" else settings.guide_search
             yield near_miss(left.what, left.score, how, "request")
-
-
-def near_miss(
-    item: str, score: float | None, how: SearchSettings, as_of: Literal["request", "now"]
-) -> NearMiss:
-    """Something that was not chosen, and how far it was from it."""
-    kind, key = str(kind_of(ItemId(item))), key_of(ItemId(item))
-    server, slash, name = key.partition("/") if kind == "tool" else ("", "", key)
-    if score is not None and score <= how.floor:
-        why = f"{score:.2f} is not above {how.floor:g}, the least that is chosen"
-    elif score is not None:
-        why = (
-            f"others fit better: the best {how.top_n} are taken, and all from "
-            f"{how.include_score:g} on"
-        )
-    else:
-        why = "others fit better"
-    return NearMiss(
-        item=item,
-        kind=kind,
-        name=name if slash or kind != "tool" else server,
-        server=server if slash else "",
-        score=score,
-        floor=how.floor,
-        threshold=how.include_score,
-        most=how.top_n,
-        why=why,
-        as_of=as_of,
-    )
 
 
 def _note_near(near: Sequence[NearMiss], recorded: RebuiltRequest, is_opening: bool) -> str:

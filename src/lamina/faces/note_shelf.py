@@ -5,13 +5,11 @@ are not either.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from hashlib import sha256
 from pathlib import PurePosixPath
 
 from anyio.to_thread import run_sync
 
-from lamina.errors import UsageError
 from lamina.faces.completions import Completion, CompletionList
 from lamina.faces.note_page import (
     BackLink,
@@ -22,7 +20,7 @@ from lamina.faces.note_page import (
     NoteLink,
     NotePage,
 )
-from lamina.faces.notes import find_problems, place_of
+from lamina.faces.notes import find_problems
 from lamina.files.paths import PathRefused
 from lamina.notes.frontmatter import split_frontmatter
 from lamina.notes.names import NoteNames
@@ -205,7 +203,7 @@ def _hit(hit: Hit) -> NoteHit:
         path=hit.path,
         title=hit.title,
         heading=hit.heading,
-        place=place_of(hit),
+        place=hit.place,
         start=hit.start,
         end=hit.end,
         text=hit.text,
@@ -233,36 +231,12 @@ def _hits(
     query: str, result: NoteSearchResult, hits: Sequence[NoteHit], why_words: str
 ) -> NoteHits:
     by_meaning = any(hit.score is not None for hit in hits)
-    method = "by meaning and words" if query and not why_words else ""
-    if why_words:
-        method = f"by words alone: {why_words}"
-    elif result.late:
-        passages = f"{result.late:,} passage{'s' * (result.late > 1)}"
-        begun = "by meaning and words" if by_meaning else "by words alone"
-        method = f"{begun}: {passages} are not indexed yet"
     return NoteHits(
         query=query,
-        method=method,
+        method=f"by words alone: {why_words}" if why_words else result.method,
         by_meaning=by_meaning,
         searched=result.searched,
         late=result.late,
         hits=tuple(hits),
         warnings=result.warnings,
     )
-
-
-def read_note_scope(folder: str, tag: str, since: str) -> Scope:
-    """Where to search, from what a page sends; `since` is a day.
-
-    Raises:
-        UsageError: it is no day.
-    """
-    moment = None
-    if since:
-        try:
-            moment = datetime.fromisoformat(since).timestamp()
-        except (ValueError, OverflowError, OSError):
-            raise UsageError(f"{since!r} is no day: give one as 2026-11-17") from None
-    folders = (folder.strip("/"),) if folder.strip("/") else ()
-    tags = (tag.removeprefix("#"),) if tag.removeprefix("#") else ()
-    return Scope(folders=folders, tags=tags, since=moment)

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio.to_thread
-from msgspec import Struct
 
 from lamina.errors import QueryError
 from lamina.faces.link_check import NoteProblem, check_links
@@ -14,18 +13,9 @@ from lamina.notes.names import NoteNames
 from lamina.notes.query.cache import check_query
 from lamina.notes.search_block.parser import parse_search
 from lamina.notes.sections import heading_names
-from lamina.values.note import Catalogue, Hit, Note, NoteQuery, Scope
-from lamina.wiring.workspaces import open_workspace
+from lamina.values.note import Catalogue, Note, NoteQuery
+from lamina.wiring.workspaces import open_folder
 from lamina.workspace.folder import FolderWorkspace
-
-
-class NoteSearchOptions(Struct, frozen=True, kw_only=True):
-    """What is looked for, and where."""
-
-    query: str
-    scope: Scope
-    top: int
-    lexical: bool
 
 
 async def undo_change(folder: Path, change: str | None) -> str:
@@ -84,16 +74,11 @@ def _judge_query(query: NoteQuery) -> list[tuple[str, str]]:
 
 @asynccontextmanager
 async def open_notes(folder: Path) -> AsyncIterator[FolderWorkspace]:
-    workspace = open_workspace(folder)
+    workspace = open_folder(folder)
     try:
         yield workspace
     finally:
         await workspace.aclose()
-
-
-def place_of(hit: Hit) -> str:
-    """Where a passage stands, as it can be attached: the lines of a note."""
-    return f"{hit.path}#L{hit.start}-L{hit.end}"
 
 
 def count_tags(catalogue: Catalogue) -> list[tuple[str, int]]:

@@ -13,9 +13,3 @@ def format_json(value: Any) -> str:
 def shorten(line: str, width: int) -> str:
     """A line of at most `width` characters."""
     return line if len(line) <= width else f"{line[: width - 1]}…"
-
-
-def brief(text: str, width: int = 0) -> str:
-    """A text on one line; of at most `width` characters, if that is said."""
-    line = " ".join(text.split())
-    return line if not width or len(line) <= width else f"{line[: width - 1].rstrip()}…"

@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from lamina.audit.requests import ListedRequest, RequestList, list_requests
 from lamina.errors import UnknownTarget
-from lamina.faces.plain_text import brief
 from lamina.faces.sent_requests import VERDICT_MEANINGS, list_marks
 from lamina.journal import Journal
 from lamina.ledger import cost_of
 from lamina.ports import TargetBook
+from lamina.text.excerpt import brief
 from lamina.values.damage import Damage
 from lamina.values.entry import Entry, MessageEntry, ReplyEntry
 from lamina.values.request import CacheVerdict

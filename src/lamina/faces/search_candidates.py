@@ -6,7 +6,7 @@ trusted, and named if they are not.
 
 import json
 import shlex
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,12 +18,14 @@ from lamina.faces.hook_files import TrustAsker
 from lamina.faces.tool_file import ListedTool, read_tools
 from lamina.faces.trust import settle_trust
 from lamina.selection.chunks import chunk_tool
-from lamina.sources.candidates import guide_document, tool_document
+from lamina.sources.candidates import (
+    Candidate,
+    Candidates,
+    guide_candidate,
+    offered_candidate,
+)
 from lamina.tools.toolbox import Toolbox
-from lamina.values.agent import Guide
-from lamina.values.item import ItemId, key_of
-from lamina.values.selection import Document, SearchSettings
-from lamina.values.settings import Settings
+from lamina.values.selection import Document
 from lamina.values.tool import OfferedTool
 from lamina.wiring.agent_defaults import AgentDefaults, read_agent_defaults
 from lamina.wiring.agents import list_agents
@@ -38,50 +40,6 @@ class CandidateSources(Struct, frozen=True, kw_only=True):
     agents: tuple[str, ...] = ()
     workspace: Path = Path()
     trust: bool = False
-
-
-class Candidate(Struct, frozen=True, kw_only=True):
-    """Something that can be chosen, as a person knows it."""
-
-    document: Document
-    name: str
-    kind: str
-    server: str = ""
-    include: str = ""
-
-
-class Candidates(Struct, frozen=True, kw_only=True):
-    """What there is to choose from; the settings and `relations` are how the agent wants it to be
-    chosen. `guides` are the rules and references among the candidates."""
-
-    candidates: tuple[Candidate, ...]
-    guides: tuple[Guide, ...] = ()
-    guide_search: SearchSettings = SearchSettings()
-    tool_search: SearchSettings = SearchSettings()
-    relations: dict[str, tuple[str, ...]] = {}
-    problems: tuple[str, ...] = ()
-
-    @property
-    def documents(self) -> tuple[Document, ...]:
-        return tuple(candidate.document for candidate in self.candidates)
-
-    def searched(
-        self, there: Container[ItemId] = ()
-    ) -> tuple[tuple[tuple[Candidate, ...], SearchSettings], ...]:
-        """What search may choose besides what is `there`: of the rules and references, and of the
-        tools, each with how it is chosen. They are searched apart, as in a session."""
-        free = [
-            candidate
-            for candidate in self.candidates
-            if candidate.include in ("", "agent") and candidate.document.id not in there
-        ]
-        guides = tuple(candidate for candidate in free if candidate.kind != "tool")
-        tools = tuple(candidate for candidate in free if candidate.kind == "tool")
-        pools = ((guides, self.guide_search), (tools, self.tool_search))
-        return tuple((pool, settings) for pool, settings in pools if pool)
-
-    def by_id(self) -> dict[ItemId, Candidate]:
-        return {candidate.document.id: candidate for candidate in self.candidates}
 
 
 def sources_from_paths(paths: Sequence[Path]) -> CandidateSources:
@@ -139,8 +97,8 @@ async def _gather_agent(agent: AgentDefaults, name: str, workspace: Path) -> Can
         problems.append(f"the agent {name!r} has no rules and no references")
     return Candidates(
         candidates=(
-            *map(_guide_candidate, guides),
-            *(_offered_candidate(tool, settings) for tool in tools),
+            *map(guide_candidate, guides),
+            *(offered_candidate(tool, settings) for tool in tools),
         ),
         guides=guides,
         guide_search=settings.guide_search,
@@ -199,22 +157,4 @@ def _listed_candidate(tool: ListedTool) -> Candidate:
     )
     return Candidate(
         document=Document(tool.id, chunks), name=tool.name, kind="tool", server=tool.server
-    )
-
-
-def _offered_candidate(tool: OfferedTool, settings: Settings) -> Candidate:
-    server, _, name = key_of(tool.id).partition("/")
-    is_always = tool.include == "agent" and settings.tool_policy == "all"
-    return Candidate(
-        document=tool_document(tool),
-        name=name,
-        kind="tool",
-        server=server,
-        include="always" if is_always else tool.include,
-    )
-
-
-def _guide_candidate(guide: Guide) -> Candidate:
-    return Candidate(
-        document=guide_document(guide), name=guide.name, kind=guide.kind, include=guide.include
     )

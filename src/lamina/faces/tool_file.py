@@ -11,8 +11,8 @@ from typing import Any
 from msgspec import Struct
 
 from lamina.errors import UsageError
-from lamina.faces.plain_text import brief
 from lamina.files.own_file import read_named_file
+from lamina.text.excerpt import brief
 from lamina.values.item import ItemId, tool_id
 
 FORMS = (

@@ -5,7 +5,7 @@ moment and gone on with later. There is one loop; what a chat, an agent, a quest
 a planned question do differently is their mode's.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
@@ -15,22 +15,24 @@ import anyio
 from lamina.errors import TurnStateError
 from lamina.ports import Approver, Providers, SessionKeeper, ToolHost
 from lamina.runners.agent import MAX_REQUESTS, STOPPED, AgentMode, ToolList
+from lamina.runners.agent_search import ALL_KINDS, SearchedKind, search_session
 from lamina.runners.answer import Answer
 from lamina.runners.call_planner import plan_key
 from lamina.runners.composer import without_composer
 from lamina.runners.mode import SUPERSEDED, Listener, RunContext, RunMode, notify
 from lamina.runners.plan import PlanMode
 from lamina.runners.preview import PlanPreview, Preview
-from lamina.runners.qa import QaMode
 from lamina.runners.search_tool import SearchTools
 from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable
 from lamina.sources.note_search import EVERYWHERE, TOP, WorkspaceSearch
 from lamina.task_groups import single_errors
+from lamina.values.agent_choice import AgentChoice
 from lamina.values.entry import Delivery
 from lamina.values.event import ApprovalDecided, Event, TurnEnded
 from lamina.values.note import Scope
+from lamina.values.selection import Preset
 from lamina.values.tool import Decision, Toolset
 
 
@@ -284,55 +286,6 @@ class ChatRunner(Runner):
         super().__init__(run, RunMode(run))
 
 
-class QaRunner(ChatRunner):
-    """Searches the notes for every question and asks once. `scope` is where it searches unless a
-    question says otherwise, `top` how many passages it takes."""
-
-    def __init__(
-        self,
-        session: Session,
-        providers: Providers,
-        search: WorkspaceSearch,
-        *,
-        scope: Scope = EVERYWHERE,
-        top: int = TOP,
-    ) -> None:
-        run = RunContext(session, providers)
-        self._qa = QaMode(run, search, scope, top)
-        Runner.__init__(self, run, self._qa)
-
-    @property
-    def scope(self) -> Scope:
-        """Where notes are searched, unless a question says otherwise."""
-        return self._qa.scope
-
-    @scope.setter
-    def scope(self, scope: Scope) -> None:
-        self._qa.scope = scope
-
-    async def run(
-        self,
-        text: str,
-        *,
-        attach: Iterable[Attachable] = (),
-        target: str | None = None,
-        on_event: Listener | None = None,
-        scope: Scope | None = None,
-    ) -> Answer:
-        """Searches and asks, and gives the answer with its sources; `scope` is for this question.
-
-        Raises:
-            ProviderError: there is no answer; `resume` tries again, with what was found.
-            BudgetError, PrefixMoved, HookError: as `Session.prepare`.
-        """
-
-        async def begin() -> Turn:
-            await self._run.reach(target)
-            return await self._qa.begin(text, attach, target, scope)
-
-        return await self._finish(begin, on_event)
-
-
 class AgentRunner(ChatRunner):
     """Asks a model, runs the tools it calls, and asks again. Use it in `async with`, which opens
     tools that have to be opened, and closes them with the session."""
@@ -350,6 +303,28 @@ class AgentRunner(ChatRunner):
         self._tool_list = ToolList(run, tools)
         mode = AgentMode(run, self._tool_list, approver=approver, max_requests=max_requests)
         Runner.__init__(self, run, mode, tools=tools)
+
+    async def search(
+        self,
+        question: str,
+        *,
+        kinds: Collection[SearchedKind] = ALL_KINDS,
+        preset: Preset | None = None,
+        top: int | None = None,
+    ) -> AgentChoice:
+        """What a question would choose of the agent's rules, references and tools, as `lamina
+        select` tells it: each item with its score and why, and those that only just were not
+        chosen, with the thresholds. Nothing is asked or written. `kinds` are those that are shown,
+        `preset` says how much to take (`conservative`, `normal`, `aggressive`; without it the
+        session's settings do), and `top` takes just so many of the best, whatever their scores.
+        Tools are there once the runner is open (`async with`).
+
+        Raises:
+            ExtraMissing: search is not installed.
+            UsageError: the question is empty, a kind is unknown, or `top` and `preset` are given.
+        """
+        toolset = await self.toolset()
+        return await search_session(self.session, toolset, question, kinds, preset, top)
 
     async def decide(self, call_id: str, decision: Decision) -> None:
         """Decides a call that waits; `resume` then takes the turn up again.
@@ -394,5 +369,5 @@ class PlanRunner(AgentRunner):
 
 __all__ = [
     "STOPPED", "SUPERSEDED", "AgentRunner", "Answer", "ChatRunner", "Delivery", "Listener",
-    "PlanRunner", "QaRunner", "Runner",
+    "PlanRunner", "Runner",
 ]  # fmt: skip

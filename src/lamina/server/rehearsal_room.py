@@ -27,7 +27,7 @@ from lamina.server.refusals import Refusal
 from lamina.server.shapes.previews import NewPreview, PreviewBody, RequestPreview
 from lamina.stores.scratch import ViewedStore
 from lamina.wiring.index import LazyIndex
-from lamina.wiring.workspaces import open_workspace
+from lamina.wiring.workspaces import open_folder
 
 # How many are kept ready, and for how long after the last look.
 KEPT_REHEARSALS = 4
@@ -126,7 +126,7 @@ class RehearsalRoom:
         store = None
         if viewed is not None:
             store = ViewedStore(viewed.stored.store, viewed.stored.session, viewed.journal)
-        folder, index = open_workspace(options.workspace), LazyIndex()
+        folder, index = open_folder(options.workspace), LazyIndex()
         ready: OpenRehearsal | None = None
         try:
             runner = await open_runner(

@@ -20,7 +20,7 @@ from lamina.server.jobs import JobProgress, Report
 from lamina.values.agent import Guide
 from lamina.wiring.agents import bringer_of
 from lamina.wiring.index import open_index
-from lamina.wiring.workspaces import open_workspace
+from lamina.wiring.workspaces import open_folder
 
 if TYPE_CHECKING:
     from lamina.embed.index.sqlite_index import SqliteIndex
@@ -64,7 +64,7 @@ class Searches:
             UsageError: it is not a folder.
         """
         if folder not in self._shelves:
-            self._shelves[folder] = NoteShelf(await run_sync(open_workspace, folder))
+            self._shelves[folder] = NoteShelf(await run_sync(open_folder, folder))
             while len(self._shelves) > KEPT_SHELVES:
                 _, oldest = self._shelves.popitem(last=False)
                 await oldest.aclose()

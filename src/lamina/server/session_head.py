@@ -5,7 +5,6 @@ from msgspec.structs import replace
 from lamina.audit.requests import waiting_request
 from lamina.errors import UnknownTarget
 from lamina.faces.kept_opening import read_opening
-from lamina.faces.plain_text import brief
 from lamina.journal import Journal, walk_back
 from lamina.server.conversation.call_rows import CallOutcomes, label_call
 from lamina.server.conversation.outline import Outline
@@ -13,6 +12,7 @@ from lamina.server.desk import Desk
 from lamina.server.open_session import OpenSession
 from lamina.server.shapes.sessions import CallView, SessionHead, SessionState
 from lamina.text import label_of
+from lamina.text.excerpt import brief
 from lamina.values.entry import (
     Entry,
     LeaveEntry,

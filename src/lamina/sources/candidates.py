@@ -1,8 +1,10 @@
 """What can be chosen for a question, as it is searched, and what went before the question."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice, takewhile
+
+from msgspec import Struct
 
 from lamina.assembly.tools import intended_call
 from lamina.journal import State
@@ -11,12 +13,60 @@ from lamina.values.agent import Guide
 from lamina.values.item import Attachment, ItemId, file_of, key_of, kind_of
 from lamina.values.item_kind import TRAITS
 from lamina.values.message import Message, ToolCall, ToolResult
-from lamina.values.selection import Document
+from lamina.values.selection import Document, SearchSettings
+from lamina.values.settings import Settings
 from lamina.values.tool import OfferedTool
 
 # How many earlier questions count.
 RECENT_TURNS = 2
 _GLOBBED = tuple(kind for kind, traits in TRAITS.items() if traits.meets_globs)
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """Something that can be chosen, as a person knows it."""
+
+    document: Document
+    name: str
+    kind: str
+    server: str = ""
+    include: str = ""
+
+
+class Candidates(Struct, frozen=True, kw_only=True):
+    """What there is to choose from; the settings and `relations` are how the agent wants it to be
+    chosen. `guides` are the rules and references among the candidates, `added` what a person added
+    to the session, `recent` the questions before this one, the latest first."""
+
+    candidates: tuple[Candidate, ...]
+    guides: tuple[Guide, ...] = ()
+    guide_search: SearchSettings = SearchSettings()
+    tool_search: SearchSettings = SearchSettings()
+    relations: dict[str, tuple[str, ...]] = {}
+    problems: tuple[str, ...] = ()
+    added: frozenset[ItemId] = frozenset()
+    recent: tuple[str, ...] = ()
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        return tuple(candidate.document for candidate in self.candidates)
+
+    def searched(
+        self, there: Container[ItemId] = ()
+    ) -> tuple[tuple[tuple[Candidate, ...], SearchSettings], ...]:
+        """What search may choose besides what is `there`: of the rules and references, and of the
+        tools, each with how it is chosen. They are searched apart, as in a session."""
+        free = [
+            candidate
+            for candidate in self.candidates
+            if candidate.include in ("", "agent") and candidate.document.id not in there
+        ]
+        guides = tuple(candidate for candidate in free if candidate.kind != "tool")
+        tools = tuple(candidate for candidate in free if candidate.kind == "tool")
+        pools = ((guides, self.guide_search), (tools, self.tool_search))
+        return tuple((pool, settings) for pool, settings in pools if pool)
+
+    def by_id(self) -> dict[ItemId, Candidate]:
+        return {candidate.document.id: candidate for candidate in self.candidates}
 
 
 def guide_document(guide: Guide) -> Document:
@@ -38,6 +88,26 @@ def tool_document(tool: OfferedTool) -> Document:
         parameters=tuple(tool.definition.parameters.get("properties", {})),
     )
     return Document(tool.id, chunks)
+
+
+def offered_candidate(tool: OfferedTool, settings: Settings) -> Candidate:
+    """A tool as it can be chosen; where all are offered, it is there anyway."""
+    server, _, name = key_of(tool.id).partition("/")
+    is_always = tool.include == "agent" and settings.tool_policy == "all"
+    return Candidate(
+        document=tool_document(tool),
+        name=name,
+        kind="tool",
+        server=server,
+        include="always" if is_always else tool.include,
+    )
+
+
+def guide_candidate(guide: Guide) -> Candidate:
+    """A rule or a reference as it can be chosen."""
+    return Candidate(
+        document=guide_document(guide), name=guide.name, kind=guide.kind, include=guide.include
+    )
 
 
 def corpus_warnings(corpus: Corpus) -> list[str]:

@@ -72,7 +72,10 @@ def _follows(before: "ChosenPassage", after: "ChosenPassage", note: Note) -> boo
     return note.passages[before.place].heading == note.passages[after.place].heading
 
 
-def make_hit(stretch: Stretch, texts: "Mapping[ChosenPassage, Excerpt]") -> Hit:
+def make_hit(stretch: Stretch, texts: "Mapping[ChosenPassage, Excerpt]", question: str) -> Hit:
+    """A stretch as what a question found."""
+    from lamina.selection.shared_words import find_shared_words
+
     first = last = stretch.passages[0]
     whole = texts[stretch.chosen[0]]
     for passage, choice in zip(stretch.passages[1:], stretch.chosen[1:], strict=True):
@@ -92,6 +95,7 @@ def make_hit(stretch: Stretch, texts: "Mapping[ChosenPassage, Excerpt]") -> Hit:
         mtime=note.mtime,
         safe=whole.safe,
         secrets=whole.secrets,
+        words=find_shared_words(question, f"{note.title}\n{first.heading}\n{whole.text}"),
     )
 
 
@@ -171,6 +175,7 @@ def _unite(one: Hit, other: Hit) -> Hit | None:
         score=max(scores, default=None),
         safe=safe,
         secrets=secrets,
+        words=tuple(dict.fromkeys((*one.words, *other.words))),
     )
 
 

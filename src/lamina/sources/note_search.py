@@ -129,11 +129,15 @@ class WorkspaceSearch:
         if stale and not last:
             return None
         best = take_distinct(passages, texts)[: search.top]
-        hits = tuple(make_hit(stretch, texts) for stretch in join_neighbours(best, notes))
+        stretches = join_neighbours(best, notes)
+        hits = tuple(make_hit(stretch, texts, search.question) for stretch in stretches)
         warnings += self._corpus_news(corpus)
         if stale:
             warnings += (f"changed while it was searched, and left out: {', '.join(stale)}",)
-        return NoteSearchResult(hits=hits, searched=count, warnings=warnings, late=corpus.late)
+        return NoteSearchResult(
+            hits=hits, searched=count, warnings=warnings, late=corpus.late,
+            method=_describe_method(corpus),
+        )  # fmt: skip
 
     async def _take_up(self) -> "_Shelf":
         catalogue = await self._source.catalogue(self.reading)
@@ -281,6 +285,16 @@ def _digests_in(notes: Sequence[Note], mask: "AllowedDocuments | None") -> froze
         return None
     pairs = zip(notes, mask.tolist(), strict=True)
     return frozenset(passage.digest for note, ok in pairs if ok for passage in note.passages)
+
+
+def _describe_method(corpus: Corpus) -> str:
+    """What was looked at to find passages."""
+    if corpus.lexical:
+        return f"by words alone: {corpus.lexical}"
+    if corpus.late:
+        passages = f"{corpus.late:,} passage{'s' * (corpus.late > 1)}"
+        return f"by meaning and words: {passages} are not indexed yet"
+    return "by meaning and words"
 
 
 def _describe_gaps(corpus: Corpus) -> list[str]:

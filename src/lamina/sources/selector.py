@@ -15,7 +15,7 @@ from lamina.assembly.inclusion import (
     sort_by_include,
     sort_guides,
 )
-from lamina.errors import LaminaError
+from lamina.errors import ExtraMissing, LaminaError
 from lamina.journal import State
 from lamina.ports import Corpus, GuideSource, Index, Progress
 from lamina.sources.attachments import Attachments
@@ -81,6 +81,21 @@ class Selector:
         self.progress = progress
         # What was reported once is not news on every turn.
         self._reports: set[str] = set()
+
+    @property
+    def relations(self) -> dict[str, tuple[str, ...]]:
+        """What comes along with what, as the agent says."""
+        return {item: tuple(others) for item, others in self._relations.items()}
+
+    def require_index(self) -> Index:
+        """What is searched.
+
+        Raises:
+            ExtraMissing: there is none, since search is not installed.
+        """
+        if self._index is None:
+            raise ExtraMissing(self._no_index)
+        return self._index
 
     async def guides(self) -> Guides:
         """The rules and references there are. An agent that cannot be read has none, and says

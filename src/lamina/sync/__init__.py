@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from lamina.sync.session import Session as Session
     from lamina.sync.session import open_session as open_session
     from lamina.sync.turn import Turn as Turn
+    from lamina.sync.workspace import Workspace as Workspace
+    from lamina.sync.workspace import open_workspace as open_workspace
 else:
     # On first use, so that the import stays cheap.
     _NAMES = {
@@ -33,6 +35,7 @@ else:
         "open_chat open_plan open_qa",
         "lamina.sync.session": "Session open_session",
         "lamina.sync.turn": "Turn",
+        "lamina.sync.workspace": "Workspace open_workspace",
     }
     _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
     __all__ = sorted(_HOMES)

@@ -5,15 +5,17 @@ answer, and the loop goes on meanwhile.
 """
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol, Self, Unpack
 
 from lamina import ports
 from lamina.ports import Providers, ToolHost, WebSearch
+from lamina.runners import qa_runner
 from lamina.runners import runner as async_runners
 from lamina.runners.agent import MAX_REQUESTS
+from lamina.runners.agent_search import ALL_KINDS, SearchedKind
 from lamina.runners.mode import Listener
 from lamina.runners.preview import PlanPreview
 from lamina.runners.preview import Preview as AsyncPreview
@@ -22,10 +24,12 @@ from lamina.sources.note_search import EVERYWHERE, TOP
 from lamina.sync.answer import Answer, Preview, wrap_answer, wrap_preview
 from lamina.sync.portal import HeldContext, Portal, call_back, portal
 from lamina.sync.session import Session
+from lamina.values.agent_choice import AgentChoice
 from lamina.values.entry import Delivery
 from lamina.values.event import Event
 from lamina.values.message import ToolCall
 from lamina.values.note import Scope
+from lamina.values.selection import Preset
 from lamina.values.tool import Decision, OfferedTool, Toolset
 from lamina.wiring import runners
 from lamina.wiring.opening_arguments import AgentOpening, SessionOpening, takes
@@ -210,7 +214,7 @@ class ChatRunner(Runner):
 class QaRunner(ChatRunner):
     """Searches the notes for every question and asks once; `lamina.QaRunner` without `await`."""
 
-    def __init__(self, portal: Portal, runner: async_runners.QaRunner) -> None:
+    def __init__(self, portal: Portal, runner: qa_runner.QaRunner) -> None:
         super().__init__(portal, runner)
         self._qa = runner
 
@@ -251,6 +255,25 @@ class AgentRunner(ChatRunner):
     def __init__(self, portal: Portal, runner: async_runners.AgentRunner) -> None:
         super().__init__(portal, runner)
         self._agent = runner
+
+    def search(
+        self,
+        question: str,
+        *,
+        kinds: Collection[SearchedKind] = ALL_KINDS,
+        preset: Preset | None = None,
+        top: int | None = None,
+    ) -> AgentChoice:
+        """What a question would choose of the agent's rules, references and tools, and what only
+        just not; as `lamina.AgentRunner.search`.
+
+        Raises:
+            ExtraMissing: search is not installed.
+            UsageError: the question is empty, a kind is unknown, or `top` and `preset` are given.
+        """
+        return self._portal.run(
+            lambda: self._agent.search(question, kinds=kinds, preset=preset, top=top)
+        )
 
     def decide(self, call_id: str, decision: Decision) -> None:
         """Decides a call that waits; `resume` then takes the turn up again.

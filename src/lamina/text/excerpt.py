@@ -14,3 +14,9 @@ def cut_text(text: str, limit: int) -> str:
     # The beginning says what a result is about, the end how it turned out.
     tail = room // 4
     return f"{text[: room - tail]}{note}{text[len(text) - tail :]}"
+
+
+def brief(text: str, width: int = 0) -> str:
+    """A text on one line; of at most `width` characters, if that is said."""
+    line = " ".join(text.split())
+    return line if not width or len(line) <= width else f"{line[: width - 1].rstrip()}…"

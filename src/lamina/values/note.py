@@ -118,8 +118,9 @@ class Scope(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Hit(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A passage that a search found, with its text as the note holds it now. `secrets` are the
-    kinds of those in it, and `safe` is the text without them, as in an `Excerpt`."""
+    """A passage that a search found, with its text as the note holds it now: the lines from `start`
+    to `end`. `words` are those of the question that it shares. `secrets` are the kinds of those in
+    it, and `safe` is the text without them, as in an `Excerpt`."""
 
     item: ItemId
     path: str
@@ -134,10 +135,24 @@ class Hit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     mtime: float = 0.0
     safe: str = ""
     secrets: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """Where it stands, as it can be attached: the lines of a note."""
+        return f"{self.path}#L{self.start}-L{self.end}"
+
+    @property
+    def why(self) -> str:
+        """Why it was found, in words: how alike it is in meaning, and which words it shares."""
+        likeness = "" if self.score is None else f"is {self.score:.2f} like the question"
+        sharing = f"shares {', '.join(map(repr, self.words))}" if self.words else ""
+        return " and ".join(filter(None, (likeness, sharing)))
 
 
 class NoteSearchResult(Struct, frozen=True, kw_only=True):
-    """The outcome of a search of the workspace."""
+    """The outcome of a search of the workspace: what was found, the best first, in how many notes
+    and by which `method`; what went wrong is in `warnings`."""
 
     hits: tuple[Hit, ...] = ()
     # How many notes were searched, and what went wrong.
@@ -149,3 +164,5 @@ class NoteSearchResult(Struct, frozen=True, kw_only=True):
     without_room: int = 0
     # The time that was searched, in words; empty for all of it.
     time_range: str = ""
+    # Whether meaning was looked at or words alone, and why; empty if nothing was searched.
+    method: str = ""

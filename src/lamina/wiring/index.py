@@ -71,10 +71,11 @@ def missing_search() -> str:
 class LazyIndex:
     """The one index, opened when something is searched. A model that is not here is not fetched:
     that is for others to do first. With `keep` off a copy is searched, so that the index stays as
-    it is, and new vectors go with the copy."""
+    it is, and new vectors go with the copy. `lexical` leaves the embedder out."""
 
-    def __init__(self, *, keep: bool = True) -> None:
+    def __init__(self, *, keep: bool = True, lexical: bool = False) -> None:
         self._keep = keep
+        self._lexical = lexical
         self._index: SqliteIndex | None = None
         self._copy: TemporaryDirectory[str] | None = None
 
@@ -88,7 +89,7 @@ class LazyIndex:
     ) -> Corpus:
         if self._index is None:
             place = None if self._keep else await anyio.to_thread.run_sync(self._copy_index)
-            self._index = open_index(path=place)
+            self._index = open_index(path=place, lexical=self._lexical)
         return await self._index.load(documents, progress, texts, patience, among)
 
     async def aclose(self) -> None:

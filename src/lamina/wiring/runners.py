@@ -7,7 +7,8 @@ from typing import Any, TypeVar, Unpack
 from lamina.extras import Need
 from lamina.ports import Approver, Providers, ToolHost, WebSearch
 from lamina.runners.agent import MAX_REQUESTS
-from lamina.runners.runner import AgentRunner, ChatRunner, PlanRunner, QaRunner
+from lamina.runners.qa_runner import QaRunner
+from lamina.runners.runner import AgentRunner, ChatRunner, PlanRunner
 from lamina.session.session import Session, core_of
 from lamina.session.summarizer import ModelSummarizer
 from lamina.sources.note_search import EVERYWHERE, TOP

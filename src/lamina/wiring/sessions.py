@@ -55,7 +55,7 @@ from lamina.wiring.reopened_session import apply_given
 from lamina.wiring.session_contents import SessionContents, merge_contents, screen_contents
 from lamina.wiring.spending import default_ledger, limits_of_environment
 from lamina.wiring.stores import choose_store
-from lamina.wiring.workspaces import folder_of, memory_source, open_workspace
+from lamina.wiring.workspaces import folder_of, memory_source, open_folder
 
 if TYPE_CHECKING:
     from lamina.sources.note_search import WorkspaceSearch
@@ -251,7 +251,7 @@ def _ports(arguments: OpeningArguments) -> SessionPorts:
         index = (own_index := LazyIndex())
         closing.append(own_index.aclose)
     if workspace is None or isinstance(workspace, str | os.PathLike):
-        workspace = (own_workspace := open_workspace(workspace or "."))
+        workspace = (own_workspace := open_folder(workspace or "."))
         closing.append(own_workspace.aclose)
     store = choose_store(arguments.store, arguments.workspace)
     prefixes = open_prefixes(store)

@@ -31,7 +31,7 @@ def folder_of(workspace: str | os.PathLike[str] | WorkspaceSource | None) -> Pat
     return Path(folder) if isinstance(folder, str | os.PathLike) else None
 
 
-def open_workspace(root: str | os.PathLike[str]) -> FolderWorkspace:
+def open_folder(root: str | os.PathLike[str]) -> FolderWorkspace:
     """A folder as a workspace; what is known of its notes is kept under the data folder.
 
     Raises:

@@ -33,7 +33,8 @@ from lamina.faces.session_tree import questions_of
 from lamina.faces.spending import ask_before_rewrites
 from lamina.ledger import cost_of
 from lamina.ports import WorkspaceSource
-from lamina.runners.runner import Answer, ChatRunner, Listener, QaRunner
+from lamina.runners.qa_runner import QaRunner
+from lamina.runners.runner import Answer, ChatRunner, Listener
 from lamina.sources.attachments import Attachable
 from lamina.task_groups import single_errors
 from lamina.values.entry import MessageEntry, ReplyEntry

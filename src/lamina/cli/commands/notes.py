@@ -44,11 +44,9 @@ def search(
     """
     require("search")
     from lamina.cli.notes import search_notes
-    from lamina.faces.notes import NoteSearchOptions
 
     text, scope = read_argument(query, "query"), read_scope(within, since, until)
-    options = NoteSearchOptions(query=text, scope=scope, top=top, lexical=lexical)
-    report = anyio.run(search_notes, workspace, options, as_json, error_console())
+    report = anyio.run(search_notes, workspace, text, scope, top, lexical, as_json, error_console())
     print_report(report, as_json=as_json)
 
 

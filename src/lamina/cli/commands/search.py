@@ -90,7 +90,7 @@ def select(
     """
     require("search")
     from lamina.cli.search_results import select_from, show_chosen
-    from lamina.faces.search import SelectOptions
+    from lamina.sources.item_search import SelectOptions
 
     refuse_if(top and preset, "--top and --preset do not go together: both say how much is taken")
     refuse_if(

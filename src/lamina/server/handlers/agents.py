@@ -6,7 +6,7 @@ from typing import Literal
 from anyio.to_thread import run_sync
 
 from lamina.faces import agent_page, trust, trust_page
-from lamina.faces.agent_choice import AgentChoice, choose_for
+from lamina.faces.agent_choice import choose_for
 from lamina.faces.agent_files import AgentFile, AgentFiles
 from lamina.faces.agent_page import AgentCheck, AgentList, AgentPage, ListedAgent, list_cards
 from lamina.faces.agent_usage import UsageReport, collect_usage
@@ -15,6 +15,7 @@ from lamina.faces.trust_page import TrustPage
 from lamina.server.path_refusals import refuse_paths
 from lamina.server.refusals import Refusal, not_found
 from lamina.server.route import Call, RequestBody, RequestQuery, Route
+from lamina.values.agent_choice import AgentChoice
 from lamina.values.item import Include
 from lamina.values.selection import Preset
 from lamina.wiring.stores import default_store

@@ -6,7 +6,6 @@ import anyio.to_thread
 
 from lamina.audit.kept_results import find_result
 from lamina.errors import UsageError
-from lamina.faces.plain_text import brief
 from lamina.journal import Journal
 from lamina.server.conversation.outline import Outline
 from lamina.server.conversation.row_maker import RowMaker, text_of_row
@@ -22,6 +21,7 @@ from lamina.server.shapes.messages import (
     MessageWindow,
     ResultText,
 )
+from lamina.text.excerpt import brief
 
 SESSION = "/api/workspaces/{workspace}/sessions/{session}"
 _MOST_ROWS = 500

@@ -9,7 +9,8 @@ from msgspec import Struct, field
 from lamina.faces.completions import Completions
 from lamina.faces.models import why_words_alone
 from lamina.faces.note_page import NoteCheck, NoteHits, NotePage
-from lamina.faces.note_shelf import NoteShelf, read_note_scope
+from lamina.faces.note_shelf import NoteShelf
+from lamina.notes.scopes import make_scope
 from lamina.server.jobs import JobProgress, JobStarted, Report
 from lamina.server.path_refusals import refuse_paths
 from lamina.server.route import Call, RequestQuery, Route, SentFile
@@ -52,7 +53,8 @@ class CompletionQuery(RequestQuery, frozen=True, kw_only=True):
 
 async def search_notes(call: Call) -> NoteHits:
     query: NoteSearch = call.query
-    scope = read_note_scope(query.folder, query.tag, query.since)
+    # What a page leaves empty does not limit.
+    scope = make_scope(query.folder.strip() or (), query.tag.strip() or (), query.since or None)
     shelf = await _shelf(call)
     if not query.q.strip():
         return await shelf.latest(scope, query.limit)

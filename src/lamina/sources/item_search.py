@@ -11,16 +11,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.assembly.inclusion import find_member, find_mentions, missing_member_error
-from lamina.embed.index.corpus import IndexedCorpus
-from lamina.embed.index.sqlite_index import SqliteIndex
-from lamina.faces.plain_text import brief
-from lamina.faces.search_candidates import Candidate, Candidates
-from lamina.ports import Progress
+from lamina.ports import Corpus, Index, Progress
 from lamina.selection.expansion import find_related
 from lamina.selection.items import choose_items
 from lamina.selection.question import split_question
 from lamina.selection.scores import Matrix, Scores, best_of, lay_out_chunks, rank_documents
+from lamina.sources.candidates import Candidate, Candidates
 from lamina.sources.related_items import ChosenFrom, expand_all
+from lamina.text.excerpt import brief
 from lamina.values.item import ItemId
 from lamina.values.selection import Document, Preset, Query, SearchSettings, SelectedItem
 from lamina.values.selection import preset as preset_named
@@ -68,20 +66,26 @@ class ScoredQuestion(Struct, frozen=True, kw_only=True):
     """A question put to candidates."""
 
     candidates: Candidates
-    corpus: IndexedCorpus
+    corpus: Corpus
     query: Query
     scores: Scores
 
 
 class IndexSearch:
-    """An open index that candidates are loaded into; `warn` is told whatever is odd."""
+    """An open index that candidates are loaded into; `warn` is told whatever is odd. `notes` gives
+    what went wrong with the index since it was last asked."""
 
     def __init__(
-        self, index: SqliteIndex, warn: Callable[[str], None], progress: Progress | None = None
+        self,
+        index: Index,
+        warn: Callable[[str], None],
+        progress: Progress | None = None,
+        notes: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        self.index = index
+        self._index = index
         self._warn = warn
-        self._progress = progress
+        self._notes = notes
+        self.progress = progress
         # What was told is not told again, however many searches it concerns.
         self._told: set[str] = set()
 
@@ -91,16 +95,14 @@ class IndexSearch:
                 self._told.add(problem)
                 self._warn(problem)
 
-    async def load(self, candidates: Candidates) -> IndexedCorpus:
-        """What there is, ready to be searched."""
-        corpus = await self.index.load(candidates.documents, self._progress)
-        self.warn_of((*candidates.problems, *corpus.warnings, *corpus.failed))
-        return corpus
+    def warn_of_index(self) -> None:
+        self.warn_of(self._notes())
 
     async def score(self, question: str, candidates: Candidates) -> ScoredQuestion:
         """A question put to what there is."""
-        query = split_question(question)
-        corpus = await self.load(candidates)
+        query = split_question(question, recent=candidates.recent)
+        corpus = await self._index.load(candidates.documents, self.progress)
+        self.warn_of((*candidates.problems, *corpus.warnings, *corpus.failed))
         failures = len(corpus.failed)
         scores = await corpus.score([part.text for part in query.parts])
         self.warn_of(describe_lexical(corpus))
@@ -108,7 +110,7 @@ class IndexSearch:
         return ScoredQuestion(candidates=candidates, corpus=corpus, query=query, scores=scores)
 
 
-def describe_lexical(corpus: IndexedCorpus) -> tuple[str, ...]:
+def describe_lexical(corpus: Corpus) -> tuple[str, ...]:
     """Why things are found by their words alone, if they are."""
     return (f"found by words alone: {corpus.lexical}",) if corpus.lexical else ()
 
@@ -123,7 +125,7 @@ async def select_candidates(
         return await rank_candidates(question, candidates, how.top, search)
     search.warn_of(candidates.problems)
     always = {c.document.id for c in candidates.candidates if c.include == "always"}
-    there = always | _find_named(question, candidates, search)
+    there = always | candidates.added | _find_named(question, candidates, search)
     answers: list[ScoredQuestion] = []
     choices: list[ChosenFrom] = []
     for pool, own_settings in candidates.searched(there):
@@ -139,9 +141,13 @@ async def select_candidates(
     ids = [document.id for document in candidates.documents]
     chosen = [item for items in found for item in items]
     related = find_related(chosen, candidates.relations, ids, there)
-    search.warn_of(search.index.notes())
+    search.warn_of_index()
     by_id = candidates.by_id()
-    results = [_included(by_id[item], item in always) for item in by_id if item in there]
+    results = [
+        _included(by_id[item], item in always, item in candidates.added)
+        for item in by_id
+        if item in there
+    ]
     for answer, items in zip(answers, found, strict=True):
         results += _describe(answer, items, by_id)
     return (*results, *(_result(item, by_id[item.item], "") for item in related))
@@ -164,12 +170,13 @@ async def rank_candidates(
     """The `top` best of all candidates, whatever their scores."""
     answer = await search.score(question, candidates)
     ranking = rank_documents(candidates.documents, answer.scores, answer.query, most=top)
-    search.warn_of(search.index.notes())
+    search.warn_of_index()
     return _describe(answer, ranking, candidates.by_id())
 
 
-def _included(candidate: Candidate, is_always: bool) -> SearchResult:
-    why = "always included" if is_always else "named in the question"
+def _included(candidate: Candidate, is_always: bool, is_added: bool) -> SearchResult:
+    why = "added by hand" if is_added else "named in the question"
+    why = "always included" if is_always else why
     return SearchResult(
         name=candidate.name, server=candidate.server, score=None, why=why,
         kind=candidate.kind, id=candidate.document.id, origin="", include=candidate.include,

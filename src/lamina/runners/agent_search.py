@@ -1,0 +1,111 @@
+"""What a question would choose in a session, if it were asked now.
+
+Laws: what is chosen is what the session would choose, by the same functions; nothing is asked,
+written or run for it. What a person took out of the session is not there, as for a question.
+"""
+
+from collections.abc import Collection
+from typing import Literal
+
+from msgspec.structs import replace
+
+from lamina.assembly.inclusion import Inclusion, sort_by_include, sort_tools
+from lamina.errors import UsageError
+from lamina.session.session import Session, core_of
+from lamina.sources.agent_choice import choose_candidates
+from lamina.sources.candidates import (
+    Candidates,
+    guide_candidate,
+    offered_candidate,
+    recent_questions,
+)
+from lamina.sources.selector import describe_problems
+from lamina.values.agent import Guide
+from lamina.values.agent_choice import AgentChoice
+from lamina.values.item import ItemId
+from lamina.values.item_kind import GUIDE_KINDS
+from lamina.values.selection import Preset
+from lamina.values.tool import OfferedTool, Toolset
+
+SearchedKind = Literal["rule", "reference", "tool"]
+ALL_KINDS: tuple[SearchedKind, ...] = ("rule", "reference", "tool")
+
+
+async def search_session(
+    session: Session,
+    toolset: Toolset,
+    question: str,
+    kinds: Collection[SearchedKind],
+    preset: Preset | None,
+    top: int | None,
+) -> AgentChoice:
+    """What a question would choose of the session's rules and references and of a toolset.
+
+    Raises:
+        ExtraMissing: search is not installed.
+        UsageError: the question is empty, a kind is none, or `top` and `preset` are both given.
+    """
+    _check(question, kinds, preset, top)
+    core = core_of(session)
+    selector = core.turns.selector
+    index = selector.require_index()
+    candidates = await _gather(session, toolset)
+    if top is not None:
+        candidates = replace(
+            candidates, candidates=tuple(c for c in candidates.candidates if c.kind in kinds)
+        )
+    counter = core.layouts.book.counter(session.target())
+    choice = await choose_candidates(
+        question, candidates, index, counter.count,
+        preset=preset, top=top, progress=selector.progress,
+    )  # fmt: skip
+    items = tuple(item for item in choice.items if item.kind in kinds)
+    return replace(
+        choice,
+        items=items,
+        near=tuple(miss for miss in choice.near if miss.kind in kinds),
+        tokens=sum(item.tokens for item in items if item.origin),
+        always=sum(item.tokens for item in items if not item.origin),
+    )
+
+
+def _check(
+    question: str, kinds: Collection[SearchedKind], preset: Preset | None, top: int | None
+) -> None:
+    if not question.strip():
+        raise UsageError("the question is empty")
+    if isinstance(kinds, str) or not kinds or (unknown := set(kinds) - set(ALL_KINDS)):
+        wrong = repr(kinds) if isinstance(kinds, str) or not kinds else repr(sorted(unknown))
+        raise UsageError(f"kinds are several of {', '.join(ALL_KINDS)}, not {wrong}")
+    if top is not None and preset is not None:
+        raise UsageError("top and preset do not go together: both say how much is taken")
+    if top is not None and top < 1:
+        raise UsageError(f"top is {top!r}: at least one has to be asked for")
+
+
+async def _gather(session: Session, toolset: Toolset) -> Candidates:
+    """What there is to choose from in a session as it stands."""
+    core, state, settings = core_of(session), session.state, session.settings
+    guides = await core.turns.selector.guides()
+    members = state.library.members
+    own_guides = tuple(g for g in guides.guides if members.get(g.id) != "removed")
+    tools = sort_tools(state, toolset.tools)
+    gone = {tool.id for tool in tools.removed}
+    withheld = (f"not offered: {tool.what}: {tool.detail}" for tool in toolset.withheld)
+    return Candidates(
+        candidates=(
+            *map(guide_candidate, own_guides),
+            *(offered_candidate(tool, settings) for tool in toolset.tools if tool.id not in gone),
+        ),
+        guides=own_guides,
+        guide_search=settings.guide_search,
+        tool_search=settings.tool_search,
+        relations=core.turns.selector.relations,
+        problems=(*describe_problems(guides.problems), *withheld),
+        added=_added(sort_by_include(own_guides, members, *GUIDE_KINDS)) | _added(tools),
+        recent=recent_questions(state),
+    )
+
+
+def _added(inclusion: Inclusion[Guide] | Inclusion[OfferedTool]) -> frozenset[ItemId]:
+    return frozenset(member.id for member in inclusion.manual)

@@ -1,0 +1,133 @@
+"""What a question would choose of what there is, and what only just not.
+
+Law: what is chosen here is chosen as in a session, by the same functions.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from msgspec.structs import replace
+
+from lamina.ports import Index, Progress
+from lamina.sources.candidates import Candidates
+from lamina.sources.selector import RUNNERS_UP
+from lamina.values.agent_choice import AgentChoice, ChosenItem, NearMiss
+from lamina.values.item import ItemId, key_of, kind_of
+from lamina.values.selection import Preset, SearchSettings
+
+if TYPE_CHECKING:
+    from lamina.sources.item_search import IndexSearch, SearchResult, SelectOptions
+
+
+async def choose_candidates(
+    question: str,
+    candidates: Candidates,
+    index: Index,
+    count: Callable[[str], int],
+    *,
+    preset: Preset | None = None,
+    top: int | None = None,
+    progress: Progress | None = None,
+) -> AgentChoice:
+    """What a question would choose of candidates: as their settings say, as a preset says, or just
+    the `top` best. `count` counts tokens."""
+    # numpy takes its time to load, and is needed only for a search.
+    from lamina.sources.item_search import IndexSearch, SelectOptions, select_candidates
+
+    warnings: list[str] = []
+    search = IndexSearch(index, warnings.append, progress)
+    options = SelectOptions(preset=preset, top=top)
+    results = await select_candidates(question, candidates, options, search)
+    sizes = _sizes(candidates, count)
+    near = await _near(question, candidates, options, search, {r.id for r in results})
+    by_words = next((line for line in warnings if line.startswith("found by words alone")), "")
+    items = tuple(_item(result, sizes.get(result.id, 0)) for result in results)
+    return AgentChoice(
+        question=question,
+        preset=preset or "",
+        method=by_words or "by meaning and words",
+        items=items,
+        near=near,
+        tokens=sum(item.tokens for item in items if item.origin),
+        always=sum(item.tokens for item in items if not item.origin),
+        warnings=tuple(line for line in warnings if line != by_words),
+    )
+
+
+def _sizes(candidates: Candidates, count: Callable[[str], int]) -> dict[str, int]:
+    """About how many tokens each takes; of a tool, what is said of it."""
+    sizes = {
+        str(candidate.document.id): count("\n".join(candidate.document.chunks))
+        for candidate in candidates.candidates
+        if candidate.kind == "tool"
+    }
+    return sizes | {str(guide.id): count(guide.text) for guide in candidates.guides}
+
+
+def _item(result: "SearchResult", tokens: int) -> ChosenItem:
+    return ChosenItem(
+        item=result.id,
+        kind=result.kind,
+        name=result.name,
+        server=result.server,
+        include=result.include,
+        score=result.score,
+        origin=result.origin,
+        source=result.source,
+        part=result.part,
+        chunk=result.chunk,
+        why=result.why,
+        tokens=tokens,
+    )
+
+
+async def _near(
+    question: str,
+    candidates: Candidates,
+    options: "SelectOptions",
+    search: "IndexSearch",
+    chosen: set[str],
+) -> tuple[NearMiss, ...]:
+    """The best of what was not chosen, of rules and references and of tools."""
+    from lamina.sources.item_search import rank_candidates
+
+    misses: list[NearMiss] = []
+    for pool, own in candidates.searched():
+        settings = options.settings(own)
+        if not settings.search:
+            continue
+        of_pool = replace(candidates, candidates=pool, problems=())
+        most = len(chosen) + RUNNERS_UP
+        ranking: Sequence[SearchResult] = await rank_candidates(question, of_pool, most, search)
+        rest = [result for result in ranking if result.id not in chosen][:RUNNERS_UP]
+        misses += [near_miss(result.id, result.score, settings, "now") for result in rest]
+    return tuple(misses)
+
+
+def near_miss(
+    item: str, score: float | None, how: SearchSettings, as_of: Literal["request", "now"]
+) -> NearMiss:
+    """Something that was not chosen, and how far it was from it."""
+    kind, key = str(kind_of(ItemId(item))), key_of(ItemId(item))
+    server, slash, name = key.partition("/") if kind == "tool" else ("", "", key)
+    if score is not None and score <= how.floor:
+        why = f"{score:.2f} is not above {how.floor:g}, the least that is chosen"
+    elif score is not None:
+        why = (
+            f"others fit better: the best {how.top_n} are taken, and all from "
+            f"{how.include_score:g} on"
+        )
+    else:
+        why = "others fit better"
+    return NearMiss(
+        item=item,
+        kind=kind,
+        name=name if slash or kind != "tool" else server,
+        server=server if slash else "",
+        score=score,
+        floor=how.floor,
+        threshold=how.include_score,
+        most=how.top_n,
+        why=why,
+        as_of=as_of,
+    )
