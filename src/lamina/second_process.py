@@ -18,12 +18,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from queue import Empty, Queue
+from queue import Empty, Full, Queue
 from threading import Event, Thread
-from typing import IO, Generic, TypeVar
+from typing import IO, Generic, TypeVar, get_type_hints
 
 import msgspec
-from msgspec import Struct
 
 B = TypeVar("B")
 R = TypeVar("R")
@@ -39,34 +38,22 @@ _START = (
 )
 
 
-class Work(Struct, Generic[B, R], frozen=True, kw_only=True):
-    """A function of a module that makes a result of a batch, and the types of both, which can be
-    sent as msgpack. `packages` are those that it imports."""
-
-    run: Callable[[B], R]
-    batch: object
-    result: object
-    packages: tuple[str, ...] = ("lamina", "msgspec")
-
-    @property
-    def name(self) -> str:
-        return f"{self.run.__module__}:{self.run.__name__}"
-
-
-def share_work(work: Work[B, R], batches: Iterable[B]) -> Iterator[tuple[B, R]]:
-    """Each batch with its result, in any order. Batches are asked for one at a time, from the
-    caller's thread."""
-    helper = _Helper(work) if _can_help() else None
-    if helper is None:
-        yield from ((batch, work.run(batch)) for batch in batches)
+def share_work(
+    run: Callable[[B], R], batches: Iterable[B], packages: Sequence[str]
+) -> Iterator[tuple[B, R]]:
+    """Each batch with what `run` makes of it, in any order. That is a function of a module of ours;
+    what it takes and gives can be sent as msgpack, and `packages` are all that it imports. Batches
+    are asked for one at a time, from the caller's thread."""
+    if not _can_help():
+        yield from ((batch, run(batch)) for batch in batches)
         return
+    helper = _Helper(run, packages)
     try:
         for batch in batches:
             yield from helper.finished()
             if not helper.takes(batch):
-                yield batch, work.run(batch)
-        for batch, result in helper.rest():
-            yield batch, work.run(batch) if result is None else result
+                yield batch, run(batch)
+        yield from helper.rest()
     finally:
         helper.stop()
 
@@ -83,11 +70,13 @@ def _can_help() -> bool:
 class _Helper(Generic[B, R]):
     """The second process, and the thread that talks to it."""
 
-    def __init__(self, work: Work[B, R]) -> None:
-        self._work = work
+    def __init__(self, run: Callable[[B], R], packages: Sequence[str]) -> None:
+        self._run = run
+        self._packages = packages
         self._is_ready = Event()
-        # One that it works on, and one that waits.
+        # It works on one batch, and one waits here; None is the end.
         self._given: Queue[B | None] = Queue(maxsize=1)
+        # Batches with their results, as they come; None where there is none.
         self._results: Queue[tuple[B, R | None]] = Queue()
         self._open_count = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -95,86 +84,88 @@ class _Helper(Generic[B, R]):
         self._thread.start()
 
     def takes(self, batch: B) -> bool:
-        """Whether it does this batch, too."""
-        if not self._is_ready.is_set() or self._given.full():
+        """Whether it does this batch."""
+        if not self._is_ready.is_set():
             return False
-        self._given.put(batch)
-        self._open_count += 1
-        return True
+        with suppress(Full):
+            self._given.put_nowait(batch)
+            self._open_count += 1
+            return True
+        return False
 
     def finished(self) -> Iterator[tuple[B, R]]:
         """What it is done with."""
         while not self._results.empty():
-            batch, result = self._results.get()
-            self._open_count -= 1
-            yield batch, self._work.run(batch) if result is None else result
+            yield self._next_result()
 
-    def rest(self) -> Iterator[tuple[B, R | None]]:
-        """All other batches that it took, those without a result that it did not do."""
+    def rest(self) -> Iterator[tuple[B, R]]:
+        """All other batches that it took."""
         with suppress(Empty):
-            batch = self._given.get_nowait()
-            if batch is not None:
+            if (batch := self._given.get_nowait()) is not None:
                 self._open_count -= 1
-                yield batch, None
+                yield batch, self._run(batch)
         while self._open_count:
             try:
-                pair = self._results.get(timeout=PATIENCE)
+                yield self._next_result(PATIENCE)
             except Empty:
-                # It is killed, and its thread gives the batch back.
+                # Its thread gives the batch back.
                 self.stop()
-                pair = self._results.get()
-            self._open_count -= 1
-            yield pair
+                yield self._next_result()
 
     def stop(self) -> None:
-        """Ends it. What it has not done is given back."""
+        """Ends it."""
         self._is_ready.clear()
-        with suppress(Exception):
+        with suppress(Full):
             self._given.put_nowait(None)
         if self._process is not None:
             self._process.kill()
 
+    def _next_result(self, patience: float | None = None) -> tuple[B, R]:
+        batch, result = self._results.get(timeout=patience)
+        self._open_count -= 1
+        return batch, self._run(batch) if result is None else result
+
     def _attend(self) -> None:
-        """Gives batches to the process; without it, gives them back."""
+        """Gives batches to the process; what it does not do is given back without a result."""
         try:
-            process = self._process = _start(self._work)
+            process = self._process = _start(self._run, self._packages)
         except (OSError, ValueError):
             return
-        decode = msgspec.msgpack.Decoder(self._work.result).decode
-        with process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            try:
-                # It says hello once it has imported what it needs.
-                is_alive = _receive(process.stdout) is not None
-                if is_alive:
-                    self._is_ready.set()
-                while is_alive and (batch := self._given.get()) is not None:
-                    result = None
-                    with suppress(OSError, ValueError, TypeError, OverflowError):
-                        _send(process.stdin, msgspec.msgpack.encode(batch))
-                        answer = _receive(process.stdout)
-                        is_alive = answer is not None
-                        result = decode(answer) if answer else None
-                    if result is None:
-                        is_alive = is_alive and process.poll() is None
-                    self._results.put((batch, result))
-            finally:
-                self._is_ready.clear()
-                process.kill()
-                with suppress(OSError):
-                    process.stdin.close()
-        # What came in the very last moment.
+        try:
+            self._give_all(process)
+        finally:
+            self._is_ready.clear()
+            process.kill()
+            process.communicate()
+        # What came at the very last moment.
         with suppress(Empty):
-            while True:
-                if (late := self._given.get_nowait()) is not None:
-                    self._results.put((late, None))
+            if (batch := self._given.get_nowait()) is not None:
+                self._results.put((batch, None))
+
+    def _give_all(self, process: "subprocess.Popen[bytes]") -> None:
+        batches, results = process.stdin, process.stdout
+        assert batches is not None
+        assert results is not None
+        decode = msgspec.msgpack.Decoder(get_type_hints(self._run)["return"]).decode
+        # It says hello once it has imported what it needs.
+        if _receive(results) is None:
+            return
+        self._is_ready.set()
+        is_alive = True
+        while is_alive and (batch := self._given.get()) is not None:
+            result, answer = None, None
+            with suppress(OSError, ValueError, TypeError, OverflowError):
+                _send(batches, msgspec.msgpack.encode(batch))
+                answer = _receive(results)
+                result = decode(answer) if answer else None
+            is_alive = answer is not None
+            self._results.put((batch, result))
 
 
-def _start(work: Work[B, R]) -> "subprocess.Popen[bytes]":
+def _start(run: Callable[[B], R], packages: Sequence[str]) -> "subprocess.Popen[bytes]":
     # Isolated (-I), without the start-up of installed packages (-S): faster, and less to run.
-    places = json.dumps(_places(work.packages))
-    command = [sys.executable, "-I", "-S", "-c", _START, places, work.name]
+    places, name = json.dumps(_places(packages)), f"{run.__module__}:{run.__name__}"
+    command = [sys.executable, "-I", "-S", "-c", _START, places, name]
     environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     return subprocess.Popen(
         command,
@@ -190,31 +181,29 @@ def _places(packages: Sequence[str]) -> list[str]:
     places: dict[str, None] = {}
     for name in packages:
         spec = importlib.util.find_spec(name)
-        if spec is None or spec.origin is None:
-            raise ValueError(f"{name} is not a file")
-        origin = Path(spec.origin).absolute()
-        places[str(origin.parent.parent if spec.submodule_search_locations else origin.parent)] = (
-            None
-        )
+        folders = spec.submodule_search_locations if spec else None
+        if not folders:
+            raise ValueError(f"{name} is not a folder of modules")
+        places[str(Path(next(iter(folders))).absolute().parent)] = None
     return list(places)
 
 
 def serve(name: str) -> None:
     """The life of the second process: batches in, results out, until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    module, _, function = name.partition(":")
     batches, results = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     # Whatever is printed does not come between.
     os.dup2(2, 1)
-    works = importlib.import_module(module)
-    work = works.WORKS[function]
-    decode = msgspec.msgpack.Decoder(work.batch).decode
+    module, _, function = name.partition(":")
+    run = getattr(importlib.import_module(module), function)
+    taken_type, *_ = get_type_hints(run).values()
+    decode = msgspec.msgpack.Decoder(taken_type).decode
     _send(results, b"hello")
     while batch := _receive(batches):
         answer = b""
         # What it cannot do is done where it came from.
         with suppress(Exception):
-            answer = msgspec.msgpack.encode(work.run(decode(batch)))
+            answer = msgspec.msgpack.encode(run(decode(batch)))
         _send(results, answer)
 
 

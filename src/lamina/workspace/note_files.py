@@ -14,16 +14,15 @@ from msgspec.structs import replace
 
 from lamina.files.paths import PathRefused, say_too_large
 from lamina.files.root import MAX_FILE_BYTES, Root
-from lamina.notes.note_reader import read_note
-from lamina.second_process import Work, share_work
-from lamina.values.note import Note
+from lamina.notes.note_batches import NoteBytes, NoteWithTexts, read_note_texts, read_notes
+from lamina.second_process import share_work
 from lamina.workspace.catalogue_file import KnownNote
 from lamina.workspace.fresh_texts import FreshTexts
 
 # From this many bytes on a second process pays, which takes 0.1 seconds to start.
-SHARED_BYTES = 3_000_000
+SHARED_BYTES = 1_000_000
 # How many bytes are read at a time, as one batch.
-BATCH_BYTES = 200_000
+BATCH_BYTES = 100_000
 # How far the time of a write may lag behind the clock, in nanoseconds: the kernel's tick, or two
 # seconds where times are whole seconds, as on FAT.
 TICK, COARSE_TICK = 100_000_000, 2_000_000_000
@@ -31,11 +30,6 @@ SECOND = 1_000_000_000
 STAMP = struct.Struct("<qqqQ")
 TEXT_BEGINNING = 8192
 BITS_64 = (1 << 64) - 1
-
-# Path, bytes, ctime, mtime.
-NoteBytes = tuple[str, bytes, float, float]
-# A note, and what is searched of each passage.
-NoteWithTexts = tuple[Note, list[str]]
 
 
 class SeenFile(NamedTuple):
@@ -72,7 +66,7 @@ class FileReader:
         for file in files:
             outcome = self._open(file)
             if isinstance(outcome, bytes):
-                outcome = self._take(file, read_texts(_note_bytes(file, outcome)))
+                outcome = self._take(file, read_note_texts(_note_bytes(file, outcome)))
             yield file, outcome
 
     def _read_shared(
@@ -97,10 +91,10 @@ class FileReader:
                     batch, size = [], 0
             yield batch
 
-        for batch, notes in share_work(NOTE_WORK, open_all()):
+        for batch, notes in share_work(read_notes, open_all(), ("lamina", "msgspec", "yaml")):
             for note_bytes, pair in zip(batch, notes, strict=True):
                 file = by_path.pop(note_bytes[0])
-                yield file, self._take(file, pair or read_texts(note_bytes))
+                yield file, self._take(file, pair or read_note_texts(note_bytes))
             yield from done
             done.clear()
 
@@ -137,26 +131,6 @@ class FileReader:
 
 def _note_bytes(file: SeenFile, data: bytes) -> NoteBytes:
     return file.path, data, file.status.st_ctime, file.status.st_mtime
-
-
-def read_texts(file: NoteBytes) -> NoteWithTexts:
-    path, data, ctime, mtime = file
-    texts: list[str] = []
-    return read_note(path, data, ctime=ctime, mtime=mtime, texts=texts), texts
-
-
-def read_notes(files: list[NoteBytes]) -> list[NoteWithTexts | None]:
-    """The notes of a batch; None for one that would not arrive in another process as it is."""
-    return [pair if not pair[0].safe else None for pair in map(read_texts, files)]
-
-
-NOTE_WORK = Work(
-    run=read_notes,
-    batch=list[NoteBytes],
-    result=list[NoteWithTexts | None],
-    packages=("lamina", "msgspec", "yaml"),
-)
-WORKS = {"read_notes": NOTE_WORK}
 
 
 def stamp_of(status: os.stat_result) -> bytes:
