@@ -19,6 +19,7 @@ from tests.public.faces import (
 )
 
 import lamina
+from lamina.journal import Journal
 
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 IMPORTS = re.compile(r"^\s*(?:from (lamina[\w.]*) import (.*)|import (lamina[\w.]*))", re.MULTILINE)
@@ -100,7 +101,7 @@ def _mentioned(hint: Any) -> set[type]:
 
 def _hints(value: Any) -> dict[str, Any]:
     return typing.get_type_hints(value, localns={"WorkspaceSearch": Any, "Scores": Any,
-                                                 "SimilarityGraph": Any})  # fmt: skip
+                                                 "SimilarityGraph": Any, "Journal": Journal})  # fmt: skip
 
 
 def _signature_hints(name: str, value: Any) -> typing.Iterator[tuple[str, Any]]:

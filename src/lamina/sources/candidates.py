@@ -70,10 +70,10 @@ def expanding_results(
 ) -> tuple[tuple[str, str], ...]:
     """Of the results in a message, those of the tools that `names` lists as the setting
     `expanding_tools` does, each with the name of the tool that was meant."""
-    results = [block for block in message.blocks if isinstance(block, ToolResult)]
-    patterns = [name for name in (part.strip() for part in names.split(",")) if name]
     from lamina.assembly.tools import intended_call
 
+    results = [block for block in message.blocks if isinstance(block, ToolResult)]
+    patterns = [name for name in (part.strip() for part in names.split(",")) if name]
     meant = {call.id: intended_call(call).name for call in calls}
     named_results = [(meant.get(r.call_id, r.name), r.text) for r in results if not r.is_error]
     return tuple(
