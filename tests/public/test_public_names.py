@@ -100,8 +100,8 @@ def _mentioned(hint: Any) -> set[type]:
 
 
 def _hints(value: Any) -> dict[str, Any]:
-    return typing.get_type_hints(value, localns={"WorkspaceSearch": Any, "Scores": Any,
-                                                 "SimilarityGraph": Any, "Journal": Journal})  # fmt: skip
+    unseen = dict.fromkeys(("WorkspaceSearch", "Scores", "SimilarityGraph"), Any)
+    return typing.get_type_hints(value, localns=unseen | {"Journal": Journal})
 
 
 def _signature_hints(name: str, value: Any) -> typing.Iterator[tuple[str, Any]]:
