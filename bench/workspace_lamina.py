@@ -22,7 +22,6 @@ import numpy
 from numpy.typing import NDArray
 
 from lamina.embed.index.sqlite_index import SqliteIndex
-from lamina.embed.minilm import MiniLM
 from lamina.files.root import Root
 from lamina.ports import Embedder, Progress
 from lamina.sources.note_search import WorkspaceSearch
@@ -147,6 +146,8 @@ class CountingEmbedder:
 
 async def embed(notes: Path, kept: Path, number: int) -> dict[str, Any]:
     """A real vault with embeddings: how many passages are embedded, before and after an edit."""
+    from lamina.embed.minilm import MiniLM
+
     folder = FolderWorkspace(notes, cache=kept / "catalogue.sqlite")
     embedder = CountingEmbedder(MiniLM())
     index = SqliteIndex(kept / "index.sqlite", embedder)
@@ -193,7 +194,10 @@ def main() -> int:
     figures = (
         plain[task](*arguments) if task in plain else anyio.run(partial(tasks[task], *arguments))
     )
-    figures["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    # With the second process that helps to read many notes, if there was one.
+    parts = {"peak_mb": resource.RUSAGE_SELF, "helper_mb": resource.RUSAGE_CHILDREN}
+    figures |= {name: resource.getrusage(who).ru_maxrss / 1024 for name, who in parts.items()}
+    figures["peak_mb"] += figures["helper_mb"]
     print(json.dumps(figures))
     return 0
 

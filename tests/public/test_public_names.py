@@ -19,6 +19,7 @@ from tests.public.faces import (
 )
 
 import lamina
+from lamina.journal import Journal
 
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 IMPORTS = re.compile(r"^\s*(?:from (lamina[\w.]*) import (.*)|import (lamina[\w.]*))", re.MULTILINE)
@@ -99,8 +100,8 @@ def _mentioned(hint: Any) -> set[type]:
 
 
 def _hints(value: Any) -> dict[str, Any]:
-    return typing.get_type_hints(value, localns={"WorkspaceSearch": Any, "Scores": Any,
-                                                 "SimilarityGraph": Any})  # fmt: skip
+    unseen = dict.fromkeys(("WorkspaceSearch", "Scores", "SimilarityGraph"), Any)
+    return typing.get_type_hints(value, localns=unseen | {"Journal": Journal})
 
 
 def _signature_hints(name: str, value: Any) -> typing.Iterator[tuple[str, Any]]:

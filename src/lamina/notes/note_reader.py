@@ -47,8 +47,16 @@ _SEPARATORS = re.compile(r"[,\s]+")
 _TAG_IN_LINK = re.compile(r"\[\[[^\[\]\n]*\s#")
 
 
-def read_note(path: str, data: bytes, *, ctime: float = 0.0, mtime: float = 0.0) -> Note:
-    """The note with this path and these bytes."""
+def read_note(
+    path: str,
+    data: bytes,
+    *,
+    ctime: float = 0.0,
+    mtime: float = 0.0,
+    texts: list[str] | None = None,
+) -> Note:
+    """The note with this path and these bytes. What is searched of each passage is added to
+    `texts`, if given."""
     text, undecodable = decode_note(data)
     title = path.rsplit("/", 1)[-1].removesuffix(NOTE_SUFFIX)
     head, body, first_line = split_frontmatter(text)
@@ -75,7 +83,9 @@ def read_note(path: str, data: bytes, *, ctime: float = 0.0, mtime: float = 0.0)
         properties=properties,
         fields=_find_fields(lines, outline, items, first_line) if "::" in body else (),
         items=items,
-        passages=cut_passages(title, head, lines, first_line, outline.headings, outline.blocks),
+        passages=cut_passages(
+            title, head, lines, first_line, outline.headings, outline.blocks, texts
+        ),
         problems=_limit_problems((*undecodable, *problems)),
     )
     safe = _without_secrets(note, head or "")

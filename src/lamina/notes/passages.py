@@ -82,8 +82,10 @@ def cut_passages(
     first_line: int,
     headings: Sequence[Heading],
     blocks: Sequence[CodeBlock],
+    texts: list[str] | None = None,
 ) -> tuple[Passage, ...]:
-    """The passages of a note with a known outline; `lines` are those behind its frontmatter."""
+    """The passages of a note with a known outline; `lines` are those behind its frontmatter. What
+    is searched of each is added to `texts`, if given."""
     passages: list[Passage] = []
     names = _find_names(head) if head else ""
     cutter = _Cutter(lines, blocks)
@@ -94,6 +96,8 @@ def cut_passages(
             text = lines[begin][slice(*part)] if part else "\n".join(lines[begin:stop])
             search_text = _join_text(place, names if _begins_line(part) else "", text)
             digest = hashlib.sha256(search_text.encode("utf-8", "replace")).digest()
+            if texts is not None:
+                texts.append(search_text)
             first, last = begin + first_line, stop + first_line - 1
             passages.append(Passage(first, last, heading, anchor, digest, part))
             names = ""

@@ -5,11 +5,14 @@ names of files: entries, paths of entries, snapshots and blobs.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from lamina.journal import Journal
 from lamina.values.entry import Entry, SessionEntry
 from lamina.values.totals import DeletedSession, ListedSession
+
+if TYPE_CHECKING:
+    # A search of notes needs no journal, which takes its time to import.
+    from lamina.journal import Journal
 
 
 class OpenJournal(Protocol):
@@ -22,7 +25,7 @@ class OpenJournal(Protocol):
     look-ups that follow need not wait."""
 
     @property
-    def journal(self) -> Journal:
+    def journal(self) -> "Journal":
         """What was there when it was opened, with what is wrong with it."""
         ...
 
@@ -103,7 +106,7 @@ class JournalStore(Protocol):
         """
         ...
 
-    async def read(self, session: str) -> Journal:
+    async def read(self, session: str) -> "Journal":
         """All that the session holds, every checksum verified, without opening it for writing."""
         ...
 
@@ -159,7 +162,7 @@ class ViewableStore(Protocol):
     """A store that can also be looked into quickly, again and again, while others write to it. One
     that cannot is read as a whole each time."""
 
-    async def view(self, session: str) -> Journal:
+    async def view(self, session: str) -> "Journal":
         """What the session holds, as an opening would find it, and without opening it: what was
         verified before is believed.
 

@@ -66,7 +66,8 @@ class _Stemmers(threading.local):
 
     def named(self, name: str) -> Stemmer.Stemmer:
         if name not in self.by_name:
-            self.by_name[name] = Stemmer.Stemmer(name)
+            # Its own cache takes ten times as long as stemming does; terms are remembered anyway.
+            self.by_name[name] = Stemmer.Stemmer(name, 0)
         return self.by_name[name]
 
 
@@ -108,6 +109,10 @@ def word_terms(run: str) -> tuple[str, ...]:
 
 
 def _words(run: str) -> Iterator[str]:
+    if run.isascii() and run.isalpha() and run.islower():
+        # Most are as they were found.
+        yield from () if run in STOP_WORDS else (run,)
+        return
     word = run if run.isascii() else _without_accents(run)
     if acronyms := _ACRONYMS.fullmatch(word):
         word = acronyms[1]

@@ -3,11 +3,10 @@
 from collections.abc import Container, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice, takewhile
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from lamina.assembly.tools import intended_call
-from lamina.journal import State
 from lamina.ports import Corpus
 from lamina.values.agent import Guide
 from lamina.values.item import Attachment, ItemId, file_of, key_of, kind_of
@@ -16,6 +15,9 @@ from lamina.values.message import Message, ToolCall, ToolResult
 from lamina.values.selection import Document, SearchSettings
 from lamina.values.settings import Settings
 from lamina.values.tool import OfferedTool
+
+if TYPE_CHECKING:
+    from lamina.journal import State
 
 # How many earlier questions count.
 RECENT_TURNS = 2
@@ -116,13 +118,13 @@ def corpus_warnings(corpus: Corpus) -> list[str]:
     return warnings + [f"index: {warning}" for warning in corpus.warnings]
 
 
-def recent_questions(state: State) -> tuple[str, ...]:
+def recent_questions(state: "State") -> tuple[str, ...]:
     """The questions before this one, the latest first."""
     questions = (message.text for message in _latest_first(state) if message.role == "user")
     return tuple(islice(questions, RECENT_TURNS))
 
 
-def recent_results(state: State) -> tuple[tuple[str, str], ...]:
+def recent_results(state: "State") -> tuple[tuple[str, str], ...]:
     """What tools gave since the last question, with their names."""
     messages = takewhile(lambda message: message.role != "user", _latest_first(state))
     blocks = (block for message in messages for block in message.blocks)
@@ -138,6 +140,8 @@ def expanding_results(
 ) -> tuple[tuple[str, str], ...]:
     """Of the results in a message, those of the tools that `names` lists as the setting
     `expanding_tools` does, each with the name of the tool that was meant."""
+    from lamina.assembly.tools import intended_call
+
     results = [block for block in message.blocks if isinstance(block, ToolResult)]
     patterns = [name for name in (part.strip() for part in names.split(",")) if name]
     meant = {call.id: intended_call(call).name for call in calls}
@@ -149,13 +153,13 @@ def expanding_results(
     )
 
 
-def _latest_first(state: State) -> Iterator[Message]:
+def _latest_first(state: "State") -> Iterator[Message]:
     cached = state.envelope.cached
     return (cached[at] for at in range(len(cached) - 1, -1, -1))
 
 
 def matching_guides(
-    guides: Sequence[Guide], state: State, attached: Sequence[Attachment]
+    guides: Sequence[Guide], state: "State", attached: Sequence[Attachment]
 ) -> list[tuple[Guide, str]]:
     """Guides whose globs match something attached, with what they match."""
     from lamina.selection.globs import first_match
@@ -172,7 +176,7 @@ def matching_guides(
     ]
 
 
-def vanished_guides(state: State, there: Mapping[ItemId, Guide]) -> list[ItemId]:
+def vanished_guides(state: "State", there: Mapping[ItemId, Guide]) -> list[ItemId]:
     """Guides that the last request had from the agent, and that the agent no longer has."""
     return [
         item.item

@@ -9,20 +9,18 @@ the same value, except for its times; if nothing changed at all, so does the who
 import hashlib
 import os
 import stat
-import struct
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from threading import RLock
 from typing import NamedTuple, TypeVar
 
-from msgspec.structs import replace
-
-from lamina.files.paths import PathRefused, is_sayable, say_too_large
-from lamina.files.root import MAX_FILE_BYTES, Root
+from lamina.files.paths import PathRefused, is_sayable
+from lamina.files.root import Root
 from lamina.notes.names import NoteNames
-from lamina.notes.note_reader import decode_note, read_note
+from lamina.notes.note_reader import decode_note
 from lamina.notes.passages import searched_text
+from lamina.paused_collection import paused_collection
 from lamina.ports import Progress
 from lamina.values.item import Excerpt
 from lamina.values.item_kind import TRAITS
@@ -30,6 +28,8 @@ from lamina.values.note import Catalogue, Passage
 from lamina.workspace.catalogue_file import CatalogueFile, KnownNote
 from lamina.workspace.file_secrets import FileSecrets, line_span
 from lamina.workspace.folder_watcher import FolderWatcher
+from lamina.workspace.fresh_texts import FreshTexts
+from lamina.workspace.note_files import FileReader, SeenFile, stamp_of
 
 R = TypeVar("R")
 
@@ -37,26 +37,13 @@ R = TypeVar("R")
 MOST_WALKED_NOTES = 5_000
 # After this many nanoseconds every file is checked anyway: a watcher misses some changes.
 WALK_INTERVAL_NS = 300_000_000_000
-# How far the time of a write may lag behind the clock, in nanoseconds: the kernel's tick, or two
-# seconds where times are whole seconds, as on FAT.
-TICK, COARSE_TICK = 100_000_000, 2_000_000_000
-SECOND = 1_000_000_000
 # Notes are saved in batches of this size, so little is lost if reading is interrupted.
-SAVE_BATCH = 10_000
+SAVE_BATCH = 16_384
+# From this many notes on, the last batch is saved while others go on with the notes.
+SAVED_LATER = 500
 # Progress is reported once per this many files.
 PROGRESS_STEP = 50
-STAMP = struct.Struct("<qqqQ")
 SUFFIXES = TRAITS["note"].suffixes
-TEXT_BEGINNING = 8192
-BITS_64 = (1 << 64) - 1
-
-
-class SeenFile(NamedTuple):
-    """A file as it was when it was checked, before it is read."""
-
-    path: str
-    stamp: bytes
-    status: os.stat_result
 
 
 class FolderScan(NamedTuple):
@@ -102,15 +89,18 @@ class NoteCatalogue:
         self._last_walk: int | None = None
         self._unread: tuple[str, ...] = ()
         self._secrets = FileSecrets()
+        self._fresh_texts = FreshTexts()
 
     # -- what callers do ---------------------------------------------------------------------------
 
-    def refresh(self, progress: Progress | None = None) -> Catalogue:
-        """All notes as they are now; `progress` is called for files that have to be read."""
+    def refresh(self, progress: Progress | None = None, *, for_search: bool = False) -> Catalogue:
+        """All notes as they are now; `progress` is called for files that have to be read. If it is
+        `for_search`, `texts` of these need not read them again."""
         with self._lock:
             notes = self._open()
             # Before anything is checked: what is written from now on counts as fresh.
             now = self._now()
+            self._fresh_texts.drop_old(now)
             paths, last_walk = self._find_changes(now), self._last_walk
             # The watcher reports a change only once: after a failure from here on we have to walk.
             self._last_walk = None
@@ -119,7 +109,8 @@ class NoteCatalogue:
             except PathRefused as refusal:
                 return self._without_folder(refusal)
             self._drop(notes, scan)
-            self._read_all(notes, scan.suspects, now, progress)
+            with paused_collection():
+                self._read_all(notes, scan.suspects, now, progress, for_search=for_search)
             if self._is_stale:
                 self._catalogue = self._list_notes(notes)
                 self._is_stale = False
@@ -133,8 +124,14 @@ class NoteCatalogue:
         self._doubts.add(path)
 
     def texts(self, passages: Sequence[tuple[str, Passage]]) -> tuple[str | None, ...]:
-        """Passages as they are searched, each with the path of its note; None if it changed."""
-        return self._cut_all(passages, lambda _passage, _lines, searched: searched)
+        """Passages as they are searched, each with the path of its note; None if it changed, and
+        was not read for a search just before."""
+        texts = [self._fresh_texts.take(passage.digest) for _, passage in passages]
+        unread = [place for place, text in enumerate(texts) if text is None]
+        cuts = self._cut_all([passages[place] for place in unread], lambda _p, _l, text: text)
+        for place, text in zip(unread, cuts, strict=True):
+            texts[place] = text
+        return tuple(texts)
 
     def excerpts(self, passages: Sequence[tuple[str, Passage]]) -> tuple[Excerpt | None, ...]:
         """Passages as their notes hold them, each with the path of its note; None if it changed."""
@@ -162,6 +159,7 @@ class NoteCatalogue:
                 self._is_watching = False
             if self._file:
                 self._file.close()
+            self._fresh_texts.clear()
 
     # -- texts -------------------------------------------------------------------------------------
 
@@ -256,7 +254,7 @@ class NoteCatalogue:
         self, notes: dict[str, KnownNote], path: str, status: os.stat_result
     ) -> SeenFile | None:
         """The file, if it has to be read again."""
-        stamp, old = _stamp(status), notes.get(path)
+        stamp, old = stamp_of(status), notes.get(path)
         is_changed = old is None or old.stamp != stamp or path in self._doubts
         return SeenFile(path, stamp, status) if is_changed else None
 
@@ -288,18 +286,20 @@ class NoteCatalogue:
         suspects: Sequence[SeenFile],
         now: int,
         progress: Progress | None,
+        *,
+        for_search: bool,
     ) -> None:
         batch: list[tuple[str, KnownNote]] = []
-        for number, file in enumerate(suspects):
+        # A path is no longer in doubt before its file is read: a mark that comes later stays.
+        fresh_texts = self._fresh_texts if for_search else None
+        reader = FileReader(self._root, notes, now, self._doubts.discard, fresh_texts)
+        for number, (file, new) in enumerate(reader.read(suspects)):
             if progress and number % PROGRESS_STEP == 0:
                 progress(number, len(suspects))
-            self._doubts.discard(file.path)
-            old = notes.get(file.path)
-            try:
-                new = self._read(file, old, now)
-            except PathRefused as refusal:
-                self._refuse(notes, file.path, refusal)
+            if isinstance(new, PathRefused):
+                self._refuse(notes, file.path, new)
                 continue
+            old = notes.get(file.path)
             notes[file.path] = new
             if not new.settled:
                 self._doubts.add(file.path)
@@ -313,24 +313,6 @@ class NoteCatalogue:
         self._keep(batch)
         if progress and suspects:
             progress(len(suspects), len(suspects))
-
-    def _read(self, file: SeenFile, old: KnownNote | None, now: int) -> KnownNote:
-        if file.status.st_size > MAX_FILE_BYTES:
-            # Otherwise it would be read up to the limit each time, only to be refused.
-            size = say_too_large(file.status.st_size, MAX_FILE_BYTES)
-            raise PathRefused("unreadable", f"{file.path} has {size}")
-        data, _ = self._root.read(file.path)
-        if b"\0" in data[:TEXT_BEGINNING]:
-            raise PathRefused("unreadable", f"{file.path} is not text")
-        # The status from before the read: a write in between shows as a different stamp.
-        status = file.status
-        times = {"ctime": status.st_ctime, "mtime": status.st_mtime}
-        if old is not None and old.note.digest == hashlib.sha256(data).hexdigest():
-            is_same = (old.note.ctime, old.note.mtime) == (status.st_ctime, status.st_mtime)
-            note = old.note if is_same else replace(old.note, **times)
-        else:
-            note = read_note(file.path, data, **times)
-        return KnownNote(file.stamp, _is_settled(status, now), note)
 
     def _refuse(self, notes: dict[str, KnownNote], path: str, refusal: PathRefused) -> None:
         """Forgets a note that cannot be read; one that was just deleted is not a problem."""
@@ -347,7 +329,7 @@ class NoteCatalogue:
 
     def _keep(self, batch: list[tuple[str, KnownNote]]) -> None:
         if self._file:
-            self._file.keep(batch, ())
+            self._file.keep(batch, (), later=SAVED_LATER <= len(batch) < SAVE_BATCH)
 
     def _list_notes(self, notes: dict[str, KnownNote]) -> Catalogue:
         refusals = (detail for _, detail in sorted(self._refusals.items()))
@@ -368,17 +350,3 @@ def _find_text(title: str, passage: Passage, lines: list[str]) -> str | None:
 
 def _is_note(path: str) -> bool:
     return path.lower().endswith(SUFFIXES)
-
-
-def _stamp(status: os.stat_result) -> bytes:
-    """Changes with every write, as far as the system can tell."""
-    return STAMP.pack(
-        status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino & BITS_64
-    )
-
-
-def _is_settled(status: os.stat_result, now: int) -> bool:
-    """Whether a write after `now` cannot leave the same stamp. A write sets ctime, which nothing
-    else can set; on Windows, ctime is when the file was created."""
-    write_time = status.st_mtime_ns if os.name == "nt" else status.st_ctime_ns
-    return write_time < now - (TICK if write_time % SECOND else COARSE_TICK)

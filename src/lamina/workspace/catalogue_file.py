@@ -5,12 +5,12 @@ exactly its stamp, so no matter who wrote it and when, it is either right or unu
 cannot be written, nothing is saved.
 """
 
-import gc
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from threading import RLock
+from threading import RLock, Thread
 from typing import TypeVar
 from zlib import crc32
 
@@ -19,9 +19,11 @@ from msgspec import Struct
 
 from lamina.cachefile import CACHE_ERRORS, CacheFile, CacheFileKind, is_busy, transaction
 from lamina.notes.note_reader import READER_VERSION
+from lamina.paused_collection import paused_collection
 from lamina.values.note import Note
 
 T = TypeVar("T")
+_Row = tuple[str, bytes, bool, int, bytes, int]
 
 COLUMNS = "path, stamp, settled, reader, note, checksum"
 CATALOGUE = CacheFileKind(
@@ -60,6 +62,8 @@ class CatalogueFile:
         # After the disk has failed once it is left alone; that only costs the next process time.
         self._usable = True
         self._warnings: list[str] = []
+        # What is written later: notes, and paths of lost ones.
+        self._waiting: list[tuple[Sequence[tuple[str, KnownNote]], Sequence[str]]] = []
 
     # -- what callers do ---------------------------------------------------------------------------
 
@@ -67,22 +71,24 @@ class CatalogueFile:
         """Every saved note by path; rows whose checksum is wrong, or that another version of the
         reader wrote, are ignored."""
         nothing: dict[str, KnownNote] = {}
-        with _collecting_later():
+        with paused_collection():
             return self._try(_read, nothing, "read")
 
-    def keep(self, notes: Iterable[tuple[str, KnownNote]], lost_paths: Iterable[str]) -> None:
-        """Saves notes and deletes those of `lost_paths`, all or nothing."""
-        rows = [row for path, note in notes for row in _row(path, note)]
-        lost_rows = [(path,) for path in lost_paths if _is_text(path)]
-        if not rows and not lost_rows:
-            return
-
-        def write(file: sqlite3.Connection) -> None:
-            with transaction(file):
-                file.executemany("DELETE FROM notes WHERE path = ?", lost_rows)
-                file.executemany(f"REPLACE INTO notes ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", rows)
-
-        self._try(write, None, "written")
+    def keep(
+        self,
+        notes: Sequence[tuple[str, KnownNote]],
+        lost_paths: Sequence[str],
+        *,
+        later: bool = False,
+    ) -> None:
+        """Saves notes and deletes those of `lost_paths`, all or nothing. With `later`, in a thread
+        of its own; the program does not end before it is done."""
+        with self._lock:
+            self._waiting.append((notes, lost_paths))
+        if later:
+            Thread(target=self._write_waiting, name="lamina-catalogue-writer").start()
+        else:
+            self._write_waiting()
 
     def take_warnings(self) -> tuple[str, ...]:
         """What went wrong with the file since the last call."""
@@ -92,9 +98,19 @@ class CatalogueFile:
 
     def close(self) -> None:
         with self._lock:
+            self._write_waiting()
             self._cache.close()
 
     # -- the file ----------------------------------------------------------------------------------
+
+    def _write_waiting(self) -> None:
+        with self._lock:
+            while self._waiting:
+                notes, lost_paths = self._waiting.pop(0)
+                rows = [row for path, note in notes for row in _row(path, note)]
+                lost_rows = [(path,) for path in lost_paths if _is_text(path)]
+                if rows or lost_rows:
+                    self._try(partial(_write, rows=rows, lost_rows=lost_rows), None, "written")
 
     def _try(self, act: Callable[[sqlite3.Connection], T], otherwise: T, deed: str) -> T:
         with self._lock:
@@ -117,13 +133,19 @@ class CatalogueFile:
 # -- rows ------------------------------------------------------------------------------------------
 
 
-def _row(path: str, entry: KnownNote) -> Iterator[tuple[str, bytes, bool, int, bytes, int]]:
+def _row(path: str, entry: KnownNote) -> Iterator[_Row]:
     """A row of the table; none for a note that cannot be saved and so will be read again."""
     # Properties may hold numbers beyond 64 bits, and file names may not be valid text.
     with suppress(OverflowError, UnicodeEncodeError, TypeError):
         note = msgspec.msgpack.encode(entry.note)
         checksum = _checksum(path.encode(), entry.stamp, entry.settled, note)
         yield path, entry.stamp, entry.settled, READER_VERSION, note, checksum
+
+
+def _write(file: sqlite3.Connection, rows: list[_Row], lost_rows: list[tuple[str]]) -> None:
+    with transaction(file):
+        file.executemany("DELETE FROM notes WHERE path = ?", lost_rows)
+        file.executemany(f"REPLACE INTO notes ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", rows)
 
 
 def _read(file: sqlite3.Connection) -> dict[str, KnownNote]:
@@ -142,19 +164,6 @@ def _read(file: sqlite3.Connection) -> dict[str, KnownNote]:
             decoded_note = decode(note)
             notes[decoded_note.path] = KnownNote(stamp, bool(settled), decoded_note)
     return notes
-
-
-@contextmanager
-def _collecting_later() -> Iterator[None]:
-    """Turns garbage collection off: searching hundreds of thousands of new objects that all stay
-    takes three times as long as making them."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _checksum(path: bytes, stamp: bytes, settled: bool, note: bytes) -> int:

@@ -115,7 +115,9 @@ class FolderWorkspace:
 
     async def catalogue(self, progress: Progress | None = None) -> Catalogue:
         """All notes as they are now; only changed files are read again."""
-        return await anyio.to_thread.run_sync(self.read_catalogue, progress)
+        return await anyio.to_thread.run_sync(
+            lambda: self._notes.refresh(progress, for_search=True)
+        )
 
     def read_catalogue(self, progress: Progress | None = None) -> Catalogue:
         """The same for whoever has a thread of their own."""

@@ -1,15 +1,17 @@
 """The file behind the index: terms and vectors by the digest of the text.
 
 Laws: it is a cache (`cachefile`), and losing it loses nothing. What the disk refuses is held in
-memory and written later. It never holds the texts themselves.
+memory and written later; so is what is cheap to make again, so that nobody waits for the disk. It
+never holds the texts themselves.
 """
 
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from threading import Lock, RLock
+from threading import Lock, RLock, Thread
 from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
@@ -55,6 +57,10 @@ AT_ONCE = 10_000
 HANDED_ON = 4096
 # For that many digests it may pay to read all rows, if these are at most so many times as many.
 MANY, MANY_SHARE = 5_000, 3
+# How many rows are written in one go by a thread of their own; others may use the file in between.
+WRITTEN_LATER = 4096
+# From this many rows on, what waits to be written is written at once.
+MOST_WAITING = 65_536
 DAY = 86_400
 
 
@@ -92,8 +98,9 @@ class ChunkFile:
         self._makers: dict[str, int] = {}
         # Makers have numbers within a file; the next file may have others.
         self._cache = CacheFile(path, INDEX, patience=PATIENCE, on_close=self._makers.clear)
-        # What could not be written yet.
+        # What is not written yet: it waits for `write_later`, or the disk refused it.
         self._unwritten: dict[tuple[str, bytes], ChunkData] = {}
+        self._is_waiting = False
         self._readable = self._writable = True
         self._notes_lock = Lock()
         self._notes: list[str] = []
@@ -139,12 +146,19 @@ class ChunkFile:
             if unwritten_chunks:
                 take(unwritten_chunks)
 
-    def keep(self, maker: str, chunks: Mapping[bytes, ChunkData]) -> None:
-        """Stores what was made of texts; in memory if the disk refuses."""
+    def keep(self, maker: str, chunks: Mapping[bytes, ChunkData], *, later: bool = False) -> None:
+        """Stores what was made of texts; in memory if the disk refuses. With `later`, it waits for
+        `write_later` or `close`, unless very much does."""
         with self._lock:
             self._unwritten |= {(maker, digest): chunk for digest, chunk in chunks.items()}
-            if self._write(self._keep_unwritten):
-                self._unwritten.clear()
+            self._is_waiting |= later
+            if not later or len(self._unwritten) >= MOST_WAITING:
+                self._write_unwritten()
+
+    def write_later(self) -> None:
+        """Writes what waits, in a thread of its own. The program does not end before it is done."""
+        if self._is_waiting:
+            Thread(target=self._write_waiting, name="lamina-index-writer").start()
 
     def notes(self) -> tuple[str, ...]:
         """What went wrong with the file since the last call; each problem is reported once."""
@@ -155,6 +169,7 @@ class ChunkFile:
 
     def stats(self) -> IndexStats:
         with self._lock:
+            self._finish()
             nothing: dict[str, int] = {}
             counts = self._read(self._count, nothing)
             return IndexStats(
@@ -183,6 +198,7 @@ class ChunkFile:
 
     def close(self) -> None:
         with self._lock:
+            self._finish()
             self._cache.close()
 
     # -- rows --------------------------------------------------------------------------------------
@@ -214,16 +230,40 @@ class ChunkFile:
         take(chunks)
         return old
 
-    def _keep_unwritten(self, file: sqlite3.Connection) -> None:
+    def _finish(self) -> None:
+        """Writes what waits."""
+        if self._is_waiting:
+            self._write_unwritten()
+
+    def _write_waiting(self) -> None:
+        is_waiting = True
+        while is_waiting:
+            with self._lock:
+                is_waiting = self._is_waiting and self._write_unwritten(WRITTEN_LATER)
+
+    def _write_unwritten(self, most: int | None = None) -> bool:
+        """Writes what is not written, or some of it; whether there is more to write."""
+        chunks = dict(islice(self._unwritten.items(), most))
+        is_written = self._write(lambda file: self._keep_chunks(file, chunks))
+        if is_written:
+            for key in chunks:
+                del self._unwritten[key]
+        # What the disk refuses waits for the next time that something is kept.
+        self._is_waiting = is_written and bool(self._unwritten)
+        return self._is_waiting
+
+    def _keep_chunks(
+        self, file: sqlite3.Connection, chunks: Mapping[tuple[str, bytes], ChunkData]
+    ) -> None:
         today = self._today()
         with transaction(file):
-            names = {maker for maker, _ in self._unwritten}
+            names = {maker for maker, _ in chunks}
             for name in names - self._makers.keys():
                 file.execute("INSERT OR IGNORE INTO makers (name) VALUES (?)", (name,))
             numbers = {name: self._maker(file, name) for name in names}
             rows = [
                 (numbers[maker], digest, vector, terms, TERMS_VERSION, checksum, today)
-                for (maker, digest), (vector, packed_terms) in self._unwritten.items()
+                for (maker, digest), (vector, packed_terms) in chunks.items()
                 for terms in (packed_terms or b"",)
                 for checksum in (_checksum(digest, vector, terms),)
             ]

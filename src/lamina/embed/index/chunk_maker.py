@@ -1,6 +1,7 @@
 """Makes the terms and vectors that texts still lack, batch by batch.
 
-Laws: every batch is stored before the next begins, and its texts are asked for only then. A text
+Laws: every batch is stored before the next begins, and its texts are asked for only then; words of
+many texts, which are made in no time, are written once the load is over. A text
 that fails takes no other with it, and leaves nothing that could be mistaken for a vector. A text
 whose digest is not the one it was asked for by is refused.
 """
@@ -21,6 +22,8 @@ from lamina.selection.packed_terms import pack_texts
 BATCH = 64
 # The same where only words are taken, which is faster.
 WORDS_BATCH = 2048
+# From this many texts of a batch on, their words are written after the answer.
+MANY_WORDS = 1024
 # The maker of rows that have terms but no vector.
 WORDS_ALONE = ""
 # Embedding that will not be done in time is given up after this share of the time.
@@ -183,7 +186,9 @@ class ChunkMaker:
                 bare_rows[digest] = ChunkData(b"", terms)
         for maker, rows in ((self._maker, settled_rows), (WORDS_ALONE, bare_rows)):
             if rows:
-                self._file.keep(maker, rows)
+                # Many words: they are made again sooner than they are written.
+                is_many = maker == WORDS_ALONE and len(rows) >= MANY_WORDS
+                self._file.keep(maker, rows, later=is_many)
         table.put(bare_rows, settled=False)
         unfit = table.put({**full_rows, **settled_rows}, settled=True)
         for digest in unfit:

@@ -93,7 +93,10 @@ class SqliteIndex:
         maker = ChunkMaker(self._embedder, self._file, self._turn, progress, texts, patience, among)
         prepared = self._find(documents)
         if prepared is None or prepared.missing_digests:
-            prepared = await self._prepare(documents, prepared, maker)
+            try:
+                prepared = await self._prepare(documents, prepared, maker)
+            finally:
+                self._file.write_later()
         self._remember(prepared)
         return self._corpus(prepared, maker, prepared.texts if among is None else len(among))
 

@@ -1,0 +1,147 @@
+"""Files read into notes: one by one, or very many with the help of a second process.
+
+Laws: a note is what `read_note` makes of its bytes, wherever that is done. Files are opened here
+and nowhere else, through the root.
+"""
+
+import hashlib
+import os
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from lamina.files.paths import PathRefused, say_too_large
+from lamina.files.root import MAX_FILE_BYTES, Root
+from lamina.notes.note_batches import NoteBytes, NoteWithTexts, read_note_texts, read_notes
+from lamina.second_process import share_work
+from lamina.workspace.catalogue_file import KnownNote
+from lamina.workspace.fresh_texts import FreshTexts
+
+# From this many bytes on a second process pays, which takes 0.1 seconds to start.
+SHARED_BYTES = 1_000_000
+# How many bytes are read at a time, as one batch.
+BATCH_BYTES = 100_000
+# How far the time of a write may lag behind the clock, in nanoseconds: the kernel's tick, or two
+# seconds where times are whole seconds, as on FAT.
+TICK, COARSE_TICK = 100_000_000, 2_000_000_000
+SECOND = 1_000_000_000
+STAMP = struct.Struct("<qqqQ")
+TEXT_BEGINNING = 8192
+BITS_64 = (1 << 64) - 1
+
+
+class SeenFile(NamedTuple):
+    """A file as it was when it was checked, before it is read."""
+
+    path: str
+    stamp: bytes
+    status: os.stat_result
+
+
+class FileReader:
+    """Reads files as they are at `now`. `before` is called with each path before it is opened;
+    texts that are searched go into `fresh_texts`, if there is any."""
+
+    def __init__(
+        self,
+        root: Root,
+        known: Mapping[str, KnownNote],
+        now: int,
+        before: Callable[[str], None],
+        fresh_texts: FreshTexts | None,
+    ) -> None:
+        self._root = root
+        self._known = known
+        self._now = now
+        self._before = before
+        self._fresh_texts = fresh_texts
+
+    def read(self, files: Sequence[SeenFile]) -> Iterator[tuple[SeenFile, KnownNote | PathRefused]]:
+        """What becomes of each file, in any order."""
+        if sum(file.status.st_size for file in files) >= SHARED_BYTES:
+            yield from self._read_shared(files)
+            return
+        for file in files:
+            outcome = self._open(file)
+            if isinstance(outcome, bytes):
+                outcome = self._take(file, read_note_texts(_note_bytes(file, outcome)))
+            yield file, outcome
+
+    def _read_shared(
+        self, files: Sequence[SeenFile]
+    ) -> Iterator[tuple[SeenFile, KnownNote | PathRefused]]:
+        done: list[tuple[SeenFile, KnownNote | PathRefused]] = []
+        by_path: dict[str, SeenFile] = {}
+
+        def open_all() -> Iterator[list[NoteBytes]]:
+            batch: list[NoteBytes] = []
+            size = 0
+            for file in files:
+                outcome = self._open(file)
+                if not isinstance(outcome, bytes):
+                    done.append((file, outcome))
+                    continue
+                by_path[file.path] = file
+                batch.append(_note_bytes(file, outcome))
+                size += len(outcome)
+                if size >= BATCH_BYTES:
+                    yield batch
+                    batch, size = [], 0
+            yield batch
+
+        for batch, notes in share_work(read_notes, open_all(), ("lamina", "msgspec", "yaml")):
+            for note_bytes, pair in zip(batch, notes, strict=True):
+                file = by_path.pop(note_bytes[0])
+                yield file, self._take(file, pair or read_note_texts(note_bytes))
+            yield from done
+            done.clear()
+
+    def _open(self, file: SeenFile) -> bytes | KnownNote | PathRefused:
+        """The bytes of a file; or its note, if it has not changed; or why it is not read."""
+        self._before(file.path)
+        status = file.status
+        if status.st_size > MAX_FILE_BYTES:
+            # Otherwise it would be read up to the limit each time, only to be refused.
+            size = say_too_large(status.st_size, MAX_FILE_BYTES)
+            return PathRefused("unreadable", f"{file.path} has {size}")
+        try:
+            data, _ = self._root.read(file.path)
+        except PathRefused as refusal:
+            return refusal
+        if b"\0" in data[:TEXT_BEGINNING]:
+            return PathRefused("unreadable", f"{file.path} is not text")
+        old = self._known.get(file.path)
+        if old is None or old.note.digest != hashlib.sha256(data).hexdigest():
+            return data
+        is_same = (old.note.ctime, old.note.mtime) == (status.st_ctime, status.st_mtime)
+        times = {"ctime": status.st_ctime, "mtime": status.st_mtime}
+        note = old.note if is_same else replace(old.note, **times)
+        return KnownNote(file.stamp, _is_settled(status, self._now), note)
+
+    def _take(self, file: SeenFile, pair: NoteWithTexts) -> KnownNote:
+        note, texts = pair
+        if self._fresh_texts is not None and texts:
+            digests = [passage.digest for passage in note.passages]
+            self._fresh_texts.add(dict(zip(digests, texts, strict=True)), self._now)
+        # The status from before the read: a write in between shows as a different stamp.
+        return KnownNote(file.stamp, _is_settled(file.status, self._now), note)
+
+
+def _note_bytes(file: SeenFile, data: bytes) -> NoteBytes:
+    return file.path, data, file.status.st_ctime, file.status.st_mtime
+
+
+def stamp_of(status: os.stat_result) -> bytes:
+    """Changes with every write, as far as the system can tell."""
+    return STAMP.pack(
+        status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino & BITS_64
+    )
+
+
+def _is_settled(status: os.stat_result, now: int) -> bool:
+    """Whether a write after `now` cannot leave the same stamp. A write sets ctime, which nothing
+    else can set; on Windows, ctime is when the file was created."""
+    write_time = status.st_mtime_ns if os.name == "nt" else status.st_ctime_ns
+    return write_time < now - (TICK if write_time % SECOND else COARSE_TICK)
