@@ -4,9 +4,9 @@ Law: with an index or without one, what is read is the same. Only a store of fil
 """
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from lamina.codec import mint_id
-from lamina.journal.grown_entries import GrownEntries
+from lamina.journal.checkpoint import find_checkpoint, read_checkpoint
 from lamina.journal.journal import Journal, TreeReader
 from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
 from lamina.journal.lines import read_lines
@@ -24,6 +24,8 @@ class JournalFile(Struct, frozen=True, kw_only=True):
     places: LinePlaces | None = None
     # How many bytes the snapshot covers; 0 without one.
     covered: int = 0
+    # Where the line of the last checkpoint begins; 0 if there is none.
+    checkpointed: int = 0
     # The totals of what an index covers, and the entries behind that.
     totals: SessionTotals | None = None
     since: tuple[Entry, ...] = ()
@@ -32,10 +34,14 @@ class JournalFile(Struct, frozen=True, kw_only=True):
 def read_journal_file(
     data: bytes, session: str = "", index: LineIndex | None = None
 ) -> JournalFile:
-    """The journal that `data` holds. `session` is its id, should the header be lost; an `index`
-    that fits saves reading what it covers."""
-    if index is not None and index.fits(data) and (file := _read_behind(data, index)):
-        return file
+    """The journal that `data` holds. `session` is its id, should the header be lost. An `index`
+    that fits saves reading what it covers, and so does a checkpoint in `data` itself."""
+    covered = index.covered if index is not None else 0
+    latest = read_checkpoint(data, covered)
+    if latest is None and index is not None:
+        latest = index if index.fits(data) else read_checkpoint(data[:covered])
+    if latest is not None:
+        return _read_behind(data, session, latest)
     reader = TreeReader()
     for line in read_lines(data):
         reader.take(line)
@@ -43,6 +49,7 @@ def read_journal_file(
         journal=reader.finish(session),
         ends_line=not data or data.endswith(b"\n"),
         places=_places(data, reader),
+        checkpointed=find_checkpoint(data),
     )
 
 
@@ -54,31 +61,33 @@ def _places(data: bytes, reader: TreeReader) -> LinePlaces | None:
     return places if places.sound else None
 
 
-def _read_behind(data: bytes, index: LineIndex) -> JournalFile | None:
-    """The journal, of which only what stands behind the index is read; None if that is damaged:
-    then everything is looked at."""
-    places = LinePlaces.of(index)
+def _read_behind(data: bytes, session: str, index: LineIndex) -> JournalFile:
+    """The journal, of which only what stands behind the index is read."""
     older = IndexedEntries(data, LinePlaces.of(index))
-    last = places.numbers[-1]
-    reader = TreeReader(older, last)
     tail = data[index.covered :]
-    for line in read_lines(tail, offset=index.covered):
-        reader.take(line)
+    reader = _read_tail(tail, older, index.covered, 1)
+    journal = reader.finish(session)
     since = tuple(reader.entries.values())
+    if journal.damage:
+        # Said once more with the numbers of the lines, which nobody else needs.
+        number = data.count(b"\n", 0, index.covered) + 1
+        journal = _read_tail(tail, older, index.covered, number).finish(session)
+    places = LinePlaces.of(index)
     places.add(since, tail)
-    if reader.damage or reader.awaited or not places.sound:
-        return None
-    journal = Journal(
-        entries=GrownEntries(older, since),
-        leaf=since[-1].id if since else mint_id(last),
-        last=reader.last,
-        snapshot=index.state,
-        since=since if index.state else (),
-    )
     return JournalFile(
-        journal=journal,
-        places=places,
+        journal=replace(journal, snapshot=index.state, since=since if index.state else ()),
+        ends_line=data.endswith(b"\n"),
+        places=places if places.sound and not journal.damage else None,
         covered=index.covered if index.state else 0,
-        totals=index.totals,
+        checkpointed=find_checkpoint(data),
+        # What is damaged is counted anew.
+        totals=None if journal.damage else index.totals,
         since=since,
     )
+
+
+def _read_tail(tail: bytes, older: IndexedEntries, offset: int, number: int) -> TreeReader:
+    reader = TreeReader(older, older.last)
+    for line in read_lines(tail, number=number, offset=offset):
+        reader.take(line)
+    return reader
