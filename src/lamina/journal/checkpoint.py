@@ -19,7 +19,8 @@ import msgspec
 from msgspec import Struct
 
 from lamina.journal.line_index import LineIndex, LinePlaces
-from lamina.journal.lines import BEGINS_CHECKPOINT, is_proven, write_line
+from lamina.journal.lines import BEGINS_CHECKPOINT, is_whole_checkpoint, write_line
+from lamina.values.totals import SessionTotals
 
 _ENDS = b'"}'
 
@@ -31,7 +32,7 @@ class Checkpoint(Struct, frozen=True, kw_only=True, array_like=True):
     line of the checkpoint before it begins, 0 if it is the first. `numbers` are the steps between
     ids since then and `lengths` those of their lines, as machine words. `parts` are those of the
     snapshot: of each, how many bytes of the one before hold at the front and at the end, and what
-    is between these."""
+    is between these. `totals` are those of a list, if they are known."""
 
     covered: int
     checksum: int
@@ -39,6 +40,7 @@ class Checkpoint(Struct, frozen=True, kw_only=True, array_like=True):
     numbers: bytes
     lengths: bytes
     parts: tuple[tuple[int, int, bytes], ...]
+    totals: SessionTotals | None = None
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -56,7 +58,9 @@ class Trail(Struct, frozen=True, kw_only=True):
     parts: tuple[bytes, ...] = ()
 
 
-def write_checkpoint(places: LinePlaces, state: bytes, trail: Trail) -> tuple[bytes, Trail]:
+def write_checkpoint(
+    places: LinePlaces, state: bytes, trail: Trail, totals: SessionTotals | None = None
+) -> tuple[bytes, Trail]:
     """The line of a checkpoint behind all lines of `places`, and the trail with it. `state` is the
     snapshot there: a MessagePack array of byte strings.
 
@@ -77,6 +81,7 @@ def write_checkpoint(places: LinePlaces, state: bytes, trail: Trail) -> tuple[by
         numbers=steps.tobytes(),
         lengths=places.lengths[trail.count :].tobytes(),
         parts=tuple(_difference(*pair) for pair in zip(earlier, parts, strict=False)),
+        totals=totals,
     )
     body = b64encode(compress(_encoder.encode(checkpoint)))
     line = write_line(BEGINS_CHECKPOINT + body + _ENDS)
@@ -95,7 +100,7 @@ def read_checkpoint(data: bytes, start: int = 0) -> LineIndex | None:
     end = len(data)
     while place := data.rfind(b"\n" + BEGINS_CHECKPOINT, max(0, start - 1), end) + 1:
         line = data[place : data.find(b"\n", place)]
-        if is_proven(line) and (last := _decode(line)) is not None:
+        if is_whole_checkpoint(line) and (last := _decode(line)) is not None:
             checksum = crc32(memoryview(data)[:place])
             if (last.covered, last.checksum) != (place, checksum):
                 return None
@@ -168,7 +173,7 @@ def _index(data: bytes, steps: Sequence[Checkpoint], checksum: int) -> LineIndex
         return None
     places.covered = data.find(b"\n", steps[-1].covered) + 1
     places.checksum = checksum
-    return places.index(_encoder.encode(_merge(steps)))
+    return places.index(_encoder.encode(_merge(steps)), steps[-1].totals)
 
 
 def _merge(steps: Sequence[Checkpoint]) -> tuple[bytes, ...]:

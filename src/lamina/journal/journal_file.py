@@ -10,7 +10,6 @@ from lamina.journal.checkpoint import find_checkpoint, read_checkpoint
 from lamina.journal.journal import Journal, TreeReader
 from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
 from lamina.journal.lines import read_lines
-from lamina.values.entry import Entry
 from lamina.values.totals import SessionTotals
 
 
@@ -22,13 +21,13 @@ class JournalFile(Struct, frozen=True, kw_only=True):
     ends_line: bool = True
     # Where the lines stand, if all of them are sound.
     places: LinePlaces | None = None
-    # How many bytes the snapshot covers; 0 without one.
+    # How many bytes the snapshot beside it covers; 0 without one.
     covered: int = 0
     # Where the line of the last checkpoint begins; 0 if there is none.
     checkpointed: int = 0
-    # The totals of what an index covers, and the entries behind that.
+    # Totals that were kept, and how many of the entries they are of.
     totals: SessionTotals | None = None
-    since: tuple[Entry, ...] = ()
+    totalled: int = 0
 
 
 def read_journal_file(
@@ -36,12 +35,15 @@ def read_journal_file(
 ) -> JournalFile:
     """The journal that `data` holds. `session` is its id, should the header be lost. An `index`
     that fits saves reading what it covers, and so does a checkpoint in `data` itself."""
-    covered = index.covered if index is not None else 0
-    latest = read_checkpoint(data, covered)
-    if latest is None and index is not None:
-        latest = index if index.fits(data) else read_checkpoint(data[:covered])
-    if latest is not None:
-        return _read_behind(data, session, latest)
+    if index is not None and not index.fits(data):
+        index = None
+    # An index without a snapshot was made for a list, and serves if there is nothing better.
+    covered = index.covered if index is not None and index.state else 0
+    if (latest := read_checkpoint(data, covered) or index) is not None:
+        file = replace(_read_behind(data, session, latest), covered=covered)
+        if index is not None and file.totals is None and not file.journal.damage:
+            return replace(file, totals=index.totals, totalled=index.count)
+        return file
     reader = TreeReader()
     for line in read_lines(data):
         reader.take(line)
@@ -78,11 +80,10 @@ def _read_behind(data: bytes, session: str, index: LineIndex) -> JournalFile:
         journal=replace(journal, snapshot=index.state, since=since if index.state else ()),
         ends_line=data.endswith(b"\n"),
         places=places if places.sound and not journal.damage else None,
-        covered=index.covered if index.state else 0,
         checkpointed=find_checkpoint(data),
         # What is damaged is counted anew.
         totals=None if journal.damage else index.totals,
-        since=since,
+        totalled=index.count,
     )
 
 

@@ -35,6 +35,11 @@ class LineIndex(Struct, frozen=True, kw_only=True, array_like=True):
     state: bytes = b""
     totals: SessionTotals | None = None
 
+    @property
+    def count(self) -> int:
+        """How many entries it covers."""
+        return len(self.numbers) // array("Q").itemsize
+
     def with_totals(self, totals: SessionTotals) -> "LineIndex":
         return replace(self, totals=totals)
 

@@ -115,16 +115,20 @@ def read_line(line: bytes, *, number: int = 1, offset: int = 0) -> Iterator[Line
         yield from _salvage(line, number, offset, torn=False)
 
 
+def is_whole_checkpoint(line: bytes) -> bool:
+    return line.startswith(BEGINS_CHECKPOINT) and line.endswith(b'"}') and is_proven(line)
+
+
 def is_checkpoint(line: bytes) -> bool:
     """Whether a line is a checkpoint, or the beginning of one whose write was cut off: then nothing
     is lost with the rest."""
     if line.startswith(BEGINS_CHECKPOINT):
-        return is_proven(line) or _CUT_CHECKPOINT.fullmatch(line) is not None
+        return is_whole_checkpoint(line) or _CUT_CHECKPOINT.fullmatch(line) is not None
     return len(line) > len(_BEGINS) and BEGINS_CHECKPOINT.startswith(line)
 
 
 def _read(line: bytes, number: int, offset: int) -> Iterator[Line | Damage]:
-    if line.startswith(BEGINS_CHECKPOINT):
+    if line.startswith(BEGINS_CHECKPOINT) and is_whole_checkpoint(line):
         return
     problems: tuple[str, ...] = ()
     try:

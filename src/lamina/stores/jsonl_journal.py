@@ -13,6 +13,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from lamina.audit.totals import add_entries
 from lamina.codec import entry_number
 from lamina.errors import JournalError, JournalGone, LaminaError, SessionMoved, WriteFailed
 from lamina.journal import GrownEntries, walk_back
@@ -25,6 +26,7 @@ from lamina.stores.file_totals import sum_file
 from lamina.stores.journal_index import index_path, write_index
 from lamina.stores.session_file import is_at, read_bytes
 from lamina.values.entry import Entry
+from lamina.values.totals import SessionTotals
 
 # A checkpoint is kept after so many bytes, and after this share of all there is (one in so many),
 # if it is no more than one in so many bytes of what it follows.
@@ -57,6 +59,8 @@ class JsonlJournal:
         self._checkpointed = file.checkpointed
         self._least = CHECKPOINT_BYTES
         self._trail: Trail | None = None if file.checkpointed else Trail()
+        # Totals for a list, and how many of the entries they are of.
+        self._totals, self._totalled = file.totals, file.totalled
 
     async def append(self, entries: Sequence[Entry]) -> None:
         await self.write(entries)
@@ -118,7 +122,7 @@ class JsonlJournal:
         assert self._places is not None
         if self._trail is None:
             self._trail = read_trail(read_bytes(handle))
-        line, trail = write_checkpoint(self._places, state, self._trail)
+        line, trail = write_checkpoint(self._places, state, self._trail, self._add_totals())
         if len(line) * CHECKPOINT_COST > self.size - self._checkpointed:
             self._least = len(line) * CHECKPOINT_COST
             return
@@ -126,8 +130,17 @@ class JsonlJournal:
         self._places.add((), line)
         self._trail, self._checkpointed, self._least = trail, trail.place, CHECKPOINT_BYTES
 
+    def _add_totals(self) -> SessionTotals | None:
+        """The totals so far, if they can be had without going through all there is again."""
+        if self._totals is None and not self._checkpointed:
+            self._totals = sum_file(self._file, self._written)
+        elif self._totals is not None:
+            self._totals = add_entries(self._totals, self.entries.since(self._totalled))
+        self._totalled = len(self.entries)
+        return self._totals
+
     def _write_index(self, index: LineIndex) -> None:
-        totals = sum_file(self._file, self._written)
+        totals = self._totals = self._add_totals() or sum_file(self._file, self._written)
         write_index(index_path(self._path), index.with_totals(totals))
 
     async def close(self) -> None:
