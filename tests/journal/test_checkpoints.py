@@ -55,6 +55,11 @@ class Checkpointed:
         assert places.covered == len(self.data)
 
 
+def write_each(count: int) -> list[Sequence[Entry]]:
+    """So many entries behind one another, each a write of its own."""
+    return [[HEADER], *([custom(mint_id(n), mint_id(n - 1))] for n in range(1, count))]
+
+
 words = st.binary(max_size=6)
 
 
@@ -158,7 +163,7 @@ def test_an_index_and_checkpoints_of_any_age_give_the_journal(
 def test_only_what_stands_behind_the_last_checkpoint_is_decoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    writes = [[HEADER], *([custom(mint_id(n), mint_id(n - 1))] for n in range(1, 101))]
+    writes = write_each(101)
     data = Checkpointed(Written(writes), [None] * 40 + [(b"a",)] + [None] * 49 + [(b"ab",)]).data
     data += write_lines([custom(mint_id(91), mint_id(90)), custom(mint_id(92), mint_id(3))], 90)
     decoded: list[bytes] = []
@@ -202,7 +207,7 @@ def test_a_checkpoint_that_was_cut_off_is_no_damage(
 
 
 def test_a_checkpoint_with_a_changed_byte_is_reported_and_not_believed() -> None:
-    writes = [[HEADER], *([custom(mint_id(n), mint_id(n - 1))] for n in range(1, 20))]
+    writes = write_each(20)
     made = Checkpointed(Written(writes), [None] * 9 + [(b"ten",)] + [None] * 9 + [(b"twenty",)])
     for at in range(len(made.lines[-1]) - 1):
         place = made.data.rindex(made.lines[-1]) + at
@@ -241,7 +246,7 @@ def test_lines_are_read_as_if_there_were_no_checkpoint_between_them() -> None:
 
 
 def test_checkpoints_hold_what_is_new_and_the_trail_is_taken_up_where_it_ended() -> None:
-    writes = [[HEADER], *([custom(mint_id(n), mint_id(n - 1))] for n in range(1, 2000))]
+    writes = write_each(2000)
     states = [(bytes(n), b"%d" % n) if n % 100 == 99 else None for n in range(2000)]
     made = Checkpointed(Written(writes), states)
     assert len(made.lines) == 20

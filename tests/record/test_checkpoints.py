@@ -18,6 +18,7 @@ from lamina.stores import jsonl_journal
 from lamina.stores.disk import write_all
 from lamina.stores.journal_index import index_path
 from lamina.stores.jsonl import JsonlStore
+from lamina.wiring.importer import import_data
 
 TURNS = 60
 
@@ -156,6 +157,20 @@ def test_a_list_of_sessions_has_the_totals_of_a_checkpoint(tmp_path: Path) -> No
             (listed,) = await JsonlStore(tmp_path).list_sessions()
             assert count[0] < 40
         assert listed.totals == sum_totals(await JsonlStore(tmp_path).read(NAME))
+
+    run(body())
+
+
+def test_an_imported_session_has_a_checkpoint(tmp_path: Path) -> None:
+    async def body() -> None:
+        data = (await written(tmp_path / "one")).read_bytes()
+        store = JsonlStore(tmp_path / "two")
+        with checkpointing_from(4_000):
+            await import_data(data, name="s.jsonl", session="copy", store=store)
+        copy = store.path_of("copy").read_bytes()
+        assert copy.count(BEGINS_CHECKPOINT) == 1
+        kept = read_journal(copy, "copy").entries
+        assert list(kept) == list(read_journal(data, NAME).entries)
 
     run(body())
 

@@ -49,6 +49,7 @@ class Record:
         assert state is not None
         self.state = close_answered_request(state)
         self.damage = tuple(damage)
+        self.has_written = False
         tell_opened(self.id, self.state.settings.target, len(self.entries), self.damage)
 
     @property
@@ -146,6 +147,7 @@ class Record:
         if not entries:
             return
         await self._opened.append(entries)
+        self.has_written = True
         self.state = state
         tell_entries(self.id, entries)
 

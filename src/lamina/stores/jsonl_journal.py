@@ -105,8 +105,7 @@ class JsonlJournal:
 
     @property
     def is_checkpoint_due(self) -> bool:
-        if self._places is None or not self._written:
-            # Who only looks in leaves the file as it is.
+        if self._places is None:
             return False
         return self.size - self._checkpointed >= max(self._least, self.size // CHECKPOINT_SHARE)
 
