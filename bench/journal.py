@@ -8,7 +8,8 @@ peers that is the full list of their own message objects. Lamina has two rows fo
 (JSONL files, and rows of a SQLite file): a session that holds the messages alone (as an import
 does), and one that was talked into existence, with a request and a reply for every answer, digests
 and all; its reload ends when `prepare` has returned the next turn, with every checksum verified in
-files, and in a database those of the rows that it read.
+files, and in a database those of the rows that it read. Files are also opened without the index
+that stands beside them (`bare`), as after a copy of the file alone.
 """
 
 import argparse
@@ -50,6 +51,7 @@ class Figures(Struct, frozen=True, kw_only=True):
     size: int
     bulk: float
     reload: float
+    bare: float | None
     append: float
     worst_append: float
     appends: int
@@ -130,6 +132,13 @@ class LaminaRow:
                 _reply(values.Message(role="assistant", blocks=(values.Text("Yes."),)))
             )
 
+    def drop_index(self, folder: Path) -> bool:
+        """Leaves the session without what stands beside it; False if nothing does."""
+        indexes = list((folder / "sessions").glob("*.index"))
+        for index in indexes:
+            index.unlink()
+        return bool(indexes)
+
     def reload(self, folder: Path) -> int:
         return self._loop.run_until_complete(self._reload(folder))
 
@@ -205,18 +214,8 @@ def measure(row: Peer | LaminaRow, size: int, folder: Path) -> Figures:
     del own, bulk
     if isinstance(row, LaminaRow):
         row.settle(folder)
-    reloads = []
-    for number in range(RELOADS):
-        # A copy each time: preparing a turn writes it down.
-        place = folder.with_name(f"{folder.name}-{number}")
-        shutil.copytree(folder, place)
-        gc.collect()
-        start = time.perf_counter()
-        count = row.reload(place)
-        reloads.append((time.perf_counter() - start) * 1e3)
-        assert count >= size, (row.name, count, size)
-        row.close()
-        shutil.rmtree(place)
+    reload = _time_reloads(row, size, folder, bare=False)
+    bare = _time_reloads(row, size, folder, bare=True)
     row.open_for_append(folder)
     appends: list[float] = []
     deadline = time.perf_counter() + SECONDS
@@ -232,11 +231,32 @@ def measure(row: Peer | LaminaRow, size: int, folder: Path) -> Figures:
         version=row.version,
         size=size,
         bulk=bulk_ms,
-        reload=min(reloads),
+        reload=reload or 0.0,
+        bare=bare,
         append=median(appends),
         worst_append=max(appends),
         appends=len(appends),
     )
+
+
+def _time_reloads(row: Peer | LaminaRow, size: int, folder: Path, *, bare: bool) -> float | None:
+    """The best of several; None if there is nothing beside the session to be left out."""
+    reloads = []
+    for number in range(RELOADS):
+        # A copy each time: preparing a turn writes it down.
+        place = folder.with_name(f"{folder.name}-{number}")
+        shutil.copytree(folder, place)
+        if bare and not (isinstance(row, LaminaRow) and row.drop_index(place)):
+            shutil.rmtree(place)
+            return None
+        gc.collect()
+        start = time.perf_counter()
+        count = row.reload(place)
+        reloads.append((time.perf_counter() - start) * 1e3)
+        assert count >= size, (row.name, count, size)
+        row.close()
+        shutil.rmtree(place)
+    return min(reloads)
 
 
 def _is_message(entry: Any) -> bool:
@@ -260,7 +280,10 @@ def main() -> None:
     figures: list[Figures] = []
     for size in args.sizes:
         print(f"\n{size:,} messages: milliseconds (best of {RELOADS} reloads, median of appends)")
-        print(f"{'row':<34}{'bulk save':>11}{'reload':>10}{'append':>9}{'worst':>9}{'appends':>9}")
+        print(
+            f"{'row':<34}{'bulk save':>11}{'reload':>10}{'bare':>10}{'append':>9}"
+            f"{'worst':>9}{'appends':>9}"
+        )
         for row in rows:
             folder = Path(tempfile.mkdtemp(dir=args.folder))
             try:
@@ -271,8 +294,10 @@ def main() -> None:
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
             figures.append(row_figures)
+            bare = f"{row_figures.bare:,.1f}" if row_figures.bare is not None else ""
             print(
-                f"{row_figures.row:<34}{row_figures.bulk:>11,.1f}{row_figures.reload:>10,.1f}{row_figures.append:>9,.2f}"
+                f"{row_figures.row:<34}{row_figures.bulk:>11,.1f}{row_figures.reload:>10,.1f}"
+                f"{bare:>10}{row_figures.append:>9,.2f}"
                 f"{row_figures.worst_append:>9,.1f}{row_figures.appends:>9}",
                 flush=True,
             )
@@ -292,10 +317,10 @@ def _ratios(figures: Sequence[Figures]) -> None:
     fastest = min(peers, key=lambda peer: peer.reload)
     for figure in figures:
         if figure.row.startswith("Lamina"):
-            times = fastest.reload / figure.reload
-            print(
-                f"  {figure.row}: reload {times:.2f}x as fast as {fastest.row}, the fastest of them"
-            )
+            times = f"{fastest.reload / figure.reload:.2f}x"
+            if figure.bare is not None:
+                times += f" (without its index {fastest.reload / figure.bare:.2f}x)"
+            print(f"  {figure.row}: reload {times} as fast as {fastest.row}, the fastest of them")
 
 
 def _growth(figures: Sequence[Figures], rows: Sequence[Peer | LaminaRow]) -> None:

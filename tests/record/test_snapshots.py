@@ -41,6 +41,7 @@ from lamina.audit.totals import sum_totals
 from lamina.audit.verification import verify
 from lamina.errors import BudgetError, LaminaError, TurnStateError, UsageError
 from lamina.journal import State, read_journal
+from lamina.journal.lines import is_checkpoint
 from lamina.ports import JournalStore
 from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
@@ -321,6 +322,46 @@ async def _check_every_index(journey: Conversation, hooked: bool, chosen: Sequen
         for covered in looked_at:
             assert_same(await copies.look(player.indexes[covered], attach), replayed)
         assert verify(read_journal(data, NAME), FakeBook()).sound
+
+
+@contextmanager
+def checkpointing_from(least: int) -> Iterator[None]:
+    """Checkpoints are made from so many bytes on, whatever they cost."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lamina.stores.jsonl_journal.CHECKPOINT_BYTES", least)
+        patch.setattr("lamina.stores.jsonl_journal.CHECKPOINT_SHARE", 1 << 60)
+        patch.setattr("lamina.stores.jsonl_journal.CHECKPOINT_COST", 0)
+        yield
+
+
+async def _check_checkpoints(journey: Conversation, hooked: bool, cut: int) -> None:
+    """However much of the file there is, its checkpoints give what its entries do."""
+    with TemporaryDirectory() as name:
+        home = Path(name)
+        player = DiskPlayer(journey, home / "played", hooked=hooked)
+        await player.play()
+        await player.session.close()
+        lines = player.path.read_bytes().splitlines(keepends=True)
+        lines = lines[: len(lines) - cut % max(1, len(lines) // 2)]
+        copies = Copies(home, b"".join(lines), hooked=hooked, blobs=home / "played" / "blobs")
+        attach = [player.item("a.md"), player.item("seen.md"), note("new.md", "new")]
+        entries = b"".join(line for line in lines if not is_checkpoint(line.rstrip(b"\n")))
+        seen, replayed = await copies.look(None, attach), await copies.look(None, attach, entries)
+        if seen.damage:
+            # A write that was cut through: where it stands differs by the checkpoints' lines.
+            kinds = [damage.kind for damage in seen.damage]
+            assert kinds == [damage.kind for damage in replayed.damage]
+            return
+        assert_same(seen, replayed)
+
+
+@settings(playing, max_examples=40)
+@given(journeys(), st.booleans(), st.integers(0, 99), st.sampled_from([1, 3_000]))
+def test_checkpoints_give_what_a_full_replay_gives(
+    journey: Conversation, hooked: bool, cut: int, least: int
+) -> None:
+    with checkpointing_from(least):
+        run(_check_checkpoints(journey, hooked, cut))
 
 
 @settings(playing, max_examples=40)

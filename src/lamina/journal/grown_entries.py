@@ -4,6 +4,7 @@ Law: in order of writing, and nobody else's mapping changes under them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from lamina.values.entry import Entry
 
@@ -23,6 +24,13 @@ class GrownEntries(Mapping[str, Entry]):
     def parts(self) -> tuple[Mapping[str, Entry], tuple[Entry, ...]]:
         """Those that were there before, and those that were added."""
         return self._base, tuple(self._added.values())
+
+    def since(self, start: int) -> tuple[Entry, ...]:
+        """The entries from number `start` on, in order of writing."""
+        base = len(self._base)
+        ids = islice(self._base, start, None) if start < base else ()
+        added = islice(self._added.values(), max(0, start - base), None)
+        return (*(self._base[entry_id] for entry_id in ids), *added)
 
     def __getitem__(self, entry_id: str) -> Entry:
         if (entry := self._added.get(entry_id)) is not None:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from lamina.codec import entry_number, mint_id
 from lamina.errors import JournalError
+from lamina.journal.grown_entries import GrownEntries
 from lamina.journal.lines import Line, read_lines
 from lamina.values.damage import Damage, DamageKind
 from lamina.values.entry import Entry, SessionEntry, UnknownEntry
@@ -80,9 +81,11 @@ _LOSSES = ("checksum", "no_checksum", "torn", "nul_bytes", "not_an_entry")
 
 class TreeReader:
     """Puts lines into the tree, one after the other. The tree may have `older` entries already,
-    the last of which has the number `last`."""
+    all of them sound, the last of which has the number `last`. `entries` are those that were read
+    here."""
 
     def __init__(self, older: Mapping[str, Entry] | None = None, last: int = -1) -> None:
+        self._older = {} if older is None else older
         self.entries: dict[str, Entry] = {} if older is None else _Known(older)
         self.damage: list[Damage] = []
         self.last = last
@@ -92,7 +95,11 @@ class TreeReader:
         self._goes_on = False
         # Whether the write under way is the copy of a session: it has gaps in its ids.
         self._copies = False
-        self._leaf: str | None = None
+        self._leaf: str | None = None if older is None else mint_id(last)
+
+    @property
+    def _first(self) -> Entry | None:
+        return next(iter((self._older or self.entries).values()), None)
 
     def take(self, line: Line | Damage) -> None:
         if isinstance(line, Damage):
@@ -129,7 +136,7 @@ class TreeReader:
             detail = f"the session's header names a parent {entry.parent!r}"
             self._report("bad_header", line, detail)
             entry = replace(entry, parent=None)
-        first = next(iter(self.entries.values()), None)
+        first = self._first
         if first is None:
             self._check_number(line)
             self._add(entry)
@@ -147,10 +154,12 @@ class TreeReader:
     def finish(self, session: str) -> Journal:
         """The journal that was read. `session` is its id, should the header be lost."""
         self._close()
-        self._mend_header(session)
+        if not self._older:
+            self._mend_header(session)
+        older, new = self._older, self.entries
         return Journal(
-            entries=self.entries,
-            leaf=next(reversed(self.entries)),
+            entries=GrownEntries(older, new.values()) if older else new,
+            leaf=next(reversed(new), self._leaf or ""),
             damage=tuple(self.damage),
             last=self.last,
             lost=self.lost + self.awaited,
@@ -183,7 +192,7 @@ class TreeReader:
         fits = not line.skip and line.more == self.awaited - 1
         self._goes_on = bool(self.awaited and fits and follows)
         if not self._goes_on:
-            self._copies = len(self.entries) <= 1
+            self._copies = len(self._older) + len(self.entries) <= 1
         if self.awaited and before and not self._goes_on:
             detail = f"a write ended early: {self.awaited} more entries were to follow"
             self._report("incomplete_write", before, detail)

@@ -4,13 +4,12 @@ Law: with an index or without one, what is read is the same. Only a store of fil
 """
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from lamina.codec import mint_id
-from lamina.journal.grown_entries import GrownEntries
+from lamina.journal.checkpoint import find_checkpoint, read_checkpoint
 from lamina.journal.journal import Journal, TreeReader
 from lamina.journal.line_index import IndexedEntries, LineIndex, LinePlaces
 from lamina.journal.lines import read_lines
-from lamina.values.entry import Entry
 from lamina.values.totals import SessionTotals
 
 
@@ -22,19 +21,28 @@ class JournalFile(Struct, frozen=True, kw_only=True):
     ends_line: bool = True
     # Where the lines stand, if all of them are sound.
     places: LinePlaces | None = None
-    # How many bytes the snapshot covers; 0 without one.
+    # How many bytes the snapshot beside it covers; 0 without one.
     covered: int = 0
-    # The totals of what an index covers, and the entries behind that.
+    # Where the line of the last checkpoint begins; 0 if there is none.
+    checkpointed: int = 0
+    # Totals that were kept, and how many of the entries they are of.
     totals: SessionTotals | None = None
-    since: tuple[Entry, ...] = ()
+    totalled: int = 0
 
 
 def read_journal_file(
     data: bytes, session: str = "", index: LineIndex | None = None
 ) -> JournalFile:
-    """The journal that `data` holds. `session` is its id, should the header be lost; an `index`
-    that fits saves reading what it covers."""
-    if index is not None and index.fits(data) and (file := _read_behind(data, index)):
+    """The journal that `data` holds. `session` is its id, should the header be lost. An `index`
+    that fits saves reading what it covers, and so does a checkpoint in `data` itself."""
+    if index is not None and not index.fits(data):
+        index = None
+    # An index without a snapshot was made for a list, and serves if there is nothing better.
+    covered = index.covered if index is not None and index.state else 0
+    if (latest := read_checkpoint(data, covered) or index) is not None:
+        file = replace(_read_behind(data, session, latest), covered=covered)
+        if index is not None and file.totals is None and not file.journal.damage:
+            return replace(file, totals=index.totals, totalled=index.count)
         return file
     reader = TreeReader()
     for line in read_lines(data):
@@ -43,6 +51,7 @@ def read_journal_file(
         journal=reader.finish(session),
         ends_line=not data or data.endswith(b"\n"),
         places=_places(data, reader),
+        checkpointed=find_checkpoint(data),
     )
 
 
@@ -54,31 +63,32 @@ def _places(data: bytes, reader: TreeReader) -> LinePlaces | None:
     return places if places.sound else None
 
 
-def _read_behind(data: bytes, index: LineIndex) -> JournalFile | None:
-    """The journal, of which only what stands behind the index is read; None if that is damaged:
-    then everything is looked at."""
-    places = LinePlaces.of(index)
+def _read_behind(data: bytes, session: str, index: LineIndex) -> JournalFile:
+    """The journal, of which only what stands behind the index is read."""
     older = IndexedEntries(data, LinePlaces.of(index))
-    last = places.numbers[-1]
-    reader = TreeReader(older, last)
     tail = data[index.covered :]
-    for line in read_lines(tail, offset=index.covered):
-        reader.take(line)
+    reader = _read_tail(tail, older, index.covered, 1)
+    journal = reader.finish(session)
     since = tuple(reader.entries.values())
+    if journal.damage:
+        # Said once more with the numbers of the lines, which nobody else needs.
+        number = data.count(b"\n", 0, index.covered) + 1
+        journal = _read_tail(tail, older, index.covered, number).finish(session)
+    places = LinePlaces.of(index)
     places.add(since, tail)
-    if reader.damage or reader.awaited or not places.sound:
-        return None
-    journal = Journal(
-        entries=GrownEntries(older, since),
-        leaf=since[-1].id if since else mint_id(last),
-        last=reader.last,
-        snapshot=index.state,
-        since=since if index.state else (),
-    )
     return JournalFile(
-        journal=journal,
-        places=places,
-        covered=index.covered if index.state else 0,
-        totals=index.totals,
-        since=since,
+        journal=replace(journal, snapshot=index.state, since=since if index.state else ()),
+        ends_line=data.endswith(b"\n"),
+        places=places if places.sound and not journal.damage else None,
+        checkpointed=find_checkpoint(data),
+        # What is damaged is counted anew.
+        totals=None if journal.damage else index.totals,
+        totalled=index.count,
     )
+
+
+def _read_tail(tail: bytes, older: IndexedEntries, offset: int, number: int) -> TreeReader:
+    reader = TreeReader(older, older.last)
+    for line in read_lines(tail, number=number, offset=offset):
+        reader.take(line)
+    return reader

@@ -14,8 +14,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.codec import decode_entry, entry_number, mint_id
+from lamina.journal.lines import BEGINS_CHECKPOINT
 from lamina.values.entry import Entry
 from lamina.values.totals import SessionTotals
+
+# As much of it as says what it is, should the rest be cut off.
+_CHECKPOINT = BEGINS_CHECKPOINT[: len(b'{"at":n')]
 
 
 class LineIndex(Struct, frozen=True, kw_only=True, array_like=True):
@@ -30,6 +34,11 @@ class LineIndex(Struct, frozen=True, kw_only=True, array_like=True):
     lengths: bytes
     state: bytes = b""
     totals: SessionTotals | None = None
+
+    @property
+    def count(self) -> int:
+        """How many entries it covers."""
+        return len(self.numbers) // array("Q").itemsize
 
     def with_totals(self, totals: SessionTotals) -> "LineIndex":
         return replace(self, totals=totals)
@@ -65,6 +74,7 @@ class LinePlaces:
         """Takes in what was written behind the rest; `data` is its lines."""
         at, start = self.covered, 0
         for entry in entries:
+            start = _pass_checkpoints(data, start)
             end = data.find(b"\n", start)
             number = entry_number(entry.id)
             last = self.numbers[-1] if self.numbers else -1
@@ -77,7 +87,7 @@ class LinePlaces:
             start = end + 1
         self.covered += len(data)
         self.checksum = crc32(data, self.checksum)
-        self.sound &= start == len(data)
+        self.sound &= _pass_checkpoints(data, start) == len(data)
 
     def index(self, state: bytes, totals: SessionTotals | None = None) -> LineIndex:
         return LineIndex(
@@ -100,6 +110,13 @@ class LinePlaces:
         return place if is_there and mint_id(number) == entry_id else None
 
 
+def _pass_checkpoints(data: bytes, start: int) -> int:
+    """Where the first line at or behind `start` begins that is not a checkpoint."""
+    while data.startswith(_CHECKPOINT, start) and (end := data.find(b"\n", start)) >= 0:
+        start = end + 1
+    return start
+
+
 class IndexedEntries(Mapping[str, Entry]):
     """The entries that an index covers, in order of writing, decoded when they are looked at."""
 
@@ -107,6 +124,11 @@ class IndexedEntries(Mapping[str, Entry]):
         self._data = data
         self._places = places
         self._decoded: dict[str, Entry] = {}
+
+    @property
+    def last(self) -> int:
+        """The number of the last of them."""
+        return self._places.numbers[-1]
 
     def __getitem__(self, entry_id: str) -> Entry:
         if (entry := self._decoded.get(entry_id)) is not None:

@@ -6,7 +6,8 @@ part lines and nothing else does: JSON escapes them inside strings.
 
 A line is the canonical JSON of an entry with up to three more fields: `more`, how many lines of the
 same write follow; `skip`, how many ids were given up in front of it; and last `sum`, the CRC-32 of
-all bytes of the line before its own comma.
+all bytes of the line before its own comma. A checkpoint (`journal/checkpoint.py`) has a line, too,
+and is no entry.
 """
 
 import re
@@ -29,6 +30,11 @@ _MORE = re.compile(rb'(?:,"more":(\d+))?(?:,"skip":(\d+))?\Z')
 _SHOWN = 60
 # Keys are sorted, so every line begins like this; inside of strings the quotes are escaped.
 _BEGINS = b'{"at":'
+# Checkpoints begin like this, which no entry does: every entry has a time.
+BEGINS_CHECKPOINT = b'{"at":null,"checkpoint":"'
+_CUT_CHECKPOINT = re.compile(
+    re.escape(BEGINS_CHECKPOINT) + rb'[A-Za-z0-9+/]*=*(?:"[,":sum0-9a-f]{0,17})?'
+)
 # How many of the places that look like a beginning are tried: other objects may have such a key.
 _TRIES = 64
 
@@ -109,7 +115,21 @@ def read_line(line: bytes, *, number: int = 1, offset: int = 0) -> Iterator[Line
         yield from _salvage(line, number, offset, torn=False)
 
 
+def is_whole_checkpoint(line: bytes) -> bool:
+    return line.startswith(BEGINS_CHECKPOINT) and line.endswith(b'"}') and is_proven(line)
+
+
+def is_checkpoint(line: bytes) -> bool:
+    """Whether a line is a checkpoint, or the beginning of one whose write was cut off: then nothing
+    is lost with the rest."""
+    if line.startswith(BEGINS_CHECKPOINT):
+        return is_whole_checkpoint(line) or _CUT_CHECKPOINT.fullmatch(line) is not None
+    return len(line) > len(_BEGINS) and BEGINS_CHECKPOINT.startswith(line)
+
+
 def _read(line: bytes, number: int, offset: int) -> Iterator[Line | Damage]:
+    if line.startswith(BEGINS_CHECKPOINT) and is_whole_checkpoint(line):
+        return
     problems: tuple[str, ...] = ()
     try:
         entry = decode_entry(line)
@@ -137,13 +157,14 @@ def _salvage(line: bytes, number: int, offset: int, *, torn: bool) -> Iterator[L
         begin = _find_begin(line, start, field.end())
         if begin is None:
             continue
-        if begin > start:
+        if begin > start and not is_checkpoint(line[start:begin]):
             yield _describe(line[start:begin], number, offset + start, torn=False)
         yield from _read(line[begin : field.end()], number, offset + begin)
         start = field.end()
         count += 1
     if start < len(line):
-        yield _describe(line[start:], number, offset + start, torn=torn)
+        if not is_checkpoint(line[start:]):
+            yield _describe(line[start:], number, offset + start, torn=torn)
     elif not line:
         yield _damage("not_an_entry", "an empty line", number, offset, line)
     elif count > 1:

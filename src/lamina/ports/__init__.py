@@ -21,6 +21,7 @@ from lamina.ports.search_index import ReadTexts as ReadTexts
 from lamina.ports.sent_prefixes import SentPrefixes as SentPrefixes
 from lamina.ports.spend_ledger import SpendAccount as SpendAccount
 from lamina.ports.spend_ledger import SpendLedger as SpendLedger
+from lamina.ports.store import CheckpointedJournal as CheckpointedJournal
 from lamina.ports.store import JournalStore as JournalStore
 from lamina.ports.store import OpenJournal as OpenJournal
 from lamina.ports.store import ViewableStore as ViewableStore

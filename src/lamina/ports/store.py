@@ -81,6 +81,23 @@ class OpenJournal(Protocol):
         ...
 
 
+@runtime_checkable
+class CheckpointedJournal(Protocol):
+    """A session that is open for writing, in which checkpoints can stand: snapshots that go where
+    the entries go, and so are there wherever those are."""
+
+    @property
+    def is_checkpoint_due(self) -> bool:
+        """Whether enough was written since the last one that another costs little."""
+        ...
+
+    async def keep_checkpoint(self, state: bytes) -> None:
+        """Keeps `state`, which is what the engine made of everything written so far: a MessagePack
+        array of byte strings, of which what is new since the last checkpoint is written. Losing it
+        loses nothing."""
+        ...
+
+
 class JournalStore(Protocol):
     """Keeps sessions and blobs: the bytes of pictures, and results that were too long to send.
 

@@ -185,15 +185,23 @@ class Layouts:
         turn = replace(state.turn, start=sent.turn_start)
         return replace(state, envelope=envelope, turn=turn)
 
-    async def keep_snapshot(self, *, least: int, share: float = 0.0) -> None:
-        """Keeps what can be taken up again when the session is opened, if it is worth it."""
+    async def keep_snapshot(self, *, least: int, share: float = 0.0, is_new: bool = False) -> None:
+        """Keeps what can be taken up again when the session is opened, if it is worth it. Who only
+        looks into a session leaves its file as it is, unless the session `is_new`."""
+        record = self._record
         # Not while a request is open: leaving it means going back in front of it.
-        if self._record.state.requests.open is None and self._record.is_snapshot_due(least, share):
-            counter = self._assembled_for[0] if self._assembled_for else ""
-            state, entries = self._record.state, self._record.entries
-            sent = self._describe_sent(state)
-            snapshot = freeze(state, entries, sent, self._assembler, counter)
-            await self._record.keep_snapshot(snapshot)
+        if record.state.requests.open is not None:
+            return
+        is_checkpoint_due = (record.has_written or is_new) and record.is_checkpoint_due
+        if not is_checkpoint_due and not record.is_snapshot_due(least, share):
+            return
+        counter = self._assembled_for[0] if self._assembled_for else ""
+        sent = self._describe_sent(record.state)
+        frozen = freeze(record.state, record.entries, sent, self._assembler, counter)
+        if is_checkpoint_due:
+            await record.keep_checkpoint(frozen)
+        if record.is_snapshot_due(least, share):
+            await record.keep_snapshot(frozen)
 
     def _describe_sent(self, state: State) -> SentLayout | None:
         """How to get from the envelope of `state` to the last one sent: only if it was appended to

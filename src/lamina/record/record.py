@@ -20,7 +20,7 @@ from lamina.journal import (
     walk_back,
 )
 from lamina.logger import tell_closed, tell_entries, tell_opened
-from lamina.ports import Clock, OpenJournal
+from lamina.ports import CheckpointedJournal, Clock, OpenJournal
 from lamina.record.snapshot import Snapshot, thaw
 from lamina.values.entry import Entry, EntryBase, MessageEntry, ReplyEntry, RequestEntry
 
@@ -49,6 +49,7 @@ class Record:
         assert state is not None
         self.state = close_answered_request(state)
         self.damage = tuple(damage)
+        self.has_written = False
         tell_opened(self.id, self.state.settings.target, len(self.entries), self.damage)
 
     @property
@@ -146,6 +147,7 @@ class Record:
         if not entries:
             return
         await self._opened.append(entries)
+        self.has_written = True
         self.state = state
         tell_entries(self.id, entries)
 
@@ -162,6 +164,17 @@ class Record:
 
     async def keep_snapshot(self, frozen: bytes) -> None:
         await self._opened.keep_snapshot(frozen)
+
+    @property
+    def is_checkpoint_due(self) -> bool:
+        opened = self._opened
+        return (
+            isinstance(opened, CheckpointedJournal) and not self.damage and opened.is_checkpoint_due
+        )
+
+    async def keep_checkpoint(self, frozen: bytes) -> None:
+        if isinstance(self._opened, CheckpointedJournal):
+            await self._opened.keep_checkpoint(frozen)
 
     async def read_ahead(self) -> None:
         """Lets the store fetch what a request is made of, where looking up would mean waiting."""

@@ -5,7 +5,9 @@ the journal. Messages and items are not in it but looked up in the journal when 
 """
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, chain
+from operator import sub
 from typing import Any, get_type_hints
 
 import msgspec
@@ -33,12 +35,12 @@ from lamina.values.message import Context, Message, ToolText
 from lamina.values.prompt import StrandRecord
 
 # Raised whenever a fold means something else than before.
-VERSION = f"{FORMAT}/{RENDERER}/9"
+VERSION = f"{FORMAT}/{RENDERER}/10"
 
 # How a message is had: as its entry has it, the same without its context, or from here.
 _AS_ENTRY, _BARE, _INLINE = range(3)
-# How many of the latest messages are looked at before a request is made, and the bytes of a number.
-_LATEST, _WORD = 32, array("Q").itemsize
+# How many of the latest messages are looked at before a request is made.
+_LATEST = 32
 
 
 def _without(kind: type[Struct], *names: str, **types: Any) -> Any:
@@ -65,34 +67,54 @@ class SentLayout(Struct, frozen=True, kw_only=True, array_like=True):
     uncached: tuple[Message, ...] = ()
 
 
-class _Strand(Struct, frozen=True, kw_only=True, array_like=True):
-    counter: str
-    layout: Layout
-    record: StrandRecord
+class _Head(Struct, frozen=True, kw_only=True, array_like=True):
+    """What is small, and another each time. The totals of history were counted with `counter` for
+    `layout`, if there are any."""
+
+    version: str
+    open_request: str
+    last_sent: str
+    sent: SentLayout | None
+    counter: str = ""
+    layout: Layout | None = None
+    last_running: bytes = b""
+    inline_count: int = 0
+    item_count: int = 0
 
 
 class _Frozen(Struct, frozen=True, kw_only=True, array_like=True):
-    version: str
+    """The parts of a snapshot: byte strings, so that a store can keep of each what is new. The
+    later ones grow at their ends as a session goes on: records in a row, words, digests."""
+
+    head: bytes
     state: bytes
     envelope: bytes
     library: bytes
     requests: bytes
+    inline: bytes
+    items: bytes
     kinds: bytes
     numbers: bytes
-    inline: tuple[Message, ...]
-    items: tuple[tuple[ItemId, str, str], ...]
-    open_request: str
-    last_sent: str
-    strand: _Strand | None
-    sent: SentLayout | None
+    segments: bytes = b""
+    tokens: bytes = b""
+    running: bytes = b""
 
 
 class _Origin(Struct, frozen=True):
-    """What the messages of a chain are loaded from."""
+    """What the messages of a chain are loaded from: how each is had, and the number of its entry,
+    or its place in `inline`."""
 
     kinds: bytes
-    numbers: bytes
+    numbers: "array[int]"
     inline: tuple[Message, ...]
+
+
+class _Totals(Struct, frozen=True, kw_only=True):
+    """The totals of history, and what they were counted for."""
+
+    counter: str
+    layout: Layout
+    record: StrandRecord
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
@@ -102,7 +124,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     state: State
     behind: tuple[Entry, ...] = ()
     sent: SentLayout | None = None
-    strand: _Strand | None = None
+    totals: _Totals | None = None
 
     def origins(self) -> Iterator[str]:
         """The ids of all entries that the state looks up as it is sent: messages and items."""
@@ -113,9 +135,9 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
     def restore(self, assembler: Assembler, counter: str) -> None:
         """Gives an assembler the totals of history, if they are its own."""
-        strand = self.strand
-        if strand and (strand.counter, strand.layout) == (counter, assembler.layout):
-            assembler.thaw(strand.record, self.state.envelope.cached, self.state.library.items)
+        totals = self.totals
+        if totals and (totals.counter, totals.layout) == (counter, assembler.layout):
+            assembler.thaw(totals.record, self.state.envelope.cached, self.state.library.items)
 
 
 def freeze(
@@ -128,24 +150,35 @@ def freeze(
     """The snapshot of `state`."""
     cached = state.envelope.cached
     origin = _describe(cached, entries)
-    strand = None
-    if assembler and (record := assembler.freeze(cached)):
-        strand = _Strand(counter=counter, layout=assembler.layout, record=record)
-    return msgspec.msgpack.encode(
-        _Frozen(
-            version=VERSION,
-            state=_encode(_State, state),
-            envelope=_encode(_Envelope, state.envelope),
-            library=_encode(_Library, state.library),
-            requests=_encode(_Requests, state.requests),
-            **asdict(origin),
-            items=tuple((*key, entry) for key, entry in state.library.item_entries.items()),
-            open_request=state.requests.open.id if state.requests.open else "",
-            last_sent=state.requests.sent.id if state.requests.sent else "",
-            strand=strand,
-            sent=sent,
-        )
+    record = assembler.freeze(cached) if assembler else None
+    head = _Head(
+        version=VERSION,
+        open_request=state.requests.open.id if state.requests.open else "",
+        last_sent=state.requests.sent.id if state.requests.sent else "",
+        sent=sent,
+        counter=counter if record else "",
+        layout=assembler.layout if assembler and record else None,
+        last_running=record.last if record else b"",
+        inline_count=len(origin.inline),
+        item_count=len(state.library.item_entries),
     )
+    items = ((*key, entry) for key, entry in state.library.item_entries.items())
+    frozen = _Frozen(
+        head=msgspec.msgpack.encode(head),
+        state=_encode(_State, state),
+        envelope=_encode(_Envelope, state.envelope),
+        library=_encode(_Library, state.library),
+        requests=_encode(_Requests, state.requests),
+        inline=b"".join(map(msgspec.msgpack.encode, origin.inline)),
+        items=b"".join(map(msgspec.msgpack.encode, items)),
+        kinds=origin.kinds,
+        # As steps: they are small and alike, so that they can be kept in little room.
+        numbers=array("q", map(sub, origin.numbers, chain((0,), origin.numbers))).tobytes(),
+        segments=record.segments if record else b"",
+        tokens=record.tokens if record else b"",
+        running=record.running if record else b"",
+    )
+    return msgspec.msgpack.encode(frozen)
 
 
 def _encode(kind: Any, value: Struct) -> bytes:
@@ -155,12 +188,12 @@ def _encode(kind: Any, value: Struct) -> bytes:
 
 def _describe(cached: Chain[Message], entries: Mapping[str, Entry]) -> _Origin:
     """How each message is to be had again."""
-    kinds, numbers, inline = bytearray(), array("Q"), []
+    kinds, numbers, inline = bytearray(), array("q"), []
     known = 0
     if (messages := cached.origin) and isinstance(origin := messages.origin, _Origin):
         known = min(messages.base, len(cached))
         kinds += origin.kinds[:known]
-        numbers.frombytes(origin.numbers[: known * numbers.itemsize])
+        numbers += origin.numbers[:known]
         inline = list(origin.inline)
     for message in cached.since(known):
         entry = entries.get(message.id)
@@ -176,7 +209,7 @@ def _describe(cached: Chain[Message], entries: Mapping[str, Entry]) -> _Origin:
             inline.append(message)
         else:
             numbers.append(int(message.id, 16))
-    return _Origin(bytes(kinds), numbers.tobytes(), tuple(inline))
+    return _Origin(bytes(kinds), numbers, tuple(inline))
 
 
 def _bare(message: Message) -> Message:
@@ -189,19 +222,31 @@ def first_origins(journal: Journal) -> Iterator[str]:
     items and the latest messages."""
     try:
         frozen = msgspec.msgpack.decode(journal.snapshot, type=_Frozen)
+        head = msgspec.msgpack.decode(frozen.head, type=_Head)
+        items = _read_records(frozen.items, head.item_count, tuple[ItemId, str, str])
     except msgspec.MsgspecError:
         return
-    yield from filter(None, (frozen.open_request, frozen.last_sent))
-    yield from (entry for _, _, entry in frozen.items)
-    yield from _ids_of(frozen.kinds[-_LATEST:], frozen.numbers[-_LATEST * _WORD :])
+    yield from filter(None, (head.open_request, head.last_sent))
+    yield from (entry for _, _, entry in items)
+    yield from _ids_of(frozen.kinds[-_LATEST:], _numbers_of(frozen)[-_LATEST:])
 
 
-def _ids_of(kinds: bytes, words: bytes) -> Iterator[str]:
-    numbers = array("Q")
-    numbers.frombytes(words)
+def _ids_of(kinds: bytes, numbers: "array[int]") -> Iterator[str]:
     for kind, number in zip(kinds, numbers, strict=True):
         if kind != _INLINE:
             yield mint_id(number)
+
+
+def _read_records(data: bytes, count: int, kind: Any) -> Any:
+    """Records that stand behind one another: what an array holds behind its length."""
+    array_head = b"\xdd" + count.to_bytes(4, "big")
+    return msgspec.msgpack.decode(array_head + data, type=tuple[kind, ...])
+
+
+def _numbers_of(frozen: _Frozen) -> "array[int]":
+    steps = array("q")
+    steps.frombytes(frozen.numbers)
+    return array("q", accumulate(steps))
 
 
 def thaw(journal: Journal) -> Snapshot | None:
@@ -210,12 +255,15 @@ def thaw(journal: Journal) -> Snapshot | None:
         return None
     try:
         frozen = msgspec.msgpack.decode(journal.snapshot, type=_Frozen)
-        if frozen.version != VERSION:
+        head = msgspec.msgpack.decode(frozen.head, type=_Head)
+        if head.version != VERSION:
             return None
         plain = msgspec.msgpack.decode(frozen.state, type=_State)
         envelope = msgspec.msgpack.decode(frozen.envelope, type=_Envelope)
         library = msgspec.msgpack.decode(frozen.library, type=_Library)
         requests = msgspec.msgpack.decode(frozen.requests, type=_Requests)
+        inline = _read_records(frozen.inline, head.inline_count, Message)
+        items = _read_records(frozen.items, head.item_count, tuple[ItemId, str, str])
     except msgspec.MsgspecError:
         return None
     behind = _path_behind(plain.leaf, journal)
@@ -224,20 +272,35 @@ def thaw(journal: Journal) -> Snapshot | None:
     entries = journal.entries
     state = State(
         session=journal.header,
-        envelope=Envelope(cached=_cached(frozen, entries), **asdict(envelope)),
+        envelope=Envelope(
+            cached=_cached(_Origin(frozen.kinds, _numbers_of(frozen), inline), entries),
+            **asdict(envelope),
+        ),
         library=Library(
-            items=_items(frozen, entries),
-            item_entries=FrozenMap({(item, version): at for item, version, at in frozen.items}),
+            items=_items(items, entries),
+            item_entries=FrozenMap({(item, version): at for item, version, at in items}),
             **asdict(library),
         ),
         requests=LastRequests(
-            open=_request(frozen.open_request, entries),
-            sent=_request(frozen.last_sent, entries),
+            open=_request(head.open_request, entries),
+            sent=_request(head.last_sent, entries),
             **asdict(requests),
         ),
         **asdict(plain),
     )
-    return Snapshot(state=state, behind=behind, sent=frozen.sent, strand=frozen.strand)
+    return Snapshot(state=state, behind=behind, sent=head.sent, totals=_totals(frozen, head))
+
+
+def _totals(frozen: _Frozen, head: _Head) -> _Totals | None:
+    if head.layout is None:
+        return None
+    record = StrandRecord(
+        segments=frozen.segments,
+        tokens=frozen.tokens,
+        running=frozen.running,
+        last=head.last_running,
+    )
+    return _Totals(counter=head.counter, layout=head.layout, record=record)
 
 
 def _path_behind(leaf: str, journal: Journal) -> tuple[Entry, ...] | None:
@@ -254,25 +317,23 @@ def _path_behind(leaf: str, journal: Journal) -> tuple[Entry, ...] | None:
     return tuple(reversed(path))
 
 
-def _cached(frozen: _Frozen, entries: Mapping[str, Entry]) -> Chain[Message]:
-    origin = _Origin(frozen.kinds, frozen.numbers, frozen.inline)
-    numbers = array("Q")
-    numbers.frombytes(frozen.numbers)
-
+def _cached(origin: _Origin, entries: Mapping[str, Entry]) -> Chain[Message]:
     def load(index: int) -> Message:
-        kind = frozen.kinds[index]
+        kind, number = origin.kinds[index], origin.numbers[index]
         if kind == _INLINE:
-            return frozen.inline[numbers[index]]
-        entry = entries[f"{numbers[index]:06x}"]
+            return origin.inline[number]
+        entry = entries[mint_id(number)]
         assert isinstance(entry, MessageEntry)
         return entry.message if kind == _AS_ENTRY else _bare(entry.message)
 
-    return Chain.lazy(LazyList(len(frozen.kinds), load, origin))
+    return Chain.lazy(LazyList(len(origin.kinds), load, origin))
 
 
-def _items(frozen: _Frozen, entries: Mapping[str, Entry]) -> FrozenMap[tuple[ItemId, str], Item]:
+def _items(
+    kept: Sequence[tuple[ItemId, str, str]], entries: Mapping[str, Entry]
+) -> FrozenMap[tuple[ItemId, str], Item]:
     def load(index: int) -> Item:
-        item, version, at = frozen.items[index]
+        item, version, at = kept[index]
         match entry := entries[at]:
             case ItemEntry():
                 return entry.item
@@ -281,7 +342,7 @@ def _items(frozen: _Frozen, entries: Mapping[str, Entry]) -> FrozenMap[tuple[Ite
             case _:
                 raise JournalError(f"entry {entry.id!r} holds no item")
 
-    keys = [(item, version) for item, version, _ in frozen.items]
+    keys = [(item, version) for item, version, _ in kept]
     return FrozenMap.lazy(keys, load)
 
 

@@ -20,13 +20,13 @@ from lamina.values.totals import ListedSession, SessionTotals
 
 def sum_file(file: JournalFile, written: Sequence[Entry] = ()) -> SessionTotals:
     """The totals of a file, with what was `written` to it since it was read."""
+    journal = file.journal
+    entries = GrownEntries(journal.entries, written)
     if file.totals is not None:
-        totals = add_entries(file.totals, (*file.since, *written))
+        totals = add_entries(file.totals, entries.since(file.totalled))
         if totals is not None:
             return totals
-    journal = file.journal
     if written:
-        entries = GrownEntries(journal.entries, written)
         journal = Journal(entries=entries, leaf=written[-1].id, damage=journal.damage)
     return sum_totals(journal)
 

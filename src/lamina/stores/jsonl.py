@@ -8,35 +8,31 @@ process and a power failure.
 import contextlib
 import hashlib
 import os
-import weakref
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
-from lamina.codec import entry_number
 from lamina.errors import (
     JournalError,
-    JournalGone,
-    LaminaError,
     SessionBusy,
     SessionMoved,
     UnknownSession,
-    WriteFailed,
 )
-from lamina.journal import GrownEntries, Journal, walk_back
+from lamina.journal import Journal
 from lamina.journal.journal_file import JournalFile, read_journal_file
-from lamina.journal.line_index import LineIndex, LinePlaces
+from lamina.journal.line_index import LinePlaces
 from lamina.journal.lines import Line, is_proven, read_lines, write_lines
 from lamina.ports.store import JournalStore
 from lamina.stores.blob_files import check_blob, put_blob_file
-from lamina.stores.disk import lock_file, read_at, sync_file, sync_folder, write_all
+from lamina.stores.disk import lock_file, sync_folder
 from lamina.stores.file_names import SUFFIX, file_stem, session_of
-from lamina.stores.file_totals import list_file, sum_file
-from lamina.stores.journal_index import index_path, read_index, write_index
+from lamina.stores.file_totals import list_file
+from lamina.stores.journal_index import index_path, read_index
+from lamina.stores.jsonl_journal import JsonlJournal
 from lamina.stores.session_file import check_header, delete_files, is_at, read_bytes
-from lamina.values.entry import Entry, SessionEntry
+from lamina.values.entry import SessionEntry
 from lamina.values.totals import DeletedSession, ListedSession
 
 # How often an opening checks whether the lock is free.
@@ -73,7 +69,7 @@ class JsonlStore(JournalStore):
             return paths[0]
         return next(filter(Path.exists, paths), paths[0])
 
-    async def create(self, header: SessionEntry) -> "JsonlJournal":
+    async def create(self, header: SessionEntry) -> JsonlJournal:
         if not header.session:
             raise JournalError("a session needs an id that is not empty")
         # Before the file is created: a header that cannot be written must not leave one behind.
@@ -104,7 +100,7 @@ class JsonlStore(JournalStore):
             raise
         return journal
 
-    async def open(self, session: str) -> "JsonlJournal":
+    async def open(self, session: str) -> JsonlJournal:
         path = self.path_of(session)
         handle = await self._open_locked(session, path)
         try:
@@ -259,97 +255,6 @@ class NamedFileStore(JsonlStore):
         journal = read_journal_file(await self.export(session), session).journal
         check_header(journal.header, None, self.path_of(session))
         return journal
-
-
-class JsonlJournal:
-    """An open session file; it holds the lock until it is closed."""
-
-    def __init__(self, handle: int, path: Path, session: str, file: JournalFile, size: int) -> None:
-        self.journal = file.journal
-        self.entries = GrownEntries(file.journal.entries)
-        self.last = file.journal.last + file.journal.lost
-        self._last_stored = file.journal.last
-        self._handle: int | None = handle
-        # A session that nobody refers to any more must not keep its lock.
-        self._release = weakref.finalize(self, os.close, handle)
-        self._path = path
-        self._session = session
-        self.size = size
-        self._file = file
-        self._ends_line = file.ends_line
-        self._places = file.places
-        self._covered = file.covered
-        self._written: list[Entry] = []
-
-    async def append(self, entries: Sequence[Entry]) -> None:
-        await self.write(entries)
-        self.entries.add(entries)
-        self._written += entries
-
-    async def write(self, entries: Sequence[Entry]) -> None:
-        """Puts the lines of `entries` into the file."""
-        if self._handle is None:
-            raise JournalError(f"session {self._session!r} is closed; open it again")
-        data = write_lines(entries, self._last_stored)
-        last = max(self.last, *(entry_number(entry.id) or 0 for entry in entries))
-        # What is on disk and what is remembered must agree, so nothing is cancelled in between.
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(self._write, self._handle, data, last)
-        self._last_stored = last
-        if self._places is not None:
-            self._places.add(entries, data)
-            if not self._places.sound or self._places.covered != self.size:
-                self._places = None
-
-    async def read_path(
-        self, entry: str, *, until: str = "", limit: int | None = None
-    ) -> Sequence[Entry]:
-        return walk_back(self.entries, entry, until, limit)
-
-    async def read_ahead(self, entries: Iterable[str]) -> None:
-        """The bytes of all of them are in memory."""
-
-    @property
-    def since_snapshot(self) -> int | None:
-        return None if self._places is None else self.size - self._covered
-
-    async def keep_snapshot(self, state: bytes) -> None:
-        if self._places is None or self._handle is None:
-            return
-        index = self._places.index(state)
-        self._covered = index.covered
-        # An index is a convenience: nothing is lost if it cannot be written.
-        with contextlib.suppress(OSError, LaminaError, OverflowError):
-            await anyio.to_thread.run_sync(self._write_index, index)
-
-    def _write_index(self, index: LineIndex) -> None:
-        totals = sum_file(self._file, self._written)
-        write_index(index_path(self._path), index.with_totals(totals))
-
-    async def close(self) -> None:
-        self._handle = None
-        self._release()
-
-    def _write(self, handle: int, data: bytes, last: int) -> None:
-        if not is_at(handle, self._path):
-            raise JournalGone(self._session, str(self._path))
-        if os.fstat(handle).st_size != self.size:
-            raise SessionMoved(self._session)
-        if not self._ends_line:
-            # Rubbish at the end gets a line of its own.
-            data = b"\n" + data
-        # From here on the ids are used up: whatever happens, their bytes may be in the file.
-        self.last = last
-        try:
-            write_all(handle, data)
-            sync_file(handle)
-        except OSError as error:
-            self._places = None
-            self.size = size = os.fstat(handle).st_size
-            self._ends_line = size == 0 or read_at(handle, 1, size - 1) == b"\n"
-            raise WriteFailed(self._session, error.strerror or str(error)) from error
-        self.size += len(data)
-        self._ends_line = True
 
 
 def _load(handle: int, path: Path, session: str) -> tuple[JournalFile, int]:

@@ -8,8 +8,8 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
-from itertools import chain, takewhile
-from operator import eq
+from itertools import accumulate, chain, takewhile
+from operator import eq, sub
 from typing import Literal
 
 from msgspec import Struct
@@ -236,18 +236,21 @@ class LayerSize(Struct, frozen=True, kw_only=True):
 
 Render = Callable[[Message], Iterable[Segment]]
 _DIGEST = 32
+# A running digest in so many is kept; those between are made again when they are looked at.
+_STRIDE = 16
 NO_ENDS: Chain[int] = Chain()
 NO_LINKS: Chain[SegmentLink] = Chain()
 
 
-class StrandRecord(Struct, frozen=True, kw_only=True, array_like=True):
-    """The totals of a strand: where each message ends, and for each segment the tokens and the
-    running digest up to it; machine words and raw digests."""
+class StrandRecord(Struct, frozen=True, kw_only=True):
+    """The totals of a strand: how many segments each message has, how many tokens each segment has,
+    and the running digest up to every 16th of them, and up to the last; machine words and raw
+    digests. All but the last one grow at their ends as the strand does."""
 
-    messages: int
-    ends: bytes
+    segments: bytes
     tokens: bytes
     running: bytes
+    last: bytes
 
 
 class Strand:
@@ -300,36 +303,50 @@ class Strand:
         if (lazy_links := links.origin) and isinstance(record := lazy_links.origin, StrandRecord):
             count = min(lazy_links.base, len(links))
             tokens.frombytes(record.tokens[: count * tokens.itemsize])
-            running += record.running[: count * _DIGEST]
-        for link in links.since(count):
-            tokens.append(link.tokens)
-            running += bytes.fromhex(link.running)
+            running += record.running[: count // _STRIDE * _DIGEST]
+        before = links[count - 1].tokens if count else 0
+        for place, link in enumerate(links.since(count), count + 1):
+            tokens.append(link.tokens - before)
+            before = link.tokens
+            if not place % _STRIDE:
+                running += bytes.fromhex(link.running)
         return StrandRecord(
-            messages=len(ends),
-            ends=array("Q", ends).tobytes(),
+            segments=array("Q", map(sub, ends, chain((0,), ends))).tobytes(),
             tokens=tokens.tobytes(),
             running=bytes(running),
+            last=bytes.fromhex(links[-1].running) if links else b"",
         )
 
     @classmethod
     def thaw(cls, record: StrandRecord, messages: Chain[Message], render: Render) -> "Strand":
-        ends, tokens = array("Q"), array("Q")
-        ends.frombytes(record.ends)
-        tokens.frombytes(record.tokens)
+        segments, own_tokens = array("Q"), array("Q")
+        segments.frombytes(record.segments)
+        own_tokens.frombytes(record.tokens)
+        ends, tokens = array("Q", accumulate(segments)), array("Q", accumulate(own_tokens))
         last_rendering: tuple[int, list[Segment]] = (-1, [])
 
-        def load(index: int) -> SegmentLink:
+        def load_segment(index: int) -> Segment:
             nonlocal last_rendering
             place = bisect_right(ends, index)
             if last_rendering[0] != place:
                 last_rendering = (place, list(render(messages[place])))
             segment = last_rendering[1][index - (ends[place - 1] if place else 0)]
-            own = tokens[index] - (tokens[index - 1] if index else 0)
-            running = record.running[index * _DIGEST : (index + 1) * _DIGEST].hex()
-            return SegmentLink(replace(segment, tokens=own), tokens[index], running)
+            return replace(segment, tokens=own_tokens[index])
+
+        def find_running(index: int) -> str:
+            if index == len(tokens) - 1:
+                return record.last.hex()
+            kept = (index + 1) // _STRIDE
+            running = record.running[(kept - 1) * _DIGEST : kept * _DIGEST].hex() if kept else ""
+            for at in range(kept * _STRIDE, index + 1):
+                running = _run_on(running, load_segment(at).digest)
+            return running
+
+        def load(index: int) -> SegmentLink:
+            return SegmentLink(load_segment(index), tokens[index], find_running(index))
 
         strand = cls()
-        strand._messages = messages.until(record.messages)
+        strand._messages = messages.until(len(ends))
         strand._ends = Chain.lazy(LazyList(len(ends), ends.__getitem__))
         strand._links = Chain.lazy(LazyList(len(tokens), load, record))
         return strand

@@ -114,7 +114,7 @@ async def _keep_snapshot(store: JournalStore, session: str) -> None:
             assembler = layouts.assembler_for(target, state.settings.promotion)
             cached = state.envelope.cached
             assembler.assemble(state.envelope, state.library.items, len(cached))
-        await layouts.keep_snapshot(least=0)
+        await layouts.keep_snapshot(least=0, is_new=True)
     finally:
         await record.close()
 
