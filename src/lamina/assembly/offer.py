@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from lamina.assembly.boundary import find_boundary
 from lamina.assembly.inclusion import is_removed, sort_tools
 from lamina.assembly.page import Page
+from lamina.assembly.read_result import READ_RESULT
 from lamina.assembly.tools import USE_TOOL, list_names
 from lamina.journal import TOOLS, State
 from lamina.values.envelope import Envelope
@@ -61,9 +62,13 @@ class _Settlement:
         self.runnable = None
         if toolset is not None:
             self.runnable = {tool.definition.name for tool in toolset.tools}
-            if sort_tools(state, toolset.tools).agent:
+            inclusion = sort_tools(state, toolset.tools)
+            if inclusion.agent:
                 # There is somebody to speak for.
                 self.runnable.add(USE_TOOL.name)
+            if inclusion.agent or inclusion.present:
+                # There are results to read.
+                self.runnable.add(READ_RESULT.name)
 
     def settle(self) -> Attachments:
         envelope = self.state.envelope
