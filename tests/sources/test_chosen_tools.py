@@ -9,7 +9,7 @@ from tests.fakes.book import SMALL
 from tests.fakes.index import IndexFake
 from tests.fakes.providers import calling, saying
 from tests.fakes.sessions import run
-from tests.fakes.tools import CLOSED, PATH, ApproverFake, tool
+from tests.fakes.tools import CLOSED, PATH, ApproverFake, of_host, tool
 from tests.runners.scenes import Scene
 
 from lamina.errors import UsageError
@@ -44,7 +44,7 @@ ALL = tuple(chosen(name) for name in NAMES)
 
 
 def listed(played: Scene) -> list[str]:
-    return [each["function"]["name"] for each in played.provider.bodies[-1].get("tools", ())]
+    return of_host(each["function"]["name"] for each in played.provider.bodies[-1].get("tools", ()))
 
 
 def described(played: Scene) -> list[str]:

@@ -50,6 +50,8 @@ USE_TOOL = ToolDefinition(
     },
 )
 
+# The least window in which results are read back: in a smaller one a page would hold a few lines.
+READER_WINDOW = 8_192
 # The engine's own tools, in the order in which they stand in front of a list.
 ENGINE_TOOLS = {tool.name: tool for tool in (USE_TOOL, READ_RESULT)}
 
@@ -127,8 +129,10 @@ class _Planner:
             and USE_TOOL.name not in state.withdrawn
             and state.settings.tool_joins is not None
         )
-        # Small models call whatever they are offered, so the embedded one does without.
+        # The embedded model does without, too, and so does a window with no room to spare.
+        window = min(target.window, state.settings.window or target.window)
         reads_results = bool(self.there) and target.wire not in LOCAL_WIRES
+        reads_results = reads_results and window >= READER_WINDOW
         offers = {USE_TOOL.name: self.speaks_for_others, READ_RESULT.name: reads_results}
         taken = {*self.there, *state.withdrawn}
         self.own = [name for name in ENGINE_TOOLS if offers[name] and name not in taken]
@@ -191,11 +195,12 @@ class _Planner:
         return [*first, *keeps, *new, *late]
 
     def _within_limit(self, names: list[str]) -> tuple[list[str], list[str]]:
-        """The names that a provider takes, and those that are too many for it: of what is chosen by
-        search the latest go first, of what is always in the last."""
+        """The names that a provider takes, and those that are too many for it: first the reader of
+        results, then of what is chosen by search the latest, of what is always in the last."""
         if not self.most or len(names) <= self.most:
             return names, []
-        last = [name for name in reversed(names) if name in self.agent]
+        last = [name for name in self.own if name == READ_RESULT.name]
+        last += [name for name in reversed(names) if name in self.agent]
         last += [n for n in reversed(names) if n not in self.agent and n not in self.own]
         over = set(last[: len(names) - self.most])
         return [n for n in names if n not in over], [n for n in names if n in over]
@@ -247,7 +252,7 @@ class _Planner:
         return f"tools {text or 'described in the conversation can be called'}"
 
     def _warnings(self, over: Sequence[str]) -> tuple[str, ...]:
-        silent = [name for name in over if name not in self.hit_names]
+        silent = [name for name in over if name not in self.hit_names and name in self.there]
         if not silent:
             return ()
         return (

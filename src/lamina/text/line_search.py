@@ -55,7 +55,7 @@ def _having(
     lines: Sequence[NumberedLine], choices: Sequence[Sequence[str]], *, in_order: bool = True
 ) -> Iterator[int]:
     """The numbers of the lines that have all pieces of one of the choices. What was one long line
-    is looked through as one; of its parts those count in which a piece begins."""
+    is looked through as one; of its parts those count in which the first piece begins."""
     start = 0
     while start < len(lines):
         end = start + 1
@@ -64,7 +64,7 @@ def _having(
         whole = "".join(line.text for line in lines[start:end]).lower()
         pieces = next((c for c in choices if _has(whole, c, in_order=in_order)), None)
         if pieces is not None:
-            yield from _parts_with(lines, range(start, end), pieces)
+            yield from _parts_with(lines, range(start, end), pieces[0])
         start = end
 
 
@@ -79,18 +79,11 @@ def _has(line: str, pieces: Sequence[str], *, in_order: bool) -> bool:
     return True
 
 
-def _parts_with(
-    lines: Sequence[NumberedLine], parts: range, pieces: Sequence[str]
-) -> Iterator[int]:
+def _parts_with(lines: Sequence[NumberedLine], parts: range, piece: str) -> list[int]:
     if len(parts) == 1:
-        yield parts.start + 1
-        return
-    numbers = [
-        at + 1
-        for at in parts
-        if any(piece in _with_overlap(lines, at, parts.stop, len(piece) - 1) for piece in pieces)
-    ]
-    yield from numbers or [parts.start + 1]
+        return [parts.start + 1]
+    texts = ((at, _with_overlap(lines, at, parts.stop, len(piece) - 1)) for at in parts)
+    return [at + 1 for at, text in texts if piece in text] or [parts.start + 1]
 
 
 def _with_overlap(lines: Sequence[NumberedLine], at: int, stop: int, more: int) -> str:
