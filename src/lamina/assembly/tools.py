@@ -240,16 +240,18 @@ class _Planner:
 
     def _reason(self, names: Sequence[str]) -> str:
         leavers = [name for name in self.standing if name not in names]
+        joiners = [n for n in names if n not in self.standing and n != USE_TOOL.name]
         news = {
-            "new": [n for n in names if n not in self.standing and n not in self.own],
+            "new": [n for n in joiners if n not in self.own] or joiners,
             "changed": self._changed(),
             "barred until now": [name for name in leavers if name not in self.there],
             "not chosen any more": [name for name in leavers if name in self.there],
         }
         text = "; ".join(f"{word}: {list_names(tools)}" for word, tools in news.items() if tools)
+        text = text or "described in the conversation can be called"
         if self.boundary is not None and self.boundary.kind not in _SAID_BEFORE:
             text = f"{text} ({self.boundary.reason})"
-        return f"tools {text or 'described in the conversation can be called'}"
+        return f"tools {text}"
 
     def _warnings(self, over: Sequence[str]) -> tuple[str, ...]:
         silent = [name for name in over if name not in self.hit_names and name in self.there]

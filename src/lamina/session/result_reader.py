@@ -1,7 +1,8 @@
 """Results that were cut or shortened, read back by a model through their handles.
 
-Laws: only what stands on this path, or stood there, can be read. Secrets are judged in all of it,
-whatever part is asked for, by the settings of now. Whatever is wrong with a call is its result.
+Laws: only what was shortened on this path can be read, also if it gave way to a summary. Secrets
+are judged in all of it, whatever part is asked for, by the settings of now. Whatever is wrong with a
+call is its result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,6 @@ from lamina.assembly.read_result import (
     make_handle,
     page_tokens,
 )
-from lamina.audit.kept_results import list_results
 from lamina.codec import digest_bytes
 from lamina.errors import JournalError, UsageError
 from lamina.journal import results_of
@@ -117,11 +117,6 @@ class ResultReader:
             entry = self._record.entries.get(message)
             if isinstance(entry, MessageEntry) and call in (blocks := results_of(entry.message)):
                 return digest, blocks[call]
-        # One that a summary names was perhaps never shortened.
-        for kept in list_results(self._record.path(self._record.state.leaf)) if digits else ():
-            digest = kept.digest or digest_bytes(kept.text.encode())
-            if digest.startswith(digits):
-                return digest, ToolResult(call_id=kept.call_id, name=kept.name, text=kept.text)
         handles = [make_handle(digest) for digest in dict.fromkeys(shortened.values())][-_NAMED:]
         there = f"the latest are {', '.join(handles)}" if handles else "no result has one so far"
         raise UsageError(f"there is no result with the handle {handle[:80]!r}; {there}")
