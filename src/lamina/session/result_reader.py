@@ -1,7 +1,7 @@
 """Results that were cut or shortened, read back by a model through their handles.
 
 Laws: only what was shortened on this path can be read, also if it gave way to a summary. Secrets
-are judged in all of it, whatever part is asked for, by the settings of now. Whatever is wrong with a
+are judged in all of it, whatever part is asked for, by the settings of now. What is wrong with a
 call is its result.
 """
 
@@ -71,7 +71,7 @@ class ResultReader:
         except msgspec.ValidationError as error:
             return ToolOutput(text=f"The arguments do not fit the tool: {error}", is_error=True)
         except (UsageError, JournalError) as error:
-            return ToolOutput(text=f"{READ_RESULT.name}: {error}", is_error=True)
+            return ToolOutput(text=str(error), is_error=True)
 
     async def _read(self, wanted: ReadArguments) -> str:
         state = self._record.state
