@@ -244,7 +244,8 @@ class _Planner:
         news = {
             "new": [n for n in joiners if n not in self.own] or joiners,
             "changed": self._changed(),
-            "barred until now": [name for name in leavers if name not in self.there],
+            "barred until now": [n for n in leavers if n not in self.there | ENGINE_TOOLS],
+            "not for this model": [n for n in leavers if n in ENGINE_TOOLS and n not in self.there],
             "not chosen any more": [name for name in leavers if name in self.there],
         }
         text = "; ".join(f"{word}: {list_names(tools)}" for word, tools in news.items() if tools)

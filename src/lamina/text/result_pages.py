@@ -80,9 +80,9 @@ class ResultPages:
         if not numbers:
             hint = NO_PATTERN if looks_like_pattern(text) else ""
             return f"[{self._about}; no line{where} has {sought}{hint}]"
-        has = "has" if len(numbers) == 1 else "have"
+        has = "line{} has" if len(numbers) == 1 else "lines{} have"
         what = f"all words of {sought}" if matches.loose else sought
-        head = f"[{self._about}; {len(numbers)}{where} {has} {what}, marked with a colon]"
+        head = f"[{self._about}; {len(numbers)} {has.format(where)} {what}, marked with a colon]"
         around = max(0, min(context, MOST_CONTEXT))
         marked = set(numbers)
 
