@@ -4,6 +4,7 @@ that `import lamina` stays cheap; nothing else imports it.
 Private: see `lamina` for what is public.
 """
 
+from lamina.assembly.read_result import READ_RESULT
 from lamina.errors import BudgetError, LaminaError, PrefixMoved, SpendLimit
 from lamina.runners.answer import Answer
 from lamina.runners.qa_runner import QaRunner
@@ -52,6 +53,7 @@ __all__ = [
     "JsonlStore",
     "MemoryStore",
     "Options",
+    "READ_RESULT",
     "Scope",
     "Settings",
     "SpendFile",

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.fakes.sessions import run
-from tests.fakes.tools import tool
+from tests.fakes.tools import of_host, tool
 from tests.runners.scenes import Scene
 
 from lamina.errors import ProviderError
@@ -13,7 +13,7 @@ from lamina.values.tool import WithheldTool
 
 
 def names(body: Any) -> list[str]:
-    return [each["function"]["name"] for each in body.get("tools", ())]
+    return of_host(each["function"]["name"] for each in body.get("tools", ()))
 
 
 def test_a_tool_that_went_away_leaves_the_list_with_a_reason_and_is_reported() -> None:

@@ -12,6 +12,7 @@ from tests.strategies import header, modest, thorough
 
 from lamina.assembly.inclusion import Inclusion, is_included, sort_by_include
 from lamina.assembly.offer import Implementations, settle_tools
+from lamina.assembly.read_result import READ_RESULT
 from lamina.assembly.tools import USE_TOOL, ToolPlan, plan_tools
 from lamina.assembly.truncation import NOTICE_TOKENS, shorten_results, shorten_text
 from lamina.journal import State, initial_state
@@ -394,6 +395,7 @@ def test_what_a_person_took_out_is_barred_where_that_can_be_said_and_leaves_else
         withdrawal = settle_tools(page, target, here)
         envelope = page.state.envelope
         left = tuple(tool.definition for tool in everything if tool not in removed)
+        left = (READ_RESULT, *left) if left else ()
         assert envelope.tools == left
         assert envelope.tool_list == (state.envelope.tools if restricts else left)
         assert [omission.what for omission in withdrawal.left_out] == [t.id for t in removed]

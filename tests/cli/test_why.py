@@ -99,14 +99,19 @@ def test_three_columns_show_priorities_modes_scores_and_what_each_is(
 question 1 of 2: Which berth is free?
 request 00000b to openai:gpt-4o
 
-Rules (3)                               References (1)                          Tools (3)
-005 • tone [Manual]                     500 • glossary [Always]                 • use_tool [Always]
-      Be kind.                                Pier: a place to land.                  Calls a tool that is described in
-010 • berths [Agent - 0.73]                                                           the conversation (in
-      Name the berth.                                                                 <tool_context>) and is not in this
-      search                                                                          list.
-010 • house-style [Always]                                                      fake. • ask [Always]
-      Answer in short sentences.                                                      Asks somebody.
+Rules (3)                               References (1)                          Tools (4)
+005 • tone [Manual]                     500 • glossary [Always]                 • read_result [Always]
+      Be kind.                                Pier: a place to land.                  Reads what was left out of a long
+010 • berths [Agent - 0.73]                                                           tool result, by the handle that
+      Name the berth.                                                                 stands where it was cut. Gives
+      search                                                                          numbered lines, and sa…
+010 • house-style [Always]                                                      • use_tool [Always]
+      Answer in short sentences.                                                      Calls a tool that is described in
+                                                                                      the conversation (in
+                                                                                      <tool_context>) and is not in this
+                                                                                      list.
+                                                                                fake. • ask [Always]
+                                                                                      Asks somebody.
                                                                                 fake. • read [Agent - 0.80]
                                                                                       Does read.
                                                                                       search
@@ -143,7 +148,10 @@ References (2)
       Tides
       expansion from reference:glossary
 
-Tools (4)
+Tools (5)
+• read_result [Always]
+      Reads what was left out of a long tool result, by the handle that stands
+      where it was cut. Gives numbered lines, and sa…
 • use_tool [Always]
       Calls a tool that is described in the conversation (in <tool_context>) and
       is not in this list.
@@ -176,6 +184,7 @@ def test_machines_get_every_field(notes: Path) -> None:
             "rules": [("tone", "manual", None), ("house-style", "always", None)],
             "references": [("glossary", "always", None), ("tides", "agent", 0.66)],
             "tools": [
+                ("read_result", "always", None),
                 ("use_tool", "always", None),
                 ("ask", "always", None),
                 ("read", "agent", None),
@@ -298,12 +307,13 @@ def test_the_log_and_the_recorder_say_how_items_and_tools_came_to_be_there(notes
 
 ## Tools
 
-| tool       | tokens | included                |
-|------------|-------:|-------------------------|
-| use_tool   |     93 | always                  |
-| fake/ask   |     33 | always                  |
-| fake/read  |     28 | agent, kept from before |
-| fake/write |     28 | agent 0.50, search      |
+| tool        | tokens | included                |
+|-------------|-------:|-------------------------|
+| use_tool    |     93 | always                  |
+| read_result |    184 | always                  |
+| fake/ask    |     33 | always                  |
+| fake/read   |     28 | agent, kept from before |
+| fake/write  |     28 | agent 0.50, search      |
 
 """)
 

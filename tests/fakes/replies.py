@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-Call = tuple[str, str]
+Call = tuple[str, str] | tuple[str, str, str]
 
 
 def openai_reply(
@@ -14,13 +14,17 @@ def openai_reply(
     calls: Sequence[Call] = (),
     stop: str | None = "stop",
 ) -> dict[str, Any]:
-    """A chat completion. `calls` are ids and names; without `input` there is no usage at all, and
-    without `cached` no word of the cache."""
+    """A chat completion. `calls` are ids and names, perhaps with arguments; without `input` there
+    is no usage at all, and without `cached` no word of the cache."""
     message: dict[str, Any] = {"role": "assistant", "content": text}
     if calls:
         message["tool_calls"] = [
-            {"id": call, "type": "function", "function": {"name": name, "arguments": "{}"}}
-            for call, name in calls
+            {
+                "id": call,
+                "type": "function",
+                "function": {"name": name, "arguments": "".join(arguments) or "{}"},
+            }
+            for call, name, *arguments in calls
         ]
         stop = "tool_calls"
     reply: dict[str, Any] = {"choices": [{"message": message, "finish_reason": stop}]}

@@ -1,10 +1,11 @@
 """Tools that do as they are told, and a person who decides."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import anyio
 
+from lamina.assembly.read_result import READ_RESULT
 from lamina.codec import digest_value
 from lamina.values.item import ItemId
 from lamina.values.message import ToolCall, ToolDefinition
@@ -41,6 +42,12 @@ def tool(
         permission=permission,
         label=f"fake · {name}",
     )
+
+
+def of_host(names: Iterable[str]) -> list[str]:
+    """The names of a list without that of the engine's own tool for reading results, which stands
+    in every list that has a tool."""
+    return [name for name in names if name != READ_RESULT.name]
 
 
 class ToolHostFake:

@@ -140,7 +140,7 @@ def test_all_operations_are_in_ops() -> None:
 def test_every_event_and_every_entry_is_in_types() -> None:
     for union in (lamina.types.Event, lamina.types.Entry, lamina.types.Block, lamina.types.Piece):
         for member in typing.get_args(union):
-            assert member in {value for _, value in public_names()}, member
+            assert any(value is member for _, value in public_names()), member
 
 
 def test_every_private_room_says_so() -> None:

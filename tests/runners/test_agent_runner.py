@@ -119,7 +119,7 @@ def test_what_a_tool_says_went_wrong_is_marked_as_an_error() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "problem"),
     [
-        ("seek", "{}", "There is no tool 'seek'. Tools: find, look."),
+        ("seek", "{}", "There is no tool 'seek'. Tools: find, look, read_result."),
         ("find", '{"path": ', "The arguments are not valid JSON"),
         ("find", "[1]", "The arguments have to be a JSON object."),
         ("find", '"x"', "The arguments have to be a JSON object."),
@@ -165,7 +165,7 @@ def test_a_tool_that_the_model_was_not_told_of_is_none() -> None:
 
             scene.on_event = comes
             await scene.ask()
-            assert scene.results == ["There is no tool 'late'. Tools: find."]
+            assert scene.results == ["There is no tool 'late'. Tools: find, read_result."]
             assert scene.host.calls == []
 
     run(body())

@@ -10,7 +10,7 @@ from tests.fakes.book import SMALL
 from tests.fakes.index import IndexFake
 from tests.fakes.providers import calling, saying
 from tests.fakes.sessions import run
-from tests.fakes.tools import ApproverFake, tool
+from tests.fakes.tools import ApproverFake, of_host, tool
 from tests.runners.scenes import Scene
 from tests.runners.test_offered_is_recorded import names_on_wire
 
@@ -36,7 +36,7 @@ def listed(scene: Scene) -> list[str]:
     target = scene.book.find(scene.context.target)
     names = names_on_wire(scene.provider.bodies[-1], target)
     assert names == [row.name for row in scene.context.tools]
-    return names
+    return of_host(names)
 
 
 def offered(scene: Scene) -> list[str]:
@@ -146,7 +146,7 @@ def test_where_a_request_can_bar_tools_a_removal_moves_nothing(
                 assert (listed(scene), offered(scene)) == (["a", "b", "c"], ["a", "c"])
                 assert (broke(scene), scene.context.boundaries) == ("", ())
                 # Hooks see what is offered.
-                assert [row.name for row in session.envelope.tools] == ["a", "c"]
+                assert of_host(row.name for row in session.envelope.tools) == ["a", "c"]
             # Where the prefix is dead anyway, it leaves the list.
             await session.set_system("mood", "Be kind.", reason="a kinder mood")
             await scene.ask()

@@ -58,7 +58,10 @@ def test_a_new_session_has_its_references_then_its_rules_by_level_and_name_then_
                 ("tool:fake/a", "always"),
             ]
             assert sent(played) == (await held(played))[:5]
-            assert [each.item for each in played.context.tools] == ["tool:fake/b", "tool:fake/a"]
+            assert [each.item for each in played.context.tools if each.name != "read_result"] == [
+                "tool:fake/b",
+                "tool:fake/a",
+            ]
 
     run(body())
 
@@ -249,7 +252,9 @@ def test_a_removed_tool_is_neither_offered_nor_run() -> None:
             assert played.results == [
                 "The tool was removed from this session; the call was not run."
             ]
-            assert [each.item for each in played.context.tools] == ["tool:fake/a"]
+            assert [each.item for each in played.context.tools if each.name != "read_result"] == [
+                "tool:fake/a"
+            ]
             await played.verify()
 
     run(body())

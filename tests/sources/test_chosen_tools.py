@@ -9,7 +9,7 @@ from tests.fakes.book import SMALL
 from tests.fakes.index import IndexFake
 from tests.fakes.providers import calling, saying
 from tests.fakes.sessions import run
-from tests.fakes.tools import CLOSED, PATH, ApproverFake, tool
+from tests.fakes.tools import CLOSED, PATH, ApproverFake, of_host, tool
 from tests.runners.scenes import Scene
 
 from lamina.errors import UsageError
@@ -44,7 +44,7 @@ ALL = tuple(chosen(name) for name in NAMES)
 
 
 def listed(played: Scene) -> list[str]:
-    return [each["function"]["name"] for each in played.provider.bodies[-1].get("tools", ())]
+    return of_host(each["function"]["name"] for each in played.provider.bodies[-1].get("tools", ()))
 
 
 def described(played: Scene) -> list[str]:
@@ -78,6 +78,7 @@ def test_chosen_tools_are_in_the_first_request_with_their_scores_and_others_are_
             tools = {t.name: (t.include, t.score, t.origin) for t in played.context.tools}
             assert tools == {
                 "use_tool": ("always", None, ""),
+                "read_result": ("always", None, ""),
                 "clock": ("always", None, ""),
                 "read": ("agent", pytest.approx(0.8), "search"),
                 "write": ("agent", pytest.approx(0.8), "search"),
@@ -94,7 +95,7 @@ def test_a_tool_that_joined_stays_and_says_that_it_was_kept() -> None:
             await played.ask("read it")
             await played.ask("Thanks!")
             assert listed(played) == ["use_tool", "read"]
-            _, kept = played.context.tools
+            *_, kept = played.context.tools
             assert (kept.name, kept.kept, kept.score) == ("read", True, None)
             assert broke(played) == ""
             await played.verify()
@@ -356,7 +357,7 @@ def test_exact_offers_what_was_chosen_and_says_why_the_prefix_moved() -> None:
             await played.ask("write it")
             assert listed(played) == ["clock", "write"]
             assert broke(played) == snapshot("tools new: write; not chosen any more: read")
-            assert {t.name for t in played.context.tools} == {"clock", "write"}
+            assert {t.name for t in played.context.tools} == {"read_result", "clock", "write"}
             await played.ask("write it again")
             assert broke(played) == ""
             await played.verify()
@@ -388,7 +389,7 @@ def test_a_kept_tool_that_is_gone_may_not_be_called_where_that_can_be_said() -> 
             assert (listed(played), broke(played)) == (["a"], "")
             assert played.context.allowed_tools == ()
             assert played.provider.bodies[-1]["tool_choice"] == "none"
-            assert [tool.name for tool in played.context.tools] == ["a"]
+            assert of_host(tool.name for tool in played.context.tools) == ["a"]
             assert left(played) == [("tool:fake/a", "removed")]
 
     run(body())
@@ -452,7 +453,7 @@ def test_a_tool_added_by_hand_that_went_away_is_missing() -> None:
             played.host.tools = [tool("clock")]
             await played.ask("Q")
             assert ("tool:fake/hand", "missing") in left(played)
-            assert [t.name for t in played.context.tools] == ["clock"]
+            assert of_host(t.name for t in played.context.tools) == ["clock"]
             assert (await played.runner.session.items())[-1].missing
 
     run(body())
@@ -514,7 +515,7 @@ def test_a_listed_tool_that_a_person_takes_out_may_not_be_called_where_that_can_
             await played.runner.session.remove("tool:fake/b")
             await played.ask("Q")
             assert (listed(played), broke(played)) == (["a", "b"], "")
-            assert played.context.allowed_tools == ("a",)
+            assert played.context.allowed_tools == ("read_result", "a")
             await played.runner.session.add("tool:fake/b")
             await played.ask("Q")
             assert broke(played) == ""
@@ -549,6 +550,7 @@ def test_tools_expand_by_settings_of_their_own() -> None:
             origins = {t.name: (t.origin, t.source) for t in played.context.tools}
             assert origins == {
                 "use_tool": ("", ""),
+                "read_result": ("", ""),
                 "read": ("search", ""),
                 "write": ("expansion", "tool:fake/read"),
             }
@@ -576,7 +578,7 @@ def test_tools_that_were_nearly_chosen_are_reported() -> None:
         alike = {"find": {f"tool:fake/{n}": 0.6 - i / 50 for i, n in enumerate(NAMES)}}
         async with scene(*ALL, index=IndexFake(alike), tool_search=SearchSettings()) as played:
             await played.ask("find it")
-            assert [t.name for t in played.context.tools] == ["use_tool", *NAMES[:5]]
+            assert of_host(t.name for t in played.context.tools) == ["use_tool", *NAMES[:5]]
             assert left(played) == [(f"tool:fake/{n}", "ranked_lower") for n in NAMES[5:]]
 
     run(body())

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from lamina.assembly.boundary import find_boundary
 from lamina.assembly.inclusion import is_removed, sort_tools
 from lamina.assembly.page import Page
-from lamina.assembly.tools import USE_TOOL, list_names
+from lamina.assembly.read_result import READ_RESULT
+from lamina.assembly.tools import ENGINE_TOOLS, USE_TOOL, list_names
 from lamina.journal import TOOLS, State
 from lamina.values.envelope import Envelope
 from lamina.values.item import ItemId, tool_id
@@ -61,9 +62,13 @@ class _Settlement:
         self.runnable = None
         if toolset is not None:
             self.runnable = {tool.definition.name for tool in toolset.tools}
-            if sort_tools(state, toolset.tools).agent:
+            inclusion = sort_tools(state, toolset.tools)
+            if inclusion.agent:
                 # There is somebody to speak for.
                 self.runnable.add(USE_TOOL.name)
+            if inclusion.agent or inclusion.present:
+                # There are results to read.
+                self.runnable.add(READ_RESULT.name)
 
     def settle(self) -> Attachments:
         envelope = self.state.envelope
@@ -104,10 +109,12 @@ class _Settlement:
         offered = [tool.name for tool in tools if tool.name not in barred]
         leavers = [name for name in before if name not in offered]
         leavers += [name for name in barred if name not in listed]
+        # The engine's own tools go with those they are for.
+        leavers = [name for name in leavers if name not in ENGINE_TOOLS] or leavers
         news = {
             "removed": [name for name in leavers if name in self.removed],
             "gone": [name for name in leavers if name not in self.removed],
-            "back": [name for name in offered if name not in before],
+            "back": [name for name in offered if name not in before and name not in ENGINE_TOOLS],
         }
         parts = [f"{word}: {list_names(names)}" for word, names in news.items() if names]
         if not parts:
@@ -140,6 +147,8 @@ class _Settlement:
         return Attachments(left_out=tuple(left_out), warnings=(warning,) if gone else ())
 
     def _is_gone(self, name: str) -> bool:
+        if name in ENGINE_TOOLS:
+            return False
         return name in self.unhosted or (self.runnable is not None and name not in self.runnable)
 
 

@@ -37,7 +37,13 @@ from lamina.assembly.items import (
 from lamina.assembly.page import Page
 from lamina.assembly.prune import prune
 from lamina.assembly.report import record_request
-from lamina.assembly.truncation import NOTICE_TOKENS, is_result, result_name, shorten_results
+from lamina.assembly.truncation import (
+    find_digests,
+    is_result,
+    notice_tokens,
+    result_name,
+    shorten_results,
+)
 from lamina.codec import digest_bytes
 from lamina.journal import State
 from lamina.layers import Assembler
@@ -230,12 +236,14 @@ def plan_results(
     shorter = list(results)
     reports: list[LeftOut] = []
     wholes = dict(page.state.turn.whole_results) if wholes is None else dict(wholes)
+    digests = find_digests(page.state, "", results)
+    digests = None if digests is None else digests | wholes
 
     def send(sent_results: Sequence[ToolResult]) -> tuple[Page, Prompt]:
         pairs = zip(results, sent_results, strict=True)
         cut = {whole.call_id: whole.text for whole, short in pairs if short.text != whole.text}
-        digests = {call: digest_bytes(text.encode()) for call, text in cut.items()}
-        return _with_results(page, sent_results, draft, assembler, digests | wholes)
+        kept = {call: digest_bytes(text.encode()) for call, text in cut.items()}
+        return _with_results(page, sent_results, draft, assembler, kept | wholes)
 
     trial, prompt = send(shorter)
     outcome = PruneOutcome()
@@ -255,7 +263,7 @@ def plan_results(
         if is_last := attempt == ATTEMPTS - 1:
             # Whatever may go, before a request is refused that could have been sent.
             slack = limit
-            shorter, reports = shorten_results(results, longest, assembler.count_text)
+            shorter, reports = shorten_results(results, longest, assembler.count_text, digests)
         trial, _ = send(shorter)
         outcome = prune(
             trial, assembler, draft.room,
@@ -265,7 +273,7 @@ def plan_results(
         if is_last or (over := prompt.tokens - limit) <= 0:
             break
         # What was sent gives way first; then what was not sent yet is shortened.
-        if attempt % 2 == 0 or too_long + NOTICE_TOKENS * len(results) >= longest:
+        if attempt % 2 == 0 or too_long + notice_tokens(digests) * len(results) >= longest:
             slack += max(over + SEAMS, slack)
         else:
             too_long += over + SEAMS
@@ -273,7 +281,7 @@ def plan_results(
                 # With room for a summary: what was done before must not be done again.
                 too_long += min(page.state.settings.summary_tokens, limit // 20)
                 slack = 0
-            shorter, reports = shorten_results(results, too_long, assembler.count_text)
+            shorter, reports = shorten_results(results, too_long, assembler.count_text, digests)
             trial, prompt = send(shorter)
             outcome = PruneOutcome()
     if found:

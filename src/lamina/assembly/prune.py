@@ -78,7 +78,8 @@ def _prune_middle(
         # A short head leaves room for more of the latest.
         first_kept = max(after, choose_cut(messages, sizes, goal - tokens + latest))
         tokens += sum(sizes[first_kept:]) - latest
-    edge = _short_edge(messages, sizes, range(after, first_kept), goal, tokens, assembler, reason)
+    going = range(after, first_kept)
+    edge = _short_edge(state, messages, sizes, going, goal, tokens, assembler, reason)
     first_kept = edge.start if edge else first_kept
 
     ops: list[PatchOp] = [*edge.ops] if edge else []
@@ -107,14 +108,15 @@ def _prune_middle(
 
 
 def _short_edge(
-    messages: Sequence[Message], sizes: Sequence[int], going: range, goal: int, kept: int,
-    assembler: Assembler, reason: str,
+    state: State, messages: Sequence[Message], sizes: Sequence[int], going: range, goal: int,
+    kept: int, assembler: Assembler, reason: str,
 ) -> Exchange | None:  # fmt: skip
     """The last exchange of those that go, if little would be left without it: one that filled most
     of the window would else be gone as soon as it was read."""
     if kept >= FULL_ENOUGH * goal:
         return None
-    return shorten_exchange(messages, sizes, going, goal - kept, assembler.count_text, reason)
+    room, count = goal - kept, assembler.count_text
+    return shorten_exchange(state, messages, sizes, going, room, count, reason)
 
 
 def _evicted_by(
@@ -198,7 +200,7 @@ def _prune_by_worth(
     at_most = sum(sizes) if keep_last else spare - settings.summary_tokens
     cut = choose_cut(messages, sizes, max(0, rest - tokens), at_most=at_most)
     tokens += sum(sizes[cut:])
-    edge = _short_edge(messages, sizes, range(cut), rest, tokens, assembler, reason)
+    edge = _short_edge(state, messages, sizes, range(cut), rest, tokens, assembler, reason)
     return consolidate(
         page, assembler, reason,
         first_kept=edge.start if edge else cut, short=edge, evicted=(*dropped, *more),

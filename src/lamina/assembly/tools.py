@@ -3,8 +3,10 @@ whole prefix.
 
 Laws: tools that are always in are in the list. Chosen ones join it while that is cheap: at a
 boundary, or a few times while a session is young. After that they are described where they are
-needed, as any item is, and called through `use_tool`; at the next boundary they join. What leaves
-because it was removed or cannot be run is the business of `assembly/offer.py`.
+needed, as any item is, and called through `use_tool`; at the next boundary they join. The engine's
+own tools stand in front from the first request on, needed or not; in a list that was sent without
+one of them it joins when the list moves anyway. What leaves because it was removed or cannot be run
+is the business of `assembly/offer.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.assembly.inclusion import Inclusion
+from lamina.assembly.read_result import READ_RESULT
 from lamina.journal import TOOLS, TOOLS_JOIN, State
 from lamina.text.arguments import describe_arguments
 from lamina.values.item import Attachment, Include, Item, ItemId, key_of
@@ -46,6 +49,11 @@ USE_TOOL = ToolDefinition(
         "required": ["name", "arguments"],
     },
 )
+
+# The least window in which results are read back: in a smaller one a page would hold a few lines.
+READER_WINDOW = 8_192
+# The engine's own tools, in the order in which they stand in front of a list.
+ENGINE_TOOLS = {tool.name: tool for tool in (USE_TOOL, READ_RESULT)}
 
 
 class ToolPlan(Struct, frozen=True, kw_only=True):
@@ -121,6 +129,13 @@ class _Planner:
             and USE_TOOL.name not in state.withdrawn
             and state.settings.tool_joins is not None
         )
+        # The embedded model does without, too, and so does a window with no room to spare.
+        window = min(target.window, state.settings.window or target.window)
+        reads_results = bool(self.there) and target.wire not in LOCAL_WIRES
+        reads_results = reads_results and window >= READER_WINDOW
+        offers = {USE_TOOL.name: self.speaks_for_others, READ_RESULT.name: reads_results}
+        taken = {*self.there, *state.withdrawn}
+        self.own = [name for name in ENGINE_TOOLS if offers[name] and name not in taken]
 
     def plan(self) -> ToolPlan:
         new = [name for name in self.present | self.chosen if name not in self.standing]
@@ -166,30 +181,29 @@ class _Planner:
         """The names of the list, in order of first use. Without a reason to move, it stays."""
         unsent = self.state.requests.sent is None
         moves = bool(new or self._changed())
+        first = [name for name in self.own if name not in self.standing]
         if self.policy == "exact":
-            in_use = self.present | self.chosen
-            return [name for name in self.standing if name in in_use] + list(new)
+            in_use = {*self.present, *self.chosen, *self.own}
+            names = [name for name in self.standing if name in in_use] + list(new)
+            moves = unsent or self.boundary is not None or names != list(self.standing)
+            return [*first, *names] if moves else names
         late = self._described_before(described) if moves or self.boundary else []
         idle = self._idle() if self.boundary else set()
-        speaks = self.speaks_for_others and USE_TOOL.name not in self.standing
-        if not (moves or late or idle or (speaks and (unsent or self.boundary))):
+        if not (moves or late or idle or (first and (unsent or self.boundary))):
             return list(self.standing)
-        keeps = [n for n in self.standing if (n in self.there and n not in idle) or self._speaks(n)]
-        first = [USE_TOOL.name] if speaks else []
+        keeps = [n for n in self.standing if (n in self.there and n not in idle) or n in self.own]
         return [*first, *keeps, *new, *late]
 
     def _within_limit(self, names: list[str]) -> tuple[list[str], list[str]]:
-        """The names that a provider takes, and those that are too many for it: of what is chosen by
-        search the latest go first, of what is always in the last."""
+        """The names that a provider takes, and those that are too many for it: first the reader of
+        results, then of what is chosen by search the latest, of what is always in the last."""
         if not self.most or len(names) <= self.most:
             return names, []
-        last = [name for name in reversed(names) if name in self.agent]
-        last += [n for n in reversed(names) if n not in self.agent and not self._speaks(n)]
+        last = [name for name in self.own if name == READ_RESULT.name]
+        last += [name for name in reversed(names) if name in self.agent]
+        last += [n for n in reversed(names) if n not in self.agent and n not in self.own]
         over = set(last[: len(names) - self.most])
         return [n for n in names if n not in over], [n for n in names if n in over]
-
-    def _speaks(self, name: str) -> bool:
-        return name == USE_TOOL.name and self.speaks_for_others
 
     def _described_before(self, described: Sequence[str]) -> list[str]:
         """Tools that were described for earlier questions, and called since or chosen again."""
@@ -222,23 +236,26 @@ class _Planner:
     def _definition(self, name: str) -> ToolDefinition:
         if name in self.there:
             return self.there[name].definition
-        return USE_TOOL if self._speaks(name) else self.standing[name]
+        return self.standing.get(name) or ENGINE_TOOLS[name]
 
     def _reason(self, names: Sequence[str]) -> str:
         leavers = [name for name in self.standing if name not in names]
+        joiners = [n for n in names if n not in self.standing and n != USE_TOOL.name]
         news = {
-            "new": [n for n in names if n not in self.standing and n != USE_TOOL.name],
+            "new": [n for n in joiners if n not in self.own] or joiners,
             "changed": self._changed(),
-            "barred until now": [name for name in leavers if name not in self.there],
+            "barred until now": [n for n in leavers if n not in self.there | ENGINE_TOOLS],
+            "not for this model": [n for n in leavers if n in ENGINE_TOOLS and n not in self.there],
             "not chosen any more": [name for name in leavers if name in self.there],
         }
         text = "; ".join(f"{word}: {list_names(tools)}" for word, tools in news.items() if tools)
+        text = text or "described in the conversation can be called"
         if self.boundary is not None and self.boundary.kind not in _SAID_BEFORE:
             text = f"{text} ({self.boundary.reason})"
-        return f"tools {text or 'described in the conversation can be called'}"
+        return f"tools {text}"
 
     def _warnings(self, over: Sequence[str]) -> tuple[str, ...]:
-        silent = [name for name in over if name not in self.hit_names]
+        silent = [name for name in over if name not in self.hit_names and name in self.there]
         if not silent:
             return ()
         return (

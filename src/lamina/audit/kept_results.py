@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
+from lamina.assembly.read_result import digits_of
+from lamina.codec import digest_bytes
 from lamina.errors import UsageError
 from lamina.values.entry import PLANNED, CustomEntry, Entry, MessageEntry, ResultEntry
 from lamina.values.message import ToolResult
-
-# Of a digest at least so many digits have to be given.
-LEAST_DIGITS = 8
 
 
 class KeptResult(Struct, frozen=True, kw_only=True):
@@ -63,15 +62,19 @@ def _describe(result: ToolResult, digest: str) -> KeptResult:
 
 
 def find_result(entries: Iterable[Entry], what: str) -> KeptResult:
-    """The latest result of a call, by the call's id or by the digest of the whole.
+    """The latest result of a call, by the call's id, or by the handle or the digest of all of it.
 
     Raises:
         UsageError: there is none.
     """
     results = list(list_results(entries))
     of_call = [result for result in results if result.call_id == what]
-    of_digest = [r for r in results if len(what) >= LEAST_DIGITS and r.digest.startswith(what)]
+    digits = digits_of(what)
+    of_digest = [r for r in results if digits and r.digest.startswith(digits)]
     found = of_call or of_digest
+    if not found and digits:
+        # One that was sent in full and shortened later has a handle, too.
+        found = [r for r in results if digest_bytes(r.text.encode()).startswith(digits)]
     if not found:
         ids = dict.fromkeys(result.call_id for result in results if result.digest)
         shortened = ", ".join(ids) or "none"

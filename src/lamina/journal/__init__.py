@@ -40,6 +40,7 @@ from lamina.journal.request_copy import (
     copy_for_request,
     options_for_request,
 )
+from lamina.journal.shortened_results import results_of, whole_digest
 from lamina.journal.state import LastRequests, Library, OpenTurn, State
 
 __all__ = [
@@ -79,6 +80,7 @@ __all__ = [
     "parse_op",
     "read_op",
     "read_patch",
+    "results_of",
     "shorten_patch",
     "journal_of",
     "lost_results",
@@ -88,5 +90,6 @@ __all__ = [
     "replay_repaired",
     "texts_of",
     "walk_back",
+    "whole_digest",
     "close_answered_request",
 ]

@@ -17,6 +17,7 @@ from lamina.journal.patch_effects import append_messages, calls_wait
 from lamina.journal.patched_state import patch_state
 from lamina.journal.removed_tools import TAKEN_OUT, TOOLS_JOIN, move_tools
 from lamina.journal.request_copy import check_once, copy_for_request, options_for_request
+from lamina.journal.shortened_results import keep_digests, move_digests
 from lamina.journal.state import (
     KnownItem,
     LastRequests,
@@ -96,8 +97,9 @@ def fold_entry(state: State, entry: Entry) -> State:
     """The state after one more entry."""
     match entry:
         # The most frequent first; each of them writes down where it got to by itself.
-        case MessageEntry(message=message):
-            return _append(state, message, entry.id)
+        case MessageEntry(message=message, whole_results=digests):
+            state = _append(state, message, entry.id)
+            return keep_digests(state, message.id, digests) if digests else state
         case RequestEntry():
             return _request(state, entry)
         case ReplyEntry():
@@ -107,7 +109,9 @@ def fold_entry(state: State, entry: Entry) -> State:
         case ItemEntry(item=item):
             state = _keep_item(state, item, entry.id)
         case TransformEntry(transformer=transformer, patch=patch):
-            state = move_tools(state, patch_state(state, transformer, patch), transformer, patch)
+            before, state = state, patch_state(state, transformer, patch)
+            state = move_tools(before, state, transformer, patch)
+            state = move_digests(before, state, transformer, patch)
             if transformer == ALWAYS:
                 always = state.envelope.always | {item for item, _ in _laid_by(patch)}
                 state = replace(state, envelope=replace(state.envelope, always=always))

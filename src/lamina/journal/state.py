@@ -152,7 +152,8 @@ class State(Struct, frozen=True, kw_only=True):
     `withdrawn` were removed by a person or a hook, by the model's names for them and with the
     reason, and stay away until somebody gives them back; `hosted` are names in the list that came
     with a runner's tools, which alone can run them; `tool_joins` is how often chosen tools joined a
-    list that had been sent.
+    list that had been sent. `shortened` are results that are not sent in full, by message and call,
+    with the digest of all of each.
     """
 
     session: SessionEntry
@@ -175,6 +176,7 @@ class State(Struct, frozen=True, kw_only=True):
     withdrawn: Mapping[str, str] = {}
     hosted: frozenset[str] = frozenset()
     tool_joins: int = 0
+    shortened: Mapping[tuple[str, str], str] = {}
 
     @property
     def options(self) -> Options:

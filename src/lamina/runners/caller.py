@@ -12,11 +12,12 @@ import msgspec
 from msgspec import Struct
 
 from lamina.assembly.inclusion import is_removed
+from lamina.assembly.read_result import OFFERED_READER, with_reader
 from lamina.assembly.tools import USE_TOOL, intended_call, is_described
 from lamina.ports import Approver, ToolHost
 from lamina.runners.sender import Emit
 from lamina.schemas import check_arguments
-from lamina.session.session import Session
+from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
 from lamina.task_groups import patient_group
 from lamina.values.entry import DecisionEntry
@@ -130,7 +131,9 @@ class Caller:
         which nobody here can make."""
         state, policy = self._session.state, self._session.settings.ask_before_tools
         described = {n: t.definition for n, t in tools.items() if is_described(t, state)}
-        definitions = sent_definitions(turn) | described
+        sent = sent_definitions(turn)
+        tools = with_reader(tools, sent.values())
+        definitions = sent | described
         free: list[CheckedCall] = []
         open_calls: list[CheckedCall] = []
         for call in self._session.pending_calls:
@@ -140,6 +143,8 @@ class Caller:
             elif (entry := state.turn.decisions.get(call.id)) and holds(entry, checked.tool):
                 if await self._permits(checked, entry.decision):
                     free.append(checked)
+            elif checked.tool is OFFERED_READER:
+                free.append(checked)  # it runs nothing, so there is nothing to decide
             elif needs_decision(checked.tool, policy, state.allowed):
                 open_calls.append(checked)
             else:
@@ -168,6 +173,9 @@ class Caller:
             if is_removed(self._session.state, checked.tool):
                 # While a person was asked, say.
                 output = ToolOutput(text=REMOVED, is_error=True)
+            elif checked.tool is OFFERED_READER:
+                results = core_of(self._session).turns.results
+                output = await results.reader.read(checked.arguments)
             else:
                 output = await self._host.call(checked.intended.name, checked.arguments)
         finally:

@@ -1,21 +1,26 @@
 """What tools gave: without secrets, and whole where it was cut.
 
 Laws: what a tool gave is written down at once, so that it is not run again. Secrets are judged in
-the whole of it. What is cut off is on disk before the entry that names it.
+the whole of it. What is cut off is on disk before the entry that names it; a model that can read it
+is told how.
 """
 
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from lamina.assembly.read_result import can_read_results, say_how_to_read
 from lamina.audit.kept_results import find_result
 from lamina.codec import digest_bytes, mend_text
 from lamina.journal import State
 from lamina.ports import JournalStore
+from lamina.record.layouts import Layouts
 from lamina.record.record import Record
 from lamina.session.calls import require_waiting
+from lamina.session.result_reader import ResultReader
 from lamina.sources.secrets import SecretScreen
 from lamina.text.excerpt import cut_text
+from lamina.text.numbered_lines import line_number
 from lamina.values.entry import Entry, MessageEntry, ResultEntry
 from lamina.values.message import ToolResult, ToolText
 
@@ -24,12 +29,18 @@ class ToolResults:
     """The results of one session. What a person should know of them is added to `news`."""
 
     def __init__(
-        self, record: Record, store: JournalStore, screen: SecretScreen, news: list[str]
+        self,
+        record: Record,
+        store: JournalStore,
+        screen: SecretScreen,
+        news: list[str],
+        layouts: Layouts,
     ) -> None:
         self._record = record
         self._store = store
         self._screen = screen
         self._news = news
+        self.reader = ResultReader(record, store, screen, layouts)
 
     async def keep(self, result: ToolResult, whole: str = "") -> ToolResult:
         """Keeps what a tool gave while other calls of its turn wait, and beside it the `whole` of a
@@ -40,8 +51,10 @@ class ToolResults:
         """
         require_waiting(self._record, result.call_id)
         text, whole = self.screen_cut(result.name, result.text, whole)
-        result = replace(result, name=mend_text(result.name), text=mend_text(text))
         digest = await self.keep_whole(whole) if whole else ""
+        if digest and can_read_results(self._record.state):
+            text = _tell_rest(text, whole, say_how_to_read(digest))
+        result = replace(result, name=mend_text(result.name), text=mend_text(text))
         await self._record.write(ResultEntry, result=result, whole=digest)
         return result
 
@@ -98,3 +111,15 @@ class ToolResults:
         screened = [self._screen.tool_text(text, state.settings.secrets) for text in texts]
         self._news += [warning for _, warnings in screened for warning in warnings]
         return tuple(text for text, _ in screened)
+
+
+def _tell_rest(text: str, whole: str, how_to_read: str) -> str:
+    """A cut text that says how to read the rest: in its own note, or in a line behind it if it was
+    cut in another way."""
+
+    def tell(first: int, last: int) -> str:
+        return f"{how_to_read}, lines {line_number(whole, first)}-{line_number(whole, last - 1)}"
+
+    if text == cut_text(whole, len(text)):
+        text = cut_text(whole, len(text), tell)
+    return text if how_to_read in text else f"{text}\n[… {how_to_read} …]"

@@ -15,6 +15,7 @@ from lamina.ledger.request_price import CacheRewrite, price_request
 from lamina.ports import Wire
 from lamina.session.replies import CommitOutcome
 from lamina.session.spending import Spending
+from lamina.session.tool_results import ToolResults
 from lamina.values.entry import RequestEntry
 from lamina.values.envelope import Options
 from lamina.values.item import Attachment
@@ -33,6 +34,7 @@ class TurnKeeper(Protocol):
     """The session's side of a turn: it alone writes to the journal."""
 
     spending: Spending
+    results: ToolResults
 
     async def commit(self, turn: "Turn", reply: Reply, *, end: bool) -> CommitOutcome: ...
     async def resume(self, turn: "Turn", results: Sequence[ToolResult]) -> "Turn": ...
@@ -156,7 +158,7 @@ class Turn:
         """The next request of this turn, with the results of the calls it waits for.
 
         `results` maps call ids to texts, or lists `ToolResult`s or dicts with `call_id`, `text`
-        and optionally `is_error`.
+        and optionally `is_error`. Calls of `READ_RESULT` need none: the session answers them.
 
         Raises:
             TurnStateError: no calls are pending.
@@ -164,7 +166,10 @@ class Turn:
         """
         if not self.pending_calls:
             raise TurnStateError("no tool calls are pending: commit a reply that has some first")
-        return await self._keeper.resume(self, self._pair(results))
+        by_call = _by_call(results)
+        rest = [call for call in self.pending_calls if call.id not in by_call]
+        by_call |= _by_call(await self._keeper.results.reader.answer(rest) if rest else ())
+        return await self._keeper.resume(self, self._pair(by_call))
 
     def with_target(self, target: str) -> "Turn":
         """The turn, whose next request goes to another target."""
@@ -228,11 +233,7 @@ class Turn:
         """Whether the reply ended without its terminator."""
         return self._reply is not None and not self._reply.complete
 
-    def _pair(self, results: Results) -> list[ToolResult]:
-        if isinstance(results, Mapping):
-            results = [{"call_id": call, "text": text} for call, text in results.items()]
-        values = [v if isinstance(v, ToolResult) else _read_result(v) for v in results]
-        by_call = {result.call_id: result for result in values}
+    def _pair(self, by_call: Mapping[str, ToolResult]) -> list[ToolResult]:
         missing = [call.id for call in self.pending_calls if call.id not in by_call]
         strangers = sorted(by_call.keys() - {call.id for call in self.pending_calls})
         if missing or strangers:
@@ -242,6 +243,13 @@ class Turn:
             replace(by_call[call.id], name=call.name, text=mend_text(by_call[call.id].text))
             for call in self.pending_calls
         ]
+
+
+def _by_call(results: Results) -> dict[str, ToolResult]:
+    if isinstance(results, Mapping):
+        results = [{"call_id": call, "text": text} for call, text in results.items()]
+    values = [v if isinstance(v, ToolResult) else _read_result(v) for v in results]
+    return {result.call_id: result for result in values}
 
 
 def _read_result(value: Mapping[str, Any]) -> ToolResult:

@@ -99,7 +99,7 @@ class TurnLifecycle:
         self.list_tools: Callable[[], Awaitable[Toolset]] | None = None
         # The entry up to which people were shown what hooks want them to be shown.
         self._told_until = record.state.leaf
-        self.results = ToolResults(record, store, reader.screen, self.news)
+        self.results = ToolResults(record, store, reader.screen, self.news, layouts)
         # Whether the session went on from an earlier opening, since when files may have changed.
         self._compare_due = record.state.requests.sent is not None
 

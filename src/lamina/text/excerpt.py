@@ -2,21 +2,32 @@
 
 Law: a cut text says so, and how long it was."""
 
+from collections.abc import Callable
 
-def cut_text(text: str, limit: int) -> str:
-    """The text, or its beginning and end with a note between them; never longer than `limit`."""
+
+def cut_text(text: str, limit: int, tell_rest: Callable[[int, int], str] | None = None) -> str:
+    """The text, or its beginning and end with a note between them; never longer than `limit`.
+    `tell_rest` says how to read what stands between two places of the text: the note does, too."""
     if len(text) <= limit:
         return text
-    note = f"\n[… cut here: {len(text):,} characters in all, at most {limit:,} are shown …]\n"
-    room = limit - len(note)
+    end = len(text)
+    # As long as it can become: the note is made before it is known where the text is cut.
+    room = limit - len(_make_note(text, limit, tell_rest(end, end) if tell_rest else ""))
     if room < 2:
         return text[:limit]
     # The beginning says what a result is about, the end how it turned out.
     tail = room // 4
-    return f"{text[: room - tail]}{note}{text[len(text) - tail :]}"
+    first, last = room - tail, end - tail
+    note = _make_note(text, limit, tell_rest(first, last) if tell_rest else "")
+    return f"{text[:first]}{note}{text[last:]}"
 
 
 def brief(text: str, width: int = 0) -> str:
     """A text on one line; of at most `width` characters, if that is said."""
     line = " ".join(text.split())
     return line if not width or len(line) <= width else f"{line[: width - 1].rstrip()}…"
+
+
+def _make_note(text: str, limit: int, rest: str) -> str:
+    shown = f"{len(text):,} characters in all, at most {limit:,} are shown"
+    return f"\n[… cut here: {'; '.join(filter(None, (shown, rest)))} …]\n"

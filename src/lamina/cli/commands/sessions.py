@@ -108,7 +108,7 @@ def log(
         typer.Option(
             "--result", metavar="CALL",
             help="All of what a tool gave, also what was cut off before it was sent: by the id of "
-            "its call, or by digest.",
+            "its call, its handle, or its digest.",
         ),
     ] = None,
     wire: Annotated[
