@@ -18,7 +18,7 @@ from tests.fakes.tools import tool
 from tests.runners.scenes import Scene
 from tests.session.conversations import modest
 
-from lamina.assembly.tools import USE_TOOL
+from lamina.assembly.engine_tools import ENGINE_TOOLS, USE_TOOL
 from lamina.audit.rebuilt_request import rebuild_request, wire_request
 from lamina.audit.requests import list_requests
 from lamina.audit.verification import verify
@@ -266,7 +266,7 @@ class Play:
         if not target.bars_tools:
             assert not set(listed) & self.removed, context
         # What is offered can be run.
-        there = {row.definition.name for row in self.scene.host.tools} | {USE_TOOL.name}
+        there = {row.definition.name for row in self.scene.host.tools} | {*ENGINE_TOOLS}
         if self.scene.kind != "chat" and not by_hand:
             assert set(offered) <= there, context
             always = {"a", "b"} & there - self.removed

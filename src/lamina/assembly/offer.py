@@ -12,9 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.assembly.boundary import find_boundary
+from lamina.assembly.engine_tools import ENGINE_TOOLS
 from lamina.assembly.inclusion import is_removed, sort_tools
 from lamina.assembly.page import Page
-from lamina.assembly.tools import USE_TOOL, list_names
+from lamina.assembly.tools import list_names
 from lamina.journal import TOOLS, State
 from lamina.values.envelope import Envelope
 from lamina.values.item import ItemId, tool_id
@@ -63,7 +64,7 @@ class _Settlement:
             self.runnable = {tool.definition.name for tool in toolset.tools}
             if sort_tools(state, toolset.tools).agent:
                 # There is somebody to speak for.
-                self.runnable.add(USE_TOOL.name)
+                self.runnable |= ENGINE_TOOLS.keys()
 
     def settle(self) -> Attachments:
         envelope = self.state.envelope

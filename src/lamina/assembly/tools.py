@@ -3,21 +3,23 @@ whole prefix.
 
 Laws: tools that are always in are in the list. Chosen ones join it while that is cheap: at a
 boundary, or a few times while a session is young. After that they are described where they are
-needed, as any item is, and called through `use_tool`; at the next boundary they join. What leaves
-because it was removed or cannot be run is the business of `assembly/offer.py`.
+needed, as any item is, and called through `use_tool`; at the next boundary they join. The engine's
+own tools stand in front from the first request on, or else from the next moment at which the list
+moves anyway. What leaves because it was removed or cannot be run is the business of
+`assembly/offer.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.assembly.engine_tools import ENGINE_TOOLS, USE_TOOL, engine_names
 from lamina.assembly.inclusion import Inclusion
 from lamina.journal import TOOLS, TOOLS_JOIN, State
 from lamina.text.arguments import describe_arguments
-from lamina.values.item import Attachment, Include, Item, ItemId, key_of
-from lamina.values.message import ToolCall, ToolDefinition
+from lamina.values.item import Attachment, Include, Item, ItemId
+from lamina.values.message import ToolDefinition
 from lamina.values.request import Boundary, ContextTool
 from lamina.values.selection import SelectedItem
 from lamina.values.settings import LOCAL_WIRES, Target
@@ -30,22 +32,6 @@ CALLED_WITHIN = 60
 NAMES_SHOWN = 12
 # Boundaries that have no reason of their own to add to that of a list.
 _SAID_BEFORE = ("first_request", "tools_change")
-
-USE_TOOL = ToolDefinition(
-    name="use_tool",
-    description=(
-        "Calls a tool that is described in the conversation (in <tool_context>) and is not in "
-        "this list."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "name": {"type": "string", "description": "The tool's name, as it is described."},
-            "arguments": {"type": "object", "description": "Its arguments, as it wants them."},
-        },
-        "required": ["name", "arguments"],
-    },
-)
 
 
 class ToolPlan(Struct, frozen=True, kw_only=True):
@@ -82,9 +68,12 @@ def plan_tools(
     inclusion: Inclusion[OfferedTool],
     chosen: Sequence[SelectedItem],
     boundary: Boundary | None,
+    *,
+    searches: bool = True,
 ) -> ToolPlan:
-    """What the next request offers: of what can be called (`inclusion`), what search chose."""
-    return _Planner(state, target, inclusion, chosen, boundary).plan()
+    """What the next request offers: of what can be called (`inclusion`), what search chose;
+    `searches` says whether the model can search for the rest."""
+    return _Planner(state, target, inclusion, chosen, boundary, searches).plan()
 
 
 class _Planner:
@@ -95,6 +84,7 @@ class _Planner:
         inclusion: Inclusion[OfferedTool],
         chosen: Sequence[SelectedItem],
         boundary: Boundary | None,
+        searches: bool,
     ) -> None:
         self.state = state
         self.policy = state.settings.tool_policy
@@ -112,15 +102,13 @@ class _Planner:
         self.there = self.present | self.agent
         self.manual = {tool.id for tool in inclusion.manual}
         self.standing = {tool.name: tool for tool in state.envelope.tool_list}
-        self.speaks_for_others = (
-            self.policy == "sticky"
-            and bool(self.agent)
-            # The embedded model calls whatever it is offered; a tool for tools is beyond it.
-            and target.wire not in LOCAL_WIRES
-            and USE_TOOL.name not in self.there
-            and USE_TOOL.name not in state.withdrawn
-            and state.settings.tool_joins is not None
-        )
+        # The engine's own tools, through which others are found and called.
+        self.own: tuple[str, ...] = ()
+        # The embedded model calls whatever it is offered; a tool for tools is beyond it.
+        if self.policy == "sticky" and self.agent and target.wire not in LOCAL_WIRES:
+            taken = {*self.there, *state.withdrawn}
+            self.own = engine_names(taken, searches=searches and state.settings.tool_search.search)
+        self.speaks_for_others = bool(self.own) and state.settings.tool_joins is not None
 
     def plan(self) -> ToolPlan:
         new = [name for name in self.present | self.chosen if name not in self.standing]
@@ -171,11 +159,10 @@ class _Planner:
             return [name for name in self.standing if name in in_use] + list(new)
         late = self._described_before(described) if moves or self.boundary else []
         idle = self._idle() if self.boundary else set()
-        speaks = self.speaks_for_others and USE_TOOL.name not in self.standing
-        if not (moves or late or idle or (speaks and (unsent or self.boundary))):
+        first = [n for n in self.own if self._speaks(n) and n not in self.standing]
+        if not (moves or late or idle or (first and (unsent or self.boundary))):
             return list(self.standing)
         keeps = [n for n in self.standing if (n in self.there and n not in idle) or self._speaks(n)]
-        first = [USE_TOOL.name] if speaks else []
         return [*first, *keeps, *new, *late]
 
     def _within_limit(self, names: list[str]) -> tuple[list[str], list[str]]:
@@ -185,11 +172,12 @@ class _Planner:
             return names, []
         last = [name for name in reversed(names) if name in self.agent]
         last += [n for n in reversed(names) if n not in self.agent and not self._speaks(n)]
+        last += [n for n in reversed(names) if self._speaks(n) and n != USE_TOOL.name]
         over = set(last[: len(names) - self.most])
         return [n for n in names if n not in over], [n for n in names if n in over]
 
     def _speaks(self, name: str) -> bool:
-        return name == USE_TOOL.name and self.speaks_for_others
+        return name in self.own and self.speaks_for_others
 
     def _described_before(self, described: Sequence[str]) -> list[str]:
         """Tools that were described for earlier questions, and called since or chosen again."""
@@ -222,12 +210,13 @@ class _Planner:
     def _definition(self, name: str) -> ToolDefinition:
         if name in self.there:
             return self.there[name].definition
-        return USE_TOOL if self._speaks(name) else self.standing[name]
+        standing = self.standing.get(name)
+        return standing or ENGINE_TOOLS[name].definition
 
     def _reason(self, names: Sequence[str]) -> str:
         leavers = [name for name in self.standing if name not in names]
         news = {
-            "new": [n for n in names if n not in self.standing and n != USE_TOOL.name],
+            "new": [n for n in names if n not in self.standing and n not in self.own],
             "changed": self._changed(),
             "barred until now": [name for name in leavers if name not in self.there],
             "not chosen any more": [name for name in leavers if name in self.there],
@@ -265,26 +254,3 @@ def list_names(names: Sequence[str]) -> str:
     """Names for people, the first of them if they are many."""
     more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     return ", ".join(names[:NAMES_SHOWN]) + more
-
-
-def intended_call(call: ToolCall, offered: Mapping[str, OfferedTool] = {}) -> ToolCall:
-    """The call itself, or the one that is made through `use_tool`; as it is, if that cannot be
-    read, or if somebody offers a tool of that name."""
-    if call.name != USE_TOOL.name or USE_TOOL.name in offered:
-        return call
-    try:
-        inner = msgspec.json.decode(call.arguments or "{}", type=_Inner)
-    except msgspec.MsgspecError:
-        return call
-    # Some write the arguments as a text that holds them.
-    text = inner.arguments
-    if not isinstance(text, str):
-        text = msgspec.json.encode(text).decode()
-    # Where it is only named, it is named by its server and its own name.
-    labels = {key_of(tool.id): name for name, tool in offered.items()}
-    return replace(call, name=labels.get(inner.name, inner.name), arguments=text)
-
-
-class _Inner(Struct):
-    name: str
-    arguments: dict[str, object] | str = {}

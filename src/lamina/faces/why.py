@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from lamina.assembly.tools import USE_TOOL
+from lamina.assembly.engine_tools import ENGINE_TOOLS, USE_TOOL
 from lamina.audit.rebuilt_request import RebuiltRequest, rebuild_request
 from lamina.audit.requests import list_requests
 from lamina.errors import UnknownSession
@@ -246,7 +246,7 @@ def _listed(context: RequestContext, state: State) -> list[Reason]:
         notes = []
         if tool and tool.kept:
             notes.append("kept from an earlier question")
-        if tool is None and known and definition.name != USE_TOOL.name:
+        if tool is None and known and definition.name not in ENGINE_TOOLS:
             notes.append("still in the list, and not there to be called")
         if allowed is not None and definition.name not in allowed:
             notes.append("in the list, and not to be called now")

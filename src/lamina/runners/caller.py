@@ -11,12 +11,14 @@ import anyio
 import msgspec
 from msgspec import Struct
 
+from lamina.assembly.engine_tools import FIND_TOOLS, USE_TOOL, intended_call
 from lamina.assembly.inclusion import is_removed
-from lamina.assembly.tools import USE_TOOL, intended_call, is_described
+from lamina.assembly.tools import is_described
 from lamina.ports import Approver, ToolHost
 from lamina.runners.sender import Emit
 from lamina.schemas import check_arguments
-from lamina.session.session import Session
+from lamina.session.engine_calls import EngineCalls
+from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
 from lamina.task_groups import patient_group
 from lamina.values.entry import DecisionEntry
@@ -58,6 +60,8 @@ def check_call(
     if call.name in removed or intended.name in removed:
         return REMOVED
     definition = definitions.get(intended.name)
+    if definition is None and intended.name in tools and FIND_TOOLS.name in definitions:
+        return f"The tool {intended.name!r} is not described yet: search for it with find_tools."
     if definition is None:
         names = ", ".join(sorted(definitions)) or "none"
         return f"There is no tool {intended.name!r}. Tools: {names}."
@@ -133,7 +137,12 @@ class Caller:
         definitions = sent_definitions(turn) | described
         free: list[CheckedCall] = []
         open_calls: list[CheckedCall] = []
+        own_calls: list[ToolCall] = []
+        engine = core_of(self._session).turns.engine_calls
         for call in self._session.pending_calls:
+            if call.name in definitions and engine.answers(call):
+                own_calls.append(call)
+                continue
             checked = check_call(call, definitions, tools, state.withdrawn)
             if isinstance(checked, str):
                 await self._keep(call, ToolOutput(text=checked, is_error=True))
@@ -147,12 +156,22 @@ class Caller:
         async with patient_group() as group:
             for checked in free:
                 group.start_soon(self._call, checked)
+            for call in own_calls:
+                # One after the other: what one search brought, the next one does not bring again.
+                await self._answer(engine, call, turn)
             for checked in open_calls:
                 decision = await ask_person(self._session, self._approver, checked, self._emit)
                 if decision and await self._permits(checked, decision):
                     group.start_soon(self._call, checked)
         waiting = [] if self._approver else open_calls
         return [WaitingCall(call=call.intended, tool=call.tool) for call in waiting]
+
+    async def _answer(self, engine: EngineCalls, call: ToolCall, turn: Turn) -> None:
+        """Answers a call of the engine's own tools, which needs no permission."""
+        await self._emit(ToolStarted(call=call, label=call.name))
+        began = anyio.current_time()
+        result = await engine.answer(call, turn.target)
+        await self._emit(ToolFinished(result=result, seconds=anyio.current_time() - began))
 
     async def _permits(self, checked: CheckedCall, decision: Decision) -> bool:
         """Whether a call may run by a decision; a denial is its result."""

@@ -6,6 +6,7 @@ the whole of it. What is cut off is on disk before the entry that names it.
 
 from collections.abc import Sequence
 
+import anyio
 from msgspec.structs import replace
 
 from lamina.audit.kept_results import find_result
@@ -24,12 +25,14 @@ class ToolResults:
     """The results of one session. What a person should know of them is added to `news`."""
 
     def __init__(
-        self, record: Record, store: JournalStore, screen: SecretScreen, news: list[str]
-    ) -> None:
+        self, record: Record, store: JournalStore, screen: SecretScreen, news: list[str],
+        lock: anyio.Lock,
+    ) -> None:  # fmt: skip
         self._record = record
         self._store = store
         self._screen = screen
         self._news = news
+        self._lock = lock
 
     async def keep(self, result: ToolResult, whole: str = "") -> ToolResult:
         """Keeps what a tool gave while other calls of its turn wait, and beside it the `whole` of a
@@ -38,12 +41,13 @@ class ToolResults:
         Raises:
             TurnStateError: no such call waits.
         """
-        require_waiting(self._record, result.call_id)
-        text, whole = self.screen_cut(result.name, result.text, whole)
-        result = replace(result, name=mend_text(result.name), text=mend_text(text))
-        digest = await self.keep_whole(whole) if whole else ""
-        await self._record.write(ResultEntry, result=result, whole=digest)
-        return result
+        async with self._lock:
+            require_waiting(self._record, result.call_id)
+            text, whole = self.screen_cut(result.name, result.text, whole)
+            result = replace(result, name=mend_text(result.name), text=mend_text(text))
+            digest = await self.keep_whole(whole) if whole else ""
+            await self._record.write(ResultEntry, result=result, whole=digest)
+            return result
 
     async def keep_whole(self, text: str) -> str:
         """Keeps all of a text that is sent shortened; its digest."""

@@ -13,6 +13,7 @@ from lamina.layers import measure_layers
 from lamina.ledger import CostRange
 from lamina.ledger.request_price import CacheRewrite, price_request
 from lamina.ports import Wire
+from lamina.session.engine_calls import EngineCalls
 from lamina.session.replies import CommitOutcome
 from lamina.session.spending import Spending
 from lamina.values.entry import RequestEntry
@@ -33,6 +34,7 @@ class TurnKeeper(Protocol):
     """The session's side of a turn: it alone writes to the journal."""
 
     spending: Spending
+    engine_calls: EngineCalls
 
     async def commit(self, turn: "Turn", reply: Reply, *, end: bool) -> CommitOutcome: ...
     async def resume(self, turn: "Turn", results: Sequence[ToolResult]) -> "Turn": ...
@@ -156,7 +158,8 @@ class Turn:
         """The next request of this turn, with the results of the calls it waits for.
 
         `results` maps call ids to texts, or lists `ToolResult`s or dicts with `call_id`, `text`
-        and optionally `is_error`.
+        and optionally `is_error`. Calls of `find_tools` may be left out: the session knows the
+        tools, and answers them.
 
         Raises:
             TurnStateError: no calls are pending.
@@ -164,7 +167,12 @@ class Turn:
         """
         if not self.pending_calls:
             raise TurnStateError("no tool calls are pending: commit a reply that has some first")
-        return await self._keeper.resume(self, self._pair(results))
+        by_call = self._read_results(results)
+        own = self._keeper.engine_calls
+        for call in self.pending_calls:
+            if call.id not in by_call and own.answers(call):
+                by_call[call.id] = await own.answer(call, self.target)
+        return await self._keeper.resume(self, self._pair(by_call))
 
     def with_target(self, target: str) -> "Turn":
         """The turn, whose next request goes to another target."""
@@ -228,11 +236,13 @@ class Turn:
         """Whether the reply ended without its terminator."""
         return self._reply is not None and not self._reply.complete
 
-    def _pair(self, results: Results) -> list[ToolResult]:
+    def _read_results(self, results: Results) -> dict[str, ToolResult]:
         if isinstance(results, Mapping):
             results = [{"call_id": call, "text": text} for call, text in results.items()]
         values = [v if isinstance(v, ToolResult) else _read_result(v) for v in results]
-        by_call = {result.call_id: result for result in values}
+        return {result.call_id: result for result in values}
+
+    def _pair(self, by_call: Mapping[str, ToolResult]) -> list[ToolResult]:
         missing = [call.id for call in self.pending_calls if call.id not in by_call]
         strangers = sorted(by_call.keys() - {call.id for call in self.pending_calls})
         if missing or strangers:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice, takewhile
 
-from lamina.assembly.tools import intended_call
+from lamina.assembly.engine_tools import FIND_TOOLS, intended_call
 from lamina.journal import State
 from lamina.ports import Corpus
 from lamina.values.agent import Guide
@@ -53,13 +53,13 @@ def recent_questions(state: State) -> tuple[str, ...]:
 
 
 def recent_results(state: State) -> tuple[tuple[str, str], ...]:
-    """What tools gave since the last question, with their names."""
+    """What tools gave since the last question, with their names; searches for tools gave names."""
     messages = takewhile(lambda message: message.role != "user", _latest_first(state))
     blocks = (block for message in messages for block in message.blocks)
     return tuple(
         (block.name, block.text)
         for block in blocks
-        if isinstance(block, ToolResult) and not block.is_error
+        if isinstance(block, ToolResult) and not block.is_error and block.name != FIND_TOOLS.name
     )
 
 
@@ -75,7 +75,7 @@ def expanding_results(
     return tuple(
         (name, text)
         for name, text in named_results
-        if any(fnmatchcase(name, pattern) for pattern in patterns)
+        if name != FIND_TOOLS.name and any(fnmatchcase(name, pattern) for pattern in patterns)
     )
 
 
