@@ -10,9 +10,9 @@ from tests.assembly.walks import page_on
 from tests.fakes.book import SMALL
 from tests.strategies import header, modest, thorough
 
+from lamina.assembly.engine_tools import ENGINE_TOOLS
 from lamina.assembly.inclusion import Inclusion, is_included, sort_by_include
 from lamina.assembly.offer import Implementations, settle_tools
-from lamina.assembly.engine_tools import ENGINE_TOOLS
 from lamina.assembly.tools import ToolPlan, plan_tools
 from lamina.assembly.truncation import NOTICE_TOKENS, shorten_results, shorten_text
 from lamina.journal import State, initial_state

@@ -38,9 +38,8 @@ FIND_TOOLS = ToolDefinition(
     name="find_tools",
     description=(
         f"Looks for tools that are not in this list: there are more. Brings up to {MOST_FOUND} "
-        "that fit the query and were not described yet; they are described in the conversation "
-        "(in <tool_context>) and called through use_tool. Search for one thing at a time, and "
-        "before you say that something cannot be done."
+        "that fit the query and were not there yet; its result says how they are called. Search "
+        "for one thing at a time, and before you say that something cannot be done."
     ),
     parameters={
         "type": "object",
