@@ -1,12 +1,13 @@
 """Tools that the model looks for itself, in the middle of a turn.
 
 Laws: what it can find is what the session may use: nothing that was removed or is withheld. What it
-can call already is only named, so that the same words, asked again, bring others. What is found
-stands behind the results from the next request on, in the words that were searched: nothing that
-was sent moves.
+can call already is only named, so that the same words, asked again, bring others. All that one
+search brings takes no more than as many tools of usual size: every later request pays for it, too.
+What is found stands behind the results from the next request on: nothing that was sent moves.
 """
 
 from collections.abc import Iterable, Sequence
+from statistics import median
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,6 +25,8 @@ from lamina.values.request import Attachments
 from lamina.values.selection import SearchSettings, SelectedItem
 from lamina.values.tool import OfferedTool
 
+# Of how many that fit best the usual size is taken.
+COMPARED = 50
 NOTHING_FOUND = "No other tool fits that. Say in other words what it has to do."
 
 
@@ -76,6 +79,8 @@ async def find_tools(
     known: list[str] = []
     hits: list[tuple[SelectedItem, Item, str]] = []
     left = min(room, FOUND_TOKENS) - assembler.count_text(_say((), ()))
+    sizes = [assembler.item_tokens(describe_tool(usable[h.item])) for h in ranking[:COMPARED]]
+    spare = MOST_FOUND * median(sizes) if sizes else 0.0
     for place, hit in enumerate(ranking):
         tool = usable[hit.item]
         name = tool.definition.name
@@ -87,9 +92,11 @@ async def find_tools(
         if len(hits) == MOST_FOUND:
             break
         item = describe_tool(tool)
-        cost = assembler.item_tokens(item) + assembler.count_text(f", {name}")
-        if cost <= left:
-            left -= cost
+        size = assembler.item_tokens(item)
+        cost = size + assembler.count_text(f", {name}")
+        # The best one comes, however long it is.
+        if cost <= left and (size <= spare or not hits):
+            left, spare = left - cost, spare - size
             hits.append((hit, item, name))
     return ToolFinds(
         text=_say([name for _, _, name in hits], known),
