@@ -12,10 +12,10 @@ of its steps, never with a tool's name.
 `breaks` are requests that do not begin with all of the one before, counted on the wire. `recall` is
 the share of needed tools that could be called in their turn: whoever offers more of them gets more
 results, and pays for those, too. `exact, as callable` therefore chooses as many for each question
-as it takes to make as large a share callable (one of 5, 10, 20, ...). `described` are the tokens of
-all descriptions in the conversation, of which the model found those in brackets. `(n)` behind the
-tools: OpenAI takes no more than n of them, and would have refused; the row says what it would cost
-if it did not.
+as it takes to make as large a share callable (one of 5, 10, 20, ... 500). `described` are the
+tokens of all descriptions in the conversation, of which the model found those in brackets. `(n)`
+behind the tools: OpenAI takes no more than n of them, and would have refused; the row says what it
+would cost if it did not.
 """
 
 import argparse
@@ -54,7 +54,7 @@ MOST_BREAKS, LEAST_CALLABLE, MOST_COST = 5, 0.9, 0.6
 TARGETS = ("openai:gpt-4o", "openai:gpt-5", "openai:gpt-5.6", "anthropic:claude-sonnet-5")
 STICKY, UNSEARCHED, EXACT, ALL = "sticky (default)", "sticky, no searches", "exact", "all"
 EQUAL = "exact, as callable"
-SIZES = (5, 10, 20, 40, 80, 160, 320)
+SIZES = (5, 10, 20, 40, 80, 160, 320, 400, 500)
 WAYS = (
     Way(name=STICKY, settings=Settings(), searches=True),
     Way(name=UNSEARCHED, settings=Settings()),
@@ -66,7 +66,7 @@ WAYS = (
 
 def exact_way(size: int) -> Way:
     """Exactly the `size` tools that fit each question best."""
-    search = SearchSettings(top_k=10 * size, top_n=size)
+    search = SearchSettings(top_k=10 * size, top_n=size, floor=-1.0)
     return Way(name=EQUAL, settings=Settings(tool_policy="exact", tool_search=search))
 
 

@@ -185,7 +185,9 @@ class KnowingModel:
         return Writer(f"answer {self._turn}").text(ANSWER_TOKENS)
 
     def _calls(self, request: EmulatedRequest) -> list[EmulatedCall]:
-        prompt = "\n".join(text for role, text in request.messages if role in ("system", "user"))
+        # Where results and a person's words are one message, descriptions stand behind results.
+        roles = ("system", "user", "tool")
+        prompt = "\n".join(text for role, text in request.messages if role in roles)
         calls = []
         for gold in self._question.gold:
             names = [exposed_name(server, gold) for server in self._question.gold_servers[gold]]

@@ -41,6 +41,11 @@ def scene(*tools: OfferedTool, index: IndexFake | None = None, **given: Any) -> 
     return Scene(tools=there, index=index or IndexFake(ALIKE), **given)
 
 
+def many_parameters(count: int) -> dict[str, Any]:
+    fields = {f"field_{number}": {"type": "string"} for number in range(count)}
+    return {"type": "object", "properties": fields}
+
+
 def look(query: str, call: str = "f1") -> tuple[str, str, dict[str, Any]]:
     return call, "find_tools", {"query": query}
 
@@ -84,7 +89,7 @@ def test_what_the_model_finds_is_described_behind_the_results_and_called_in_the_
             assert item.reason == 'found by the model, which searched for "write it down"'
             messages = played.provider.bodies[1]["messages"]
             assert messages[-2]["content"] == snapshot(
-                "Found, described below, to be called through use_tool: write"
+                "Found 1, described below. Call them through use_tool."
             )
             assert messages[-1]["content"] == snapshot(
                 """\
@@ -156,14 +161,14 @@ def test_searches_of_one_answer_do_not_bring_the_same_twice() -> None:
             await played.ask("Keep this.")
             assert played.results == snapshot(
                 [
-                    "Found, described below, to be called through use_tool: write",
+                    "Found 1, described below. Call them through use_tool.",
                     """\
-Found, described below, to be called through use_tool: read, send, paint
-To be called already: write\
+Found 3, described below. Call them through use_tool.
+There already: write\
 """,
                     """\
 No other tool fits that. Say in other words what it has to do.
-To be called already: read, write, send, paint\
+There already: read, write, send\
 """,
                 ]
             )
@@ -184,7 +189,7 @@ def test_a_search_brings_at_most_ten_and_two_thousand_tokens(
         names = [f"t{number}" for number in range(len(sizes))]
         tools = [
             replace(
-                tool(name, description="word " * size),
+                tool(name, parameters=many_parameters(size // 8)),
                 include="always" if number < listed_already else "agent",
             )
             for number, (name, size) in enumerate(zip(names, sizes, strict=True))
@@ -300,7 +305,7 @@ def test_a_search_that_fails_is_told_to_the_model() -> None:
 
 def test_what_does_not_fit_the_room_is_not_found() -> None:
     async def body() -> None:
-        big = chosen("write", description="word " * 1_500)
+        big = chosen("write", parameters=many_parameters(1_500))
         async with scene(big, chosen("read"), target=replace(SMALL, window=2_500)) as played:
             played.plays(calling(look("write, read")))
             await played.ask("Keep this.")
@@ -450,7 +455,7 @@ def test_with_a_client_of_ones_own_the_session_answers_such_a_call() -> None:
                 await turn.resume({})
             turn = await turn.resume({"x1": "There is no such tool."})
             body = turn.request()
-            assert "Found, described below" in str(body["messages"])
+            assert "Found 1, described below" in str(body["messages"])
             assert "write: Does write." in str(body["messages"])
             await turn.commit(Reply(blocks=(Text("Ok."),), usage=Usage(), stop="end"))
             # Or they answer it themselves, with what they like.
@@ -497,7 +502,9 @@ def test_results_of_searches_bring_nothing_by_themselves() -> None:
 
 def test_the_definition_stays_as_it_was_first_sent() -> None:
     # Sessions hold it: another word in it would move the prefix of every one of them.
-    assert digest_value(FIND_TOOLS) == snapshot('f9e5a709c166c85f4b544f2e9900c67ab1a7beccd8087a0305b1e109a0c6238d')
+    assert digest_value(FIND_TOOLS) == snapshot(
+        "f9e5a709c166c85f4b544f2e9900c67ab1a7beccd8087a0305b1e109a0c6238d"
+    )
 
 
 def test_a_denial_of_the_found_tool_is_told() -> None:
@@ -507,5 +514,36 @@ def test_a_denial_of_the_found_tool_is_told() -> None:
             played.plays(calling(look("write")), calling(use("write")))
             await played.ask("Keep this.")
             assert played.results[-1] == "Tool call denied"
+
+    run(body())
+
+
+def test_what_is_found_is_said_in_brief_and_a_call_that_does_not_fit_is_told_the_rest() -> None:
+    async def body() -> None:
+        long = "Writes a file. It has to be\nin the folder, and " + "so on " * 50
+        path = {"type": "string", "description": "Where to, as a path."}
+        schema = {"type": "object", "properties": {"path": path, "size": {}}, "required": ["path"]}
+        tools = [chosen("write", description=long, parameters=schema), chosen("read")]
+        async with scene(*tools) as played:
+            played.plays(calling(look("write")), calling(use("write", size=3)), saying("Ok."))
+            await played.ask("Keep this.")
+            assert played.provider.bodies[1]["messages"][-1]["content"] == snapshot(
+                """\
+<tool_context>
+write: Writes a file.
+Arguments: path: string, size?: any
+</tool_context>\
+"""
+            )
+            told = played.results[-1]
+            assert told.startswith("The arguments do not fit the tool")
+            assert "- path (string): Where to, as a path." in told
+            assert played.host.called == []
+            # Chosen by search later, it is not said again.
+            await played.runner.session.update_settings(tool_search=SearchSettings(), tool_joins=0)
+            await played.ask("write it")
+            (item,) = played.context.items
+            assert (item.item, item.placement) == ("tool:fake/write", "above")
+            await played.verify()
 
     run(body())

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from lamina.assembly.engine_tools import ENGINE_TOOLS, USE_TOOL, engine_names
 from lamina.assembly.inclusion import Inclusion
 from lamina.journal import TOOLS, TOOLS_JOIN, State
-from lamina.text.arguments import describe_arguments
+from lamina.text.arguments import describe_arguments, describe_briefly
 from lamina.values.item import Attachment, Include, Item, ItemId
 from lamina.values.message import ToolDefinition
 from lamina.values.request import Boundary, ContextTool
@@ -56,10 +56,24 @@ def describe_tool(tool: OfferedTool) -> Item:
     return Item(id=tool.id, content=f"{head}\n{describe_arguments(definition.parameters)}")
 
 
+def describe_found(tool: OfferedTool) -> Item:
+    """A tool as an item that is one of many: in brief."""
+    definition = tool.definition
+    name, description = definition.name, definition.description
+    return Item(id=tool.id, content=describe_briefly(name, description, definition.parameters))
+
+
+def standing_description(tool: OfferedTool, state: State) -> Item | None:
+    """The description of the tool, as it is now, that stands in the conversation."""
+    if (standing := state.library.standing.get(tool.id)) is None:
+        return None
+    items = (describe_tool(tool), describe_found(tool))
+    return next((item for item in items if item.version == standing.current), None)
+
+
 def is_described(tool: OfferedTool, state: State) -> bool:
-    """Whether the tool, as it is now, is described in the conversation."""
-    standing = state.library.standing.get(tool.id)
-    return standing is not None and standing.current == describe_tool(tool).version
+    """Whether the tool, as it is now, is described in the conversation, in full or in brief."""
+    return standing_description(tool, state) is not None
 
 
 def plan_tools(
@@ -237,7 +251,8 @@ class _Planner:
 
     def _describe(self, name: str) -> Attachment:
         tool = self.chosen[name]
-        return Attachment(item=describe_tool(tool), provenance=self.hits[tool.id].provenance)
+        item = standing_description(tool, self.state) or describe_tool(tool)
+        return Attachment(item=item, provenance=self.hits[tool.id].provenance)
 
     def _context(self, name: str) -> ContextTool:
         tool = self.there[name]

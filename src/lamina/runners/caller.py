@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from lamina.assembly.engine_tools import FIND_TOOLS, USE_TOOL, intended_call
 from lamina.assembly.inclusion import is_removed
-from lamina.assembly.tools import is_described
+from lamina.assembly.tools import describe_tool, is_described
 from lamina.ports import Approver, ToolHost
 from lamina.runners.sender import Emit
 from lamina.schemas import check_arguments
@@ -77,7 +77,9 @@ def check_call(
     if not isinstance(arguments, dict):
         return "The arguments have to be a JSON object."
     if problem := check_arguments(definition.parameters, arguments):
-        return f"The arguments do not fit the tool: {problem}"
+        told = f"The arguments do not fit the tool: {problem}"
+        # It may have been described in brief.
+        return told if intended is call else f"{told}\n\n{describe_tool(tool).content}"
     return CheckedCall(call=call, intended=intended, tool=tool, arguments=arguments)
 
 

@@ -16,7 +16,7 @@ from lamina.record.layouts import Layouts
 from lamina.record.record import Record
 from lamina.schemas import check_arguments
 from lamina.session.calls import require_waiting
-from lamina.sources.found_tools import ToolFinds, find_tools
+from lamina.sources.found_tools import ToolFinds, find_tools, found_items
 from lamina.sources.selector import Selector
 from lamina.values.entry import ResultEntry
 from lamina.values.item import Attachment
@@ -82,9 +82,7 @@ class EngineCalls:
         model = layouts.book.find(target)
         assembler = layouts.assembler_for(model, state.settings.promotion)
         room = layouts.room(model, state).beside(assemble_standing(state, assembler)).left
-        for entry in state.turn.searches:
-            items = [state.library.items[found.item, found.version] for found in entry.found]
-            room -= sum(map(assembler.item_tokens, items))
+        room -= sum(assembler.item_tokens(item) for _, _, item in found_items(state))
         room -= sum(assembler.count_text(r.text) for r in state.turn.results.values())
         return await find_tools(
             self._tools.selector, state, toolset.tools, query, assembler, int(room * CHOSEN_SHARE)

@@ -155,7 +155,7 @@ class TurnChoices:
         items = {item.item for item in choice.items}
         tools = (*inclusion.present, *(tool for tool in inclusion.agent if tool.id in items))
         costs = {
-            tool.id: self._cost(describe_tool(tool))
+            tool.id: 0 if is_described(tool, self._page.state) else self._cost(describe_tool(tool))
             for tool in tools
             if tool.definition.name not in names
         }

@@ -2,11 +2,12 @@
 
 Laws: what it can find is what the session may use: nothing that was removed or is withheld. What it
 can call already is only named, so that the same words, asked again, bring others. All that one
-search brings takes no more than as many tools of usual size: every later request pays for it, too.
-What is found stands behind the results from the next request on: nothing that was sent moves.
+search brings is said in brief, is not far from the best, and takes no more than as many tools of
+usual size: every later request pays for it, too. A call whose arguments do not fit is told the
+rest. What is found stands behind the results from the next request on: nothing that was sent moves.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from msgspec import Struct
@@ -14,19 +15,21 @@ from msgspec.structs import replace
 
 from lamina.assembly.engine_tools import FOUND_TOKENS, MOST_FOUND
 from lamina.assembly.inclusion import sort_tools
-from lamina.assembly.tools import describe_tool, is_described
+from lamina.assembly.tools import describe_found, is_described
 from lamina.journal import State
 from lamina.layers import Assembler
 from lamina.sources.candidates import tool_document
 from lamina.sources.selector import Selector
-from lamina.values.entry import FoundTool
+from lamina.values.entry import FoundTool, ResultEntry
 from lamina.values.item import Attachment, Item, ItemId, Provenance
 from lamina.values.request import Attachments
 from lamina.values.selection import SearchSettings, SelectedItem
 from lamina.values.tool import OfferedTool
 
-# Of how many that fit best the usual size is taken.
-COMPARED = 50
+# How many that fit best are looked at, and of how many of them it is said that they are there.
+COMPARED, NAMED = 50, 3
+# What scores less than this share of the best one's score is not brought.
+NEAR = 0.75
 NOTHING_FOUND = "No other tool fits that. Say in other words what it has to do."
 
 
@@ -75,45 +78,63 @@ async def find_tools(
     except Exception as error:  # noqa: BLE001
         return ToolFinds(text=f"The search failed: {type(error).__name__}: {error}", is_error=True)
     callable_names = {tool.name for tool in state.envelope.tools}
-    earlier = {found.item for entry in state.turn.searches for found in entry.found}
-    known: list[str] = []
-    hits: list[tuple[SelectedItem, Item, str]] = []
-    left = min(room, FOUND_TOKENS) - assembler.count_text(_say((), ()))
-    sizes = [assembler.item_tokens(describe_tool(usable[h.item])) for h in ranking[:COMPARED]]
-    spare = MOST_FOUND * median(sizes) if sizes else 0.0
-    for place, hit in enumerate(ranking):
-        tool = usable[hit.item]
+    earlier = {item.id for _, _, item in found_items(state)}
+
+    def is_known(tool: OfferedTool) -> bool:
         name = tool.definition.name
-        if name in callable_names or hit.item in earlier or is_described(tool, state):
-            if place < MOST_FOUND:
-                known.append(name)
-                left -= assembler.count_text(f", {name}")
-            continue
-        if len(hits) == MOST_FOUND:
-            break
-        item = describe_tool(tool)
-        size = assembler.item_tokens(item)
-        cost = size + assembler.count_text(f", {name}")
-        # The best one comes, however long it is.
-        if cost <= left and (size <= spare or not hits):
-            left, spare = left - cost, spare - size
-            hits.append((hit, item, name))
+        return name in callable_names or tool.id in earlier or is_described(tool, state)
+
+    first = [usable[hit.item] for hit in ranking[:NAMED]]
+    known = [tool.definition.name for tool in first if is_known(tool)]
+    new = [hit for hit in ranking if not is_known(usable[hit.item])][:COMPARED]
+    items = {hit.item: describe_found(usable[hit.item]) for hit in new}
+    room = min(room, FOUND_TOKENS) - assembler.count_text(_say(MOST_FOUND, known))
+    hits = _take(new, {key: assembler.item_tokens(item) for key, item in items.items()}, room)
     return ToolFinds(
-        text=_say([name for _, _, name in hits], known),
-        items=tuple(item for _, item, _ in hits),
+        text=_say(len(hits), known),
+        items=tuple(items[hit.item] for hit in hits),
         found=tuple(
-            FoundTool(item=item.id, version=item.version, score=hit.score) for hit, item, _ in hits
+            FoundTool(item=hit.item, version=items[hit.item].version, score=hit.score)
+            for hit in hits
         ),
     )
 
 
-def _say(names: Sequence[str], known: Sequence[str]) -> str:
+def _take(
+    ranking: Sequence[SelectedItem], sizes: Mapping[ItemId, int], room: int
+) -> list[SelectedItem]:
+    """What is brought of a ranking. The best one comes, however long it is."""
+    spare = MOST_FOUND * median(sizes.values()) if sizes else 0.0
+    least = NEAR * max((hit.score or 0.0 for hit in ranking[:MOST_FOUND]), default=0.0)
+    hits: list[SelectedItem] = []
+    for hit in ranking:
+        size = sizes[hit.item]
+        if size > room or (hit.score is not None and hit.score < least):
+            continue
+        if len(hits) < MOST_FOUND and (size <= spare or not hits):
+            room, spare = room - size, spare - size
+            hits.append(hit)
+    return hits
+
+
+def _say(count: int, known: Sequence[str]) -> str:
     lines = [NOTHING_FOUND]
-    if names:
-        lines = [f"Found, described below, to be called through use_tool: {', '.join(names)}"]
+    if count:
+        lines = [f"Found {count}, described below. Call them through use_tool."]
     if known:
-        lines.append(f"To be called already: {', '.join(known)}")
+        lines.append(f"There already: {', '.join(known)}")
     return "\n".join(lines)
+
+
+def found_items(state: State) -> list[tuple[ResultEntry, FoundTool, Item]]:
+    """What searches brought to the calls that wait; a damaged journal may have lost a text."""
+    kept = state.library.items
+    return [
+        (entry, tool, kept[tool.item, tool.version])
+        for entry in state.turn.searches
+        for tool in entry.found
+        if (tool.item, tool.version) in kept
+    ]
 
 
 def attach_finds(state: State, removed: Iterable[ItemId], found: Attachments) -> Attachments:
@@ -121,13 +142,12 @@ def attach_finds(state: State, removed: Iterable[ItemId], found: Attachments) ->
     there = {*removed, *(attachment.item.id for attachment in found.attachments)}
     attachments = {
         tool.item: Attachment(
-            item=state.library.items[tool.item, tool.version],
+            item=item,
             provenance=Provenance(
                 include="agent", score=tool.score, origin="model", source=entry.query
             ),
         )
-        for entry in state.turn.searches
-        for tool in entry.found
+        for entry, tool, item in found_items(state)
         if tool.item not in there
     }
     return replace(found, attachments=(*found.attachments, *attachments.values()))
