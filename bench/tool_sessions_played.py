@@ -5,6 +5,7 @@ tools; what can be called is decided by what stands on the wire, and so is what 
 """
 
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -24,8 +25,10 @@ from lamina.providers.emulators.emulator import MovableClock, serve_emulator
 from lamina.providers.emulators.openai import checks
 from lamina.providers.model_book import load_book
 from lamina.stores.memory import MemoryStore
+from lamina.text.renderer import render_item
 from lamina.tools.names import exposed_name
 from lamina.tools.offered_tool import offer_tool
+from lamina.values.entry import ItemEntry, ResultEntry
 from lamina.values.event import Event, RequestStarted, ToolFinished
 from lamina.values.settings import Settings, Target
 from lamina.values.tool import OfferedTool, ToolOutput, Toolset
@@ -35,7 +38,8 @@ from thirty_turns import IDLE_S, SYSTEM_TOKENS, connect, sum_costs
 
 RESULT_TOKENS, ANSWER_TOKENS = 200, 300
 SEED = 20_260
-USE_TOOL = "use_tool"
+USE_TOOL, FIND_TOOLS = "use_tool", "find_tools"
+_NUMBER = re.compile(r"^\s*(?:\d+[.)]|[-*])\s*")
 MOST_TOOLS_OPENAI = checks._MAX_TOOLS
 
 
@@ -52,12 +56,25 @@ class Tool(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """A question with the tools it needs, each with the servers that have the right one."""
+    """A question with the tools it needs, each with the servers that have the right one, and the
+    steps of the annotators, one a line."""
 
     query: str
     gold: tuple[str, ...]
     gold_servers: dict[str, tuple[str, ...]] = {}
     category: str = ""
+    steps: str = ""
+
+    @property
+    def searches(self) -> tuple[str, ...]:
+        """What a model asks for that looks for tools: the question, and each of its steps."""
+        steps = [_NUMBER.sub("", line).strip() for line in self.steps.splitlines()]
+        return tuple(dict.fromkeys(filter(None, (self.query, *steps))))
+
+    @property
+    def right_names(self) -> list[set[str]]:
+        """For each tool that it needs, the names of those that would do."""
+        return [{exposed_name(s, gold) for s in self.gold_servers[gold]} for gold in self.gold]
 
 
 class ToolSet(Struct, frozen=True):
@@ -84,10 +101,11 @@ def orders(questions: Sequence[Question]) -> dict[str, list[Question]]:
 
 
 class Way(Struct, frozen=True, kw_only=True):
-    """A way of offering tools."""
+    """A way of offering tools, to a model that `searches` for what it misses, or does not."""
 
     name: str
     settings: Settings
+    searches: bool = False
 
 
 # -- the world -------------------------------------------------------------------------------------
@@ -100,7 +118,7 @@ class ManyTools:
         self.turn = 0
         self.ran: list[str] = []
         self.params = {exposed_name(tool.server, tool.name): tool.params for tool in tools}
-        self._offered = tuple(map(_offer, tools))
+        self._offered = tuple(map(offer, tools))
 
     async def toolset(self) -> Toolset:
         return Toolset(tools=self._offered)
@@ -110,7 +128,8 @@ class ManyTools:
         return ToolOutput(text=Writer(f"{self.turn} {name}").text(RESULT_TOKENS))
 
 
-def _offer(tool: Tool) -> OfferedTool:
+def offer(tool: Tool) -> OfferedTool:
+    """A tool of the data, to be chosen by search."""
     schema = {"type": "object", "properties": {param: {"type": "string"} for param in tool.params}}
     tool_offer = offer_tool(tool.server, tool.name, tool.description, schema, "free", "agent")
     assert isinstance(tool_offer, OfferedTool), tool_offer
@@ -119,26 +138,42 @@ def _offer(tool: Tool) -> OfferedTool:
 
 class KnowingModel:
     """A model that knows which tools a question needs. It calls those that it can: the ones in the
-    list, and through `use_tool` the ones that are described to it. Then it answers."""
+    list, and through `use_tool` the ones that are described to it. Then it answers. If it
+    `searches` and misses one, it asks `find_tools` first, once, with the words of the question and
+    of each of its steps: it does not know what the tool is called."""
 
-    def __init__(self, params: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, params: Mapping[str, Sequence[str]], *, searches: bool = False) -> None:
         self._params = params
+        self._searches = searches
         self._turn = 0
         self._question = Question("", ())
-        self.wanted = self.callable = self.described = 0
+        # What is left to do in the turn under way.
+        self._may_search = self._may_call = False
+        self.wanted = self.callable = self.described = self.searched = 0
 
     def expect(self, turn: int, question: Question) -> None:
         self._turn, self._question = turn, question
+        self._may_search, self._may_call = self._searches, True
+        self.wanted += len(question.gold)
 
     async def answer(self, request: EmulatedRequest) -> EmulatedAnswer:
-        role, text = request.messages[-1]
-        if role == "tool":
-            return EmulatedAnswer(text=self.final)
-        if self._question.query not in text:
+        asks = any(
+            self._question.query in text for role, text in request.messages if role == "user"
+        )
+        if not asks:
             # Somebody wants a summary of it all.
             return EmulatedAnswer(text=Writer(f"summary {self._turn}").text(RESULT_TOKENS))
+        if not self._may_call:
+            return EmulatedAnswer(text=self.final)
         calls = self._calls(request)
-        self.wanted += len(self._question.gold)
+        misses = len(calls) < len(self._question.gold)
+        if misses and self._may_search and FIND_TOOLS in request.tools:
+            self._may_search = False
+            queries = self._question.searches
+            self.searched += len(queries)
+            searches = [EmulatedCall(name=FIND_TOOLS, arguments={"query": q}) for q in queries]
+            return EmulatedAnswer(text="Let me look.", calls=tuple(searches))
+        self._may_call = False
         self.callable += len(calls)
         self.described += sum(call.name == USE_TOOL for call in calls)
         if not calls:
@@ -150,7 +185,9 @@ class KnowingModel:
         return Writer(f"answer {self._turn}").text(ANSWER_TOKENS)
 
     def _calls(self, request: EmulatedRequest) -> list[EmulatedCall]:
-        prompt = "\n".join(text for role, text in request.messages if role in ("system", "user"))
+        # Where results and a person's words are one message, descriptions stand behind results.
+        roles = ("system", "user", "tool")
+        prompt = "\n".join(text for role, text in request.messages if role in roles)
         calls = []
         for gold in self._question.gold:
             names = [exposed_name(server, gold) for server in self._question.gold_servers[gold]]
@@ -224,6 +261,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
     callable: int
     described: int
     most_tools: int
+    # Calls of `find_tools`; what all descriptions in the conversation took, each said once; and how
+    # much of that the model found.
+    searched: int = 0
+    described_tokens: int = 0
+    found_tokens: int = 0
 
     def total(self, name: str) -> int:
         return sum(getattr(row.usage, name) for row in self.rows)
@@ -252,6 +294,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
             "recall": round(self.recall, 4),
             "calls": self.callable,
             "calls_of_described": self.described,
+            "searches": self.searched,
+            "described_tokens": self.described_tokens,
+            "found_tokens": self.found_tokens,
             "most_tools": self.most_tools,
             "vendor_refuses_so_many": self.refused,
             "reasons": list(self.reasons),
@@ -295,7 +340,7 @@ async def play(
     book: TargetBook = _LongLists(load_book())
     target = book.find(name)
     host = ManyTools(tools)
-    model = KnowingModel(host.params)
+    model = KnowingModel(host.params, searches=way.searches)
     clock = MovableClock()
     emulator, requests = recording(target.wire, answers=model, clock=clock)
     store = MemoryStore()
@@ -328,12 +373,20 @@ async def play(
     refusals = [row for row in emulator.report.rows if row.status != 200]
     assert not refusals, refusals[0].missed
     assert len(host.ran) == model.callable
-    verdict = verify(await store.read("bench"), book)
+    journal = await store.read("bench")
+    verdict = verify(journal, book)
     assert verdict.sound, verdict
+    entries = journal.entries.values()
+    found = {t.item for e in entries if isinstance(e, ResultEntry) for t in e.found}
+    count = book.counter(target).count
+    items = [e.item for e in entries if isinstance(e, ItemEntry) and e.item.kind == "tool"]
+    sizes = {item.id: count(render_item(item)) for item in items}
     bodies = [request.body for request in requests]
     return Outcome(
         target=name, order=order, way=way.name, turns=len(questions),
         rows=tuple(emulator.report.rows), breaks=count_breaks(bodies), reasons=tuple(reasons),
         wanted=model.wanted, callable=model.callable, described=model.described,
-        most_tools=max(len(body.get("tools") or ()) for body in bodies),
+        most_tools=max(len(body.get("tools") or ()) for body in bodies), searched=model.searched,
+        described_tokens=sum(sizes.values()),
+        found_tokens=sum(tokens for item, tokens in sizes.items() if item in found),
     )  # fmt: skip

@@ -67,6 +67,7 @@ from lamina.values.entry import (
     Entry,
     EphemeralEntry,
     ForgetEntry,
+    FoundTool,
     InboxEntry,
     IncludeEntry,
     InfoEntry,
@@ -387,10 +388,10 @@ __all__ += ["AgentChoice", "ChosenItem", "Moment", "NearMiss", "SearchedKind"]
 # Entries of a journal.
 __all__ += [
     "BranchSummaryEntry", "CustomEntry", "DecisionEntry", "Entry", "EphemeralEntry", "ForgetEntry",
-    "InboxEntry", "IncludeEntry", "InfoEntry", "ItemEntry", "LabelEntry", "LeafEntry", "LeaveEntry",
-    "MessageEntry", "ModelEntry", "OpeningEntry", "PinEntry", "ReplyEntry", "RequestEntry",
-    "ResultEntry", "SessionEntry", "SettingsEntry", "SettingsUpdate", "TransformEntry",
-    "UnknownEntry",
+    "FoundTool", "InboxEntry", "IncludeEntry", "InfoEntry", "ItemEntry", "LabelEntry", "LeafEntry",
+    "LeaveEntry", "MessageEntry", "ModelEntry", "OpeningEntry", "PinEntry", "ReplyEntry",
+    "RequestEntry", "ResultEntry", "SessionEntry", "SettingsEntry", "SettingsUpdate",
+    "TransformEntry", "UnknownEntry",
 ]  # fmt: skip
 # Money.
 __all__ += [

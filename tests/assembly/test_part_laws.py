@@ -10,10 +10,11 @@ from tests.assembly.walks import page_on
 from tests.fakes.book import SMALL
 from tests.strategies import header, modest, thorough
 
+from lamina.assembly.engine_tools import ENGINE_TOOLS
 from lamina.assembly.inclusion import Inclusion, is_included, sort_by_include
 from lamina.assembly.offer import Implementations, settle_tools
 from lamina.assembly.read_result import READ_RESULT
-from lamina.assembly.tools import USE_TOOL, ToolPlan, plan_tools
+from lamina.assembly.tools import ToolPlan, plan_tools
 from lamina.assembly.truncation import NOTICE_TOKENS, shorten_results, shorten_text
 from lamina.journal import State, initial_state
 from lamina.values.agent import Guide
@@ -343,12 +344,14 @@ def test_a_sticky_list_moves_only_for_a_cause(
         changed = [n for n in standing if n in known and known[n].definition != standing[n]]
         may_join = joins is None or each.state.tool_joins < joins
         cause = each.state.requests.sent is None or each.boundary or new_always or changed
-        if not cause and not (may_join and each.chosen) and USE_TOOL.name not in known:
+        if not cause and not (may_join and each.chosen) and not {*ENGINE_TOOLS} <= {*known}:
             assert each.plan.definitions is None
         # Those that stay keep their order; what is new comes behind them, `use_tool` in front.
         stays = [name for name in each.before if name in each.after]
         assert [name for name in each.after if name in each.before] == stays
-        fresh = [name for name in each.after if name not in each.before and name != USE_TOOL.name]
+        fresh = [
+            name for name in each.after if name not in each.before and name not in ENGINE_TOOLS
+        ]
         assert not fresh or each.after[-len(fresh) :] == fresh
         if cause is None or not (each.boundary or new_always or changed):
             gone = [name for name in each.before if name not in each.after]

@@ -30,7 +30,7 @@ from tests.golden.damages import DAMAGES
 from tests.golden.digests import lead, run
 from tests.golden.draw import Draw
 from tests.golden.runs import Run
-from tests.golden.sample_runs import agent, imported, long, plan, questions, unknown
+from tests.golden.sample_runs import agent, found, imported, long, plan, questions, unknown
 from tests.golden.samples import (
     appended,
     attachments,
@@ -83,6 +83,7 @@ SAMPLES: Mapping[str, Play] = {
     "waiting": waiting,
     "inbox": inbox,
     "agent": agent,
+    "found": found,
     "plan": plan,
     "questions": questions,
     "imported": imported,

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
+from tests.fakes.index import IndexFake
 from tests.fakes.notes import NoteSourceFake, WordIndexFake
 from tests.fakes.providers import ProviderFake, ProvidersFake, calling, saying
 from tests.fakes.tools import ApproverFake, ToolHostFake, tool
@@ -69,6 +70,27 @@ async def agent(folder: Path, name: str) -> None:
     except ProviderError:
         provider.scripts = [saying("Written.", usage=USAGE)]
         await runner.resume()
+    await session.close()
+
+
+async def found(folder: Path, name: str) -> None:
+    """Tools that the model looked for: one it called, others in a turn that waits for a person."""
+    sample = Sample(folder, name, CHAT, tool_search=SearchSettings(top_n=0, include_score=1.0))
+    session = await sample.open()
+    names = ("read", "write", "send")
+    alike = {each: {f"tool:fake/{each}": 0.8} for each in names}
+    core_of(session).turns.selector = Selector(IndexFake(alike))
+    host = ToolHostFake(tool("ask", "required"), *map(craft, names))
+    given = {"name": "write", "arguments": {"path": "a.md"}}
+    provider = ProviderFake(
+        calling(("k1", "find_tools", {"query": "write it down"}), usage=USAGE),
+        calling(("k2", "use_tool", given), usage=USAGE),
+        saying("Written.", usage=USAGE),
+        calling(("k3", "find_tools", {"query": "send, write"}), ("k4", "ask", {}), usage=USAGE),
+    )
+    runner = AgentRunner(session, ProvidersFake(provider), host)
+    await runner.run("Keep this.")
+    await runner.run("And send it.")
     await session.close()
 
 

@@ -11,7 +11,7 @@ from tests.fakes.embedder import FakeEmbedder
 from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.values.selection import SearchSettings
 from lamina.values.settings import Settings
-from tool_sessions import ALL, EXACT, STICKY, unexplained, verdict
+from tool_sessions import ALL, EQUAL, EXACT, STICKY, unexplained, verdict
 from tool_sessions_played import (
     MOST_TOOLS_OPENAI,
     Outcome,
@@ -35,6 +35,7 @@ QUESTIONS = tuple(
         (f"find_{thing}", f"keep_{thing}"),
         {f"find_{thing}": (thing,), f"keep_{thing}": (thing,)},
         category="money" if thing in ("invoice", "stock") else "days",
+        steps=f"1. find a {thing}\n2. keep the {thing}\n",
     )
     for thing in THINGS
 )
@@ -69,8 +70,8 @@ def test_a_session_is_accounted_for_by_what_stood_on_the_wire(target: str, tmp_p
     # What cannot be in the list any more is described, and called all the same.
     assert [outcome.recall for outcome in (sticky, joining, exact, everything)] == [1.0] * 4
     assert (sticky.described, joining.described, exact.described) == (8, 0, 0)
-    # `use_tool` is in the list, too.
-    assert (sticky.most_tools, joining.most_tools) == (5, 12)
+    # `use_tool` and `find_tools` are in the list, too.
+    assert (sticky.most_tools, joining.most_tools) == (6, 12)
     assert (exact.most_tools, everything.most_tools) == (2, len(TOOLS))
     assert sticky.cost > 0
     assert sticky.total("cached") > joining.total("cached")
@@ -87,14 +88,27 @@ def test_a_list_that_openai_refuses_is_marked(tmp_path: Path) -> None:
 def test_a_missed_target_is_said_with_its_figures(tmp_path: Path) -> None:
     sticky = played("openai:gpt-4o", way(STICKY, tool_joins=1), tmp_path)
     cheaper = replace(sticky, rows=sticky.rows[:1])
-    missed = verdict([sticky, replace(cheaper, way=ALL), replace(sticky, way=EXACT, breaks=9)])
-    assert [len(each) for each in missed.values()] == [0, 1, 1]
-    assert "openai:gpt-4o as written: $" in missed["cheaper than sending all tools"][0]
+    missed = verdict([sticky, replace(cheaper, way=ALL), replace(cheaper, way=EQUAL, breaks=9)])
+    assert [len(each) for each in missed.values()] == [0, 0, 1, 1]
+    assert "openai:gpt-4o as written: $" in missed["at most 0.6x of the cost of all tools"][0]
     dear = replace(sticky, rows=sticky.rows * 2)
-    missed = verdict(
-        [replace(sticky, breaks=6), replace(dear, way=ALL), replace(dear, way=EXACT)]
-    )  # fmt: skip
-    assert list(missed.values()) == [["openai:gpt-4o as written: 6"], [], []]
+    short = replace(sticky, breaks=6, callable=1)
+    missed = verdict([short, replace(dear, way=ALL), replace(dear, way=EQUAL)])
+    assert list(missed.values()) == [
+        ["openai:gpt-4o as written: 8.3%"], ["openai:gpt-4o as written: 6"], [], [],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_model_that_searches_finds_what_was_not_chosen(target: str, tmp_path: Path) -> None:
+    none = Settings(tool_search=SearchSettings(top_n=0, include_score=1.0))
+    takes = played(target, Way(name="takes", settings=none), tmp_path)
+    looks = played(target, Way(name="looks", settings=none, searches=True), tmp_path)
+    assert (takes.recall, looks.recall) == (0.0, 1.0)
+    assert (looks.breaks, looks.most_tools) == (0, 2)
+    assert looks.described_tokens == looks.found_tokens > takes.described_tokens == 0
+    # It asks with the question and with both of its steps, if it misses something.
+    assert 3 <= looks.searched <= 3 * len(QUESTIONS)
 
 
 def test_breaks_are_told_from_growth_and_from_moved_markers() -> None:

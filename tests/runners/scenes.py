@@ -105,6 +105,10 @@ class Scene:
         await self.runner.__aexit__()
         await self.open()
 
+    def use_index(self, index: Index | None) -> None:
+        """Where it searches once it is opened again."""
+        self._selecting = (index, *self._selecting[1:])
+
     @property
     def runner(self) -> ChatRunner:
         assert self._runner is not None

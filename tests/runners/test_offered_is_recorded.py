@@ -18,7 +18,7 @@ from tests.fakes.tools import tool
 from tests.runners.scenes import Scene
 from tests.session.conversations import modest
 
-from lamina.assembly.tools import ENGINE_TOOLS, USE_TOOL
+from lamina.assembly.engine_tools import ENGINE_TOOLS, FIND_TOOLS, USE_TOOL
 from lamina.audit.rebuilt_request import rebuild_request, wire_request
 from lamina.audit.requests import list_requests
 from lamina.audit.verification import verify
@@ -61,6 +61,7 @@ class Ask(Struct, frozen=True):
     text: str = "Q"
     uses: str = ""
     through: bool = False
+    looks: str = ""
 
 
 class AskByHand(Struct, frozen=True):
@@ -114,6 +115,7 @@ steps = st.lists(
             text=st.sampled_from(["Q", "seek-c", "seek-d", "seek-c seek-d"]),
             uses=st.sampled_from(["", *NAMES, GIVEN.name]),
             through=st.booleans(),
+            looks=st.sampled_from(["", "", "seek-c", "seek-d"]),
         ),
         st.builds(Ask, uses=names),
         st.builds(AskByHand),
@@ -210,6 +212,8 @@ class Play:
     async def _ask(self, step: Ask) -> None:
         scene = self.scene
         before, bodies, ran = self._requests(), len(scene.provider.bodies), len(scene.host.calls)
+        if step.looks and step.uses:
+            scene.plays(calling((f"f{bodies}", FIND_TOOLS.name, {"query": step.looks})))
         if step.uses:
             given = {"name": step.uses, "arguments": {}}
             name, arguments = (USE_TOOL.name, given) if step.through else (step.uses, {})

@@ -74,10 +74,11 @@ def test_chosen_tools_are_in_the_first_request_with_their_scores_and_others_are_
     async def body() -> None:
         async with scene(tool("clock"), *ALL) as played:
             await played.ask("read and write it")
-            assert listed(played) == ["use_tool", "clock", "read", "write"]
+            assert listed(played) == ["use_tool", "find_tools", "clock", "read", "write"]
             tools = {t.name: (t.include, t.score, t.origin) for t in played.context.tools}
             assert tools == {
                 "use_tool": ("always", None, ""),
+                "find_tools": ("always", None, ""),
                 "read_result": ("always", None, ""),
                 "clock": ("always", None, ""),
                 "read": ("agent", pytest.approx(0.8), "search"),
@@ -94,7 +95,7 @@ def test_a_tool_that_joined_stays_and_says_that_it_was_kept() -> None:
         async with scene(*ALL) as played:
             await played.ask("read it")
             await played.ask("Thanks!")
-            assert listed(played) == ["use_tool", "read"]
+            assert listed(played) == ["use_tool", "find_tools", "read"]
             *_, kept = played.context.tools
             assert (kept.name, kept.kept, kept.score) == ("read", True, None)
             assert broke(played) == ""
@@ -111,7 +112,7 @@ def test_later_tools_join_with_a_reason_four_times_and_then_are_described() -> N
                 await played.ask(f"{name} it")
                 reasons.append(broke(played))
             assert reasons == ["", *(f"tools new: {n}" for n in NAMES[1:5]), "", "", ""]
-            assert listed(played) == ["use_tool", *NAMES[:5]]
+            assert listed(played) == ["use_tool", "find_tools", *NAMES[:5]]
             assert described(played) == ["fake/sew"]
             (sew,) = [e for e in played.context.items if e.item == "tool:fake/sew"]
             assert (sew.include, sew.placement) == ("agent", "message")
@@ -141,7 +142,10 @@ def test_a_long_conversation_is_not_moved_for_a_tool() -> None:
         async with scene(*ALL, target=replace(SMALL, window=100_000)) as played:
             await played.ask("read it " + "word " * 9_000)
             await played.ask("write it")
-            assert (listed(played), described(played)) == (["use_tool", "read"], ["fake/write"])
+            assert (listed(played), described(played)) == (
+                ["use_tool", "find_tools", "read"],
+                ["fake/write"],
+            )
             assert broke(played) == ""
 
     run(body())
@@ -200,7 +204,7 @@ def test_a_described_tool_runs_through_use_tool_and_by_its_name(
         ({"name": "write", "arguments": "{"}, "not valid JSON"),
         ({"name": "write", "arguments": "[]"}, "have to be a JSON object"),
         ({"name": "nothing", "arguments": {}}, "There is no tool 'nothing'"),
-        ({"name": "paint", "arguments": {}}, "There is no tool 'paint'"),
+        ({"name": "paint", "arguments": {}}, "The tool 'paint' is not described yet"),
         ({"name": "use_tool", "arguments": {}}, "use_tool needs"),
         ({"arguments": {}}, "use_tool needs"),
         ({}, "use_tool needs"),
@@ -296,18 +300,18 @@ def test_at_a_boundary_what_was_called_joins_and_what_was_idle_leaves() -> None:
             await played.ask("read it")
             played.plays(calling(("c1", "write", {})), saying("Done."))
             await played.ask("write it")
-            assert listed(played) == ["use_tool", "clock", "read", "write"]
+            assert listed(played) == ["use_tool", "find_tools", "clock", "read", "write"]
             played.plays(
                 calling(("c2", "use_tool", {"name": "send", "arguments": {}})), saying("Done.")
             )
             await played.ask("send it")
             await played.ask("paint it")
-            assert listed(played) == ["use_tool", "clock", "read", "write"]
+            assert listed(played) == ["use_tool", "find_tools", "clock", "read", "write"]
             assert described(played) == ["fake/paint"]
             played.clock.pass_by(301)
             await played.ask("sing it")
             # `read` was never called, `paint` only described.
-            assert listed(played) == ["use_tool", "clock", "write", "sing", "send"]
+            assert listed(played) == ["use_tool", "find_tools", "clock", "write", "sing", "send"]
             assert described(played) == []
             why = "tools new: sing, send; not chosen any more: read (301 s since the last request"
             assert why in broke(played)
@@ -423,7 +427,7 @@ def test_a_tool_added_by_hand_joins_for_good_and_is_not_searched() -> None:
             assert await played.runner.session.add("tool:fake/hand")
             assert await played.runner.session.add("tool:fake/write")
             await played.ask("write it")
-            assert listed(played) == ["use_tool", "read", "hand", "write"]
+            assert listed(played) == ["use_tool", "find_tools", "read", "hand", "write"]
             tools = {t.name: (t.include, t.score) for t in played.context.tools}
             assert tools["hand"] == ("manual", None)
             assert tools["write"] == ("manual", None)
@@ -532,7 +536,7 @@ def test_related_tools_come_along() -> None:
         played = scene(*ALL, relations={"tool:fake/read": ["tool:fake/write"]})
         async with played:
             await played.ask("read it")
-            assert listed(played) == ["use_tool", "read", "write"]
+            assert listed(played) == ["use_tool", "find_tools", "read", "write"]
             (write,) = [t for t in played.context.tools if t.name == "write"]
             assert (write.origin, write.source, write.score) == (
                 "relation", "tool:fake/read", None,
@@ -550,6 +554,7 @@ def test_tools_expand_by_settings_of_their_own() -> None:
             origins = {t.name: (t.origin, t.source) for t in played.context.tools}
             assert origins == {
                 "use_tool": ("", ""),
+                "find_tools": ("", ""),
                 "read_result": ("", ""),
                 "read": ("search", ""),
                 "write": ("expansion", "tool:fake/read"),
@@ -566,7 +571,7 @@ def test_a_search_for_tools_that_fails_leaves_those_of_the_session() -> None:
             index.fails = RuntimeError("no such table")
             answer = await played.ask("write it")
             assert answer.ending == "answered"
-            assert listed(played) == ["use_tool", "clock", "read"]
+            assert listed(played) == ["use_tool", "find_tools", "clock", "read"]
             assert ["no such table" in warning for warning in played.context.warnings] == [True]
             await played.verify()
 
@@ -578,7 +583,8 @@ def test_tools_that_were_nearly_chosen_are_reported() -> None:
         alike = {"find": {f"tool:fake/{n}": 0.6 - i / 50 for i, n in enumerate(NAMES)}}
         async with scene(*ALL, index=IndexFake(alike), tool_search=SearchSettings()) as played:
             await played.ask("find it")
-            assert of_host(t.name for t in played.context.tools) == ["use_tool", *NAMES[:5]]
+            names = of_host(t.name for t in played.context.tools)
+            assert names == ["use_tool", "find_tools", *NAMES[:5]]
             assert left(played) == [(f"tool:fake/{n}", "ranked_lower") for n in NAMES[5:]]
 
     run(body())

@@ -16,7 +16,7 @@ from tests.fakes.tools import tool
 from tests.runners.scenes import Scene
 from tests.session.conversations import modest
 
-from lamina.assembly.tools import USE_TOOL
+from lamina.assembly.engine_tools import ENGINE_TOOLS
 from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.errors import UsageError
 from lamina.text import label_of
@@ -202,7 +202,7 @@ class Player:
                 assert known[held.item].score is None
         # Nobody is there against a person's word, nor passes for used when it is gone.
         there = {each.id for each in self.guides.values()} | {e.id for e in self.tools.values()}
-        there.add(tool_id("", USE_TOOL.name))
+        there |= {tool_id("", name) for name in ENGINE_TOOLS}
         for item in (*used, *tools):
             assert members.get(item) != "removed", (item, context)
             assert item in there or kind_of(item) == "note", (item, context)

@@ -12,10 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.assembly.boundary import find_boundary
+from lamina.assembly.engine_tools import ENGINE_TOOLS
 from lamina.assembly.inclusion import is_removed, sort_tools
 from lamina.assembly.page import Page
 from lamina.assembly.read_result import READ_RESULT
-from lamina.assembly.tools import ENGINE_TOOLS, USE_TOOL, list_names
+from lamina.assembly.tools import list_names
 from lamina.journal import TOOLS, State
 from lamina.values.envelope import Envelope
 from lamina.values.item import ItemId, tool_id
@@ -65,8 +66,8 @@ class _Settlement:
             inclusion = sort_tools(state, toolset.tools)
             if inclusion.agent:
                 # There is somebody to speak for.
-                self.runnable.add(USE_TOOL.name)
-            if inclusion.agent or inclusion.present:
+                self.runnable |= ENGINE_TOOLS.keys()
+            elif inclusion.present:
                 # There are results to read.
                 self.runnable.add(READ_RESULT.name)
 

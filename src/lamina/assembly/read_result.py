@@ -6,15 +6,11 @@ can be used, and nowhere else. What is wrong with a call is its result.
 """
 
 import re
-from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from lamina.codec import digest_value
 from lamina.journal import State
-from lamina.values.item import tool_id
 from lamina.values.message import ToolDefinition
-from lamina.values.tool import OfferedTool
 
 # The least digits of a digest that make a handle, and the most tokens of a page: of the room that a
 # request has at most this share, and never less than a few lines.
@@ -51,14 +47,6 @@ READ_RESULT = ToolDefinition(
         "required": ["handle"],
     },
 )
-# As any other tool that can be called; it runs nothing, so nobody is asked.
-OFFERED_READER = OfferedTool(
-    id=tool_id("", READ_RESULT.name),
-    definition=READ_RESULT,
-    digest=digest_value(READ_RESULT),
-    permission="free",
-    label=READ_RESULT.name,
-)
 
 
 class ReadArguments(Struct, frozen=True, kw_only=True):
@@ -88,14 +76,6 @@ def can_read_results(state: State) -> bool:
 
 def is_reader(tool: ToolDefinition) -> bool:
     return tool.name == READ_RESULT.name and "handle" in tool.parameters.get("properties", {})
-
-
-def with_reader(
-    tools: Mapping[str, OfferedTool], definitions: Iterable[ToolDefinition]
-) -> dict[str, OfferedTool]:
-    """Tools by name, and the engine's own among them if it was offered."""
-    engine = {tool.name: OFFERED_READER for tool in definitions if is_reader(tool)}
-    return {**engine, **tools}
 
 
 def say_how_to_read(digest: str) -> str:

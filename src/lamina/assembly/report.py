@@ -324,6 +324,7 @@ _FOUND = {
     "expansion": "like {}, which was chosen",
     "relation": "comes along with {}",
     "result": "like what {} gave",
+    "model": 'found by the model, which searched for "{}"',
     "glob": "applies to {}",
 }
 

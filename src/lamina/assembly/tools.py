@@ -9,18 +9,18 @@ one of them it joins when the list moves anyway. What leaves because it was remo
 is the business of `assembly/offer.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.assembly.engine_tools import ENGINE_TOOLS, FIND_TOOLS, USE_TOOL, engine_names
 from lamina.assembly.inclusion import Inclusion
 from lamina.assembly.read_result import READ_RESULT
 from lamina.journal import TOOLS, TOOLS_JOIN, State
-from lamina.text.arguments import describe_arguments
-from lamina.values.item import Attachment, Include, Item, ItemId, key_of
-from lamina.values.message import ToolCall, ToolDefinition
+from lamina.text.arguments import describe_arguments, describe_briefly
+from lamina.values.item import Attachment, Include, Item, ItemId
+from lamina.values.message import ToolDefinition
 from lamina.values.request import Boundary, ContextTool
 from lamina.values.selection import SelectedItem
 from lamina.values.settings import LOCAL_WIRES, Target
@@ -34,26 +34,8 @@ NAMES_SHOWN = 12
 # Boundaries that have no reason of their own to add to that of a list.
 _SAID_BEFORE = ("first_request", "tools_change")
 
-USE_TOOL = ToolDefinition(
-    name="use_tool",
-    description=(
-        "Calls a tool that is described in the conversation (in <tool_context>) and is not in "
-        "this list."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "name": {"type": "string", "description": "The tool's name, as it is described."},
-            "arguments": {"type": "object", "description": "Its arguments, as it wants them."},
-        },
-        "required": ["name", "arguments"],
-    },
-)
-
 # The least window in which results are read back: in a smaller one a page would hold a few lines.
 READER_WINDOW = 8_192
-# The engine's own tools, in the order in which they stand in front of a list.
-ENGINE_TOOLS = {tool.name: tool for tool in (USE_TOOL, READ_RESULT)}
 
 
 class ToolPlan(Struct, frozen=True, kw_only=True):
@@ -78,10 +60,24 @@ def describe_tool(tool: OfferedTool) -> Item:
     return Item(id=tool.id, content=f"{head}\n{describe_arguments(definition.parameters)}")
 
 
+def describe_found(tool: OfferedTool) -> Item:
+    """A tool as an item that is one of many: in brief."""
+    definition = tool.definition
+    name, description = definition.name, definition.description
+    return Item(id=tool.id, content=describe_briefly(name, description, definition.parameters))
+
+
+def standing_description(tool: OfferedTool, state: State) -> Item | None:
+    """The description of the tool, as it is now, that stands in the conversation."""
+    if (standing := state.library.standing.get(tool.id)) is None:
+        return None
+    items = (describe_tool(tool), describe_found(tool))
+    return next((item for item in items if item.version == standing.current), None)
+
+
 def is_described(tool: OfferedTool, state: State) -> bool:
-    """Whether the tool, as it is now, is described in the conversation."""
-    standing = state.library.standing.get(tool.id)
-    return standing is not None and standing.current == describe_tool(tool).version
+    """Whether the tool, as it is now, is described in the conversation, in full or in brief."""
+    return standing_description(tool, state) is not None
 
 
 def plan_tools(
@@ -90,9 +86,12 @@ def plan_tools(
     inclusion: Inclusion[OfferedTool],
     chosen: Sequence[SelectedItem],
     boundary: Boundary | None,
+    *,
+    searches: bool = True,
 ) -> ToolPlan:
-    """What the next request offers: of what can be called (`inclusion`), what search chose."""
-    return _Planner(state, target, inclusion, chosen, boundary).plan()
+    """What the next request offers: of what can be called (`inclusion`), what search chose;
+    `searches` says whether the model can search for the rest."""
+    return _Planner(state, target, inclusion, chosen, boundary, searches).plan()
 
 
 class _Planner:
@@ -103,6 +102,7 @@ class _Planner:
         inclusion: Inclusion[OfferedTool],
         chosen: Sequence[SelectedItem],
         boundary: Boundary | None,
+        searches: bool,
     ) -> None:
         self.state = state
         self.policy = state.settings.tool_policy
@@ -120,22 +120,22 @@ class _Planner:
         self.there = self.present | self.agent
         self.manual = {tool.id for tool in inclusion.manual}
         self.standing = {tool.name: tool for tool in state.envelope.tool_list}
-        self.speaks_for_others = (
-            self.policy == "sticky"
-            and bool(self.agent)
-            # The embedded model calls whatever it is offered; a tool for tools is beyond it.
-            and target.wire not in LOCAL_WIRES
-            and USE_TOOL.name not in self.there
-            and USE_TOOL.name not in state.withdrawn
-            and state.settings.tool_joins is not None
-        )
-        # The embedded model does without, too, and so does a window with no room to spare.
+        # The embedded model calls whatever it is offered; a tool for tools is beyond it.
+        is_local = target.wire in LOCAL_WIRES
         window = min(target.window, state.settings.window or target.window)
-        reads_results = bool(self.there) and target.wire not in LOCAL_WIRES
-        reads_results = reads_results and window >= READER_WINDOW
-        offers = {USE_TOOL.name: self.speaks_for_others, READ_RESULT.name: reads_results}
-        taken = {*self.there, *state.withdrawn}
-        self.own = [name for name in ENGINE_TOOLS if offers[name] and name not in taken]
+        # The engine's own tools: through them others are found and called, and results are read.
+        self.own = engine_names(
+            {*self.there, *state.withdrawn},
+            speaks=(
+                self.policy == "sticky"
+                and bool(self.agent)
+                and not is_local
+                and state.settings.tool_joins is not None
+            ),
+            searches=searches and state.settings.tool_search.search,
+            reads=bool(self.there) and not is_local and window >= READER_WINDOW,
+        )
+        self.speaks_for_others = USE_TOOL.name in self.own
 
     def plan(self) -> ToolPlan:
         new = [name for name in self.present | self.chosen if name not in self.standing]
@@ -202,6 +202,7 @@ class _Planner:
         last = [name for name in self.own if name == READ_RESULT.name]
         last += [name for name in reversed(names) if name in self.agent]
         last += [n for n in reversed(names) if n not in self.agent and n not in self.own]
+        last += [name for name in self.own if name == FIND_TOOLS.name]
         over = set(last[: len(names) - self.most])
         return [n for n in names if n not in over], [n for n in names if n in over]
 
@@ -236,15 +237,17 @@ class _Planner:
     def _definition(self, name: str) -> ToolDefinition:
         if name in self.there:
             return self.there[name].definition
-        return self.standing.get(name) or ENGINE_TOOLS[name]
+        standing = self.standing.get(name)
+        return standing or ENGINE_TOOLS[name].definition
 
     def _reason(self, names: Sequence[str]) -> str:
         leavers = [name for name in self.standing if name not in names]
-        joiners = [n for n in names if n not in self.standing and n != USE_TOOL.name]
+        others = (USE_TOOL.name, FIND_TOOLS.name)
+        joiners = [n for n in names if n not in self.standing and n not in others]
         news = {
             "new": [n for n in joiners if n not in self.own] or joiners,
             "changed": self._changed(),
-            "barred until now": [n for n in leavers if n not in self.there | ENGINE_TOOLS],
+            "barred until now": [n for n in leavers if n not in {**self.there, **ENGINE_TOOLS}],
             "not for this model": [n for n in leavers if n in ENGINE_TOOLS and n not in self.there],
             "not chosen any more": [name for name in leavers if name in self.there],
         }
@@ -265,7 +268,8 @@ class _Planner:
 
     def _describe(self, name: str) -> Attachment:
         tool = self.chosen[name]
-        return Attachment(item=describe_tool(tool), provenance=self.hits[tool.id].provenance)
+        item = standing_description(tool, self.state) or describe_tool(tool)
+        return Attachment(item=item, provenance=self.hits[tool.id].provenance)
 
     def _context(self, name: str) -> ContextTool:
         tool = self.there[name]
@@ -282,26 +286,3 @@ def list_names(names: Sequence[str]) -> str:
     """Names for people, the first of them if they are many."""
     more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     return ", ".join(names[:NAMES_SHOWN]) + more
-
-
-def intended_call(call: ToolCall, offered: Mapping[str, OfferedTool] = {}) -> ToolCall:
-    """The call itself, or the one that is made through `use_tool`; as it is, if that cannot be
-    read, or if somebody offers a tool of that name."""
-    if call.name != USE_TOOL.name or USE_TOOL.name in offered:
-        return call
-    try:
-        inner = msgspec.json.decode(call.arguments or "{}", type=_Inner)
-    except msgspec.MsgspecError:
-        return call
-    # Some write the arguments as a text that holds them.
-    text = inner.arguments
-    if not isinstance(text, str):
-        text = msgspec.json.encode(text).decode()
-    # Where it is only named, it is named by its server and its own name.
-    labels = {key_of(tool.id): name for name, tool in offered.items()}
-    return replace(call, name=labels.get(inner.name, inner.name), arguments=text)
-
-
-class _Inner(Struct):
-    name: str
-    arguments: dict[str, object] | str = {}

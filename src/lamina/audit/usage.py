@@ -14,9 +14,8 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.assembly.engine_tools import intended_call, is_engine_tool
 from lamina.assembly.inclusion import fold_name
-from lamina.assembly.read_result import OFFERED_READER
-from lamina.assembly.tools import USE_TOOL, intended_call
 from lamina.audit.requests import ListedRequest, list_requests
 from lamina.journal import Journal
 from lamina.values.entry import Entry, ItemEntry, MessageEntry, RequestEntry, SessionEntry
@@ -149,7 +148,7 @@ def _read_turn(
     for message in messages:
         for call in map(intended_call, message.calls):
             tool = names.get(call.name) or described.get(call.name)
-            if tool is not None and not _is_engine_tool(tool, call.name):
+            if tool is not None and not is_engine_tool(tool):
                 used.add(tool)
                 # Described for an earlier question, it can still be called.
                 in_force.setdefault(tool, InForce(include="agent"))
@@ -167,15 +166,10 @@ def _in_force(listed: ListedRequest) -> Iterator[tuple[ItemId, InForce]]:
             chosen = item.include == "agent" and item.origin not in ("", "glob")
             yield item.item, InForce(include=item.include, chosen=chosen, score=item.score)
     for tool in context.tools:
-        if _is_engine_tool(tool.item, tool.name) or not context.allows(tool.name):
+        if is_engine_tool(tool.item) or not context.allows(tool.name):
             continue
         chosen = tool.include == "agent" and bool(tool.origin) and not tool.kept
         yield tool.item, InForce(include=tool.include, chosen=chosen, score=tool.score)
-
-
-def _is_engine_tool(tool: ItemId, name: str) -> bool:
-    """Whether a tool is there for the others, and no agent has it."""
-    return name == USE_TOOL.name or tool == OFFERED_READER.id
 
 
 def _names(answer: str, item: ItemId) -> bool:

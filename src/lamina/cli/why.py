@@ -95,6 +95,8 @@ def _name(row: Reason) -> Text:
 
 def _about(row: Reason) -> list[str]:
     origin = f"{row.origin}{f' from {one_line(row.source)}' if row.source else ''}"
+    if row.origin == "model":
+        origin = f'found by the model, which searched for "{one_line(row.source)}"'
     lines = (one_line(row.about, ABOUT), origin if row.origin else "", *row.notes)
     return list(filter(None, lines))
 

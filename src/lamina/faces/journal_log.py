@@ -96,7 +96,8 @@ def describe_entry(entry: Entry) -> tuple[str, str]:
                 f"{stop} · in {usage.input:,}, cached {usage.cached:,}, out {usage.output:,}{cache}"
             )
         case ResultEntry(result=result, whole=whole):
-            text = f"{result.name}{' failed' if result.is_error else ''}: {result.text}"
+            asked = f" {entry.query!r}" if entry.query else ""
+            text = f"{result.name}{asked}{' failed' if result.is_error else ''}: {result.text}"
             return "result", _where_whole({result.call_id: whole} if whole else {}) + text
         case DecisionEntry(tool=tool, decision=decision):
             return "decision", f"{tool}: {decision.replace('_', ' ')}"

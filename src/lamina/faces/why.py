@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from lamina.assembly.tools import ENGINE_TOOLS, USE_TOOL
+from lamina.assembly.engine_tools import ENGINE_TOOLS, USE_TOOL
 from lamina.audit.rebuilt_request import RebuiltRequest, rebuild_request
 from lamina.audit.requests import list_requests
 from lamina.errors import UnknownSession

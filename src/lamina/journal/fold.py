@@ -127,6 +127,8 @@ def fold_entry(state: State, entry: Entry) -> State:
             state = replace(state, envelope=envelope, once=state.once + patches)
         case ResultEntry(result=result, whole=whole):
             turn = state.turn
+            if entry.found:
+                turn = replace(turn, searches=(*turn.searches, entry))
             wholes = {**turn.whole_results, result.call_id: whole} if whole else turn.whole_results
             results = {**turn.results, result.call_id: result}
             state = replace(state, turn=replace(turn, results=results, whole_results=wholes))
@@ -240,7 +242,9 @@ def _append(state: State, message: Message, leaf: str) -> State:
             messages = append_messages(messages, turn.behind_results)
             turn = replace(turn, behind_results=())
         if turn.called_by or turn.results or turn.decisions:
-            turn = replace(turn, called_by="", results={}, whole_results={}, decisions={})
+            turn = replace(
+                turn, called_by="", results={}, whole_results={}, searches=(), decisions={}
+            )
         envelope = replace(state.envelope, cached=messages)
         state = replace(state, pictured=pictured, envelope=envelope, turn=turn, leaf=leaf)
         # An answer that no request of ours waits for: it was imported, and ends its turn.

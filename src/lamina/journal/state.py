@@ -16,6 +16,7 @@ from lamina.values.entry import (
     InboxEntry,
     Membership,
     RequestEntry,
+    ResultEntry,
     SessionEntry,
 )
 from lamina.values.envelope import Envelope, Options
@@ -72,8 +73,9 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
     long.
 
     Of calls that wait: `called_by` is the request whose answer called, `results` what has run
-    already, `whole_results` the blobs with all of those that were cut, `decisions` what a person
-    decided, and `behind_results` messages that come behind the results.
+    already, `whole_results` the blobs with all of those that were cut, `searches` those of them
+    that found tools, `decisions` what a person decided, and `behind_results` messages that come
+    behind the results.
     """
 
     question: str = ""
@@ -83,6 +85,7 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
     called_by: str = ""
     results: Mapping[str, ToolResult] = {}
     whole_results: Mapping[str, str] = {}
+    searches: tuple[ResultEntry, ...] = ()
     decisions: Mapping[str, DecisionEntry] = {}
     behind_results: tuple[Message, ...] = ()
 

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import anyio
 
+from lamina.assembly.engine_tools import intended_call
 from lamina.assembly.inclusion import is_removed
-from lamina.assembly.tools import intended_call
 from lamina.errors import UsageError
 from lamina.ports import Approver, ToolHost
 from lamina.runners.answer import Answer

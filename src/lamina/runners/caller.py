@@ -11,12 +11,13 @@ import anyio
 import msgspec
 from msgspec import Struct
 
+from lamina.assembly.engine_tools import FIND_TOOLS, USE_TOOL, intended_call
 from lamina.assembly.inclusion import is_removed
-from lamina.assembly.read_result import OFFERED_READER, with_reader
-from lamina.assembly.tools import USE_TOOL, intended_call, is_described
+from lamina.assembly.tools import describe_tool, is_described
 from lamina.ports import Approver, ToolHost
 from lamina.runners.sender import Emit
 from lamina.schemas import check_arguments
+from lamina.session.engine_calls import EngineCalls
 from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
 from lamina.task_groups import patient_group
@@ -59,6 +60,8 @@ def check_call(
     if call.name in removed or intended.name in removed:
         return REMOVED
     definition = definitions.get(intended.name)
+    if definition is None and intended.name in tools and FIND_TOOLS.name in definitions:
+        return f"The tool {intended.name!r} is not described yet: search for it with find_tools."
     if definition is None:
         names = ", ".join(sorted(definitions)) or "none"
         return f"There is no tool {intended.name!r}. Tools: {names}."
@@ -74,7 +77,9 @@ def check_call(
     if not isinstance(arguments, dict):
         return "The arguments have to be a JSON object."
     if problem := check_arguments(definition.parameters, arguments):
-        return f"The arguments do not fit the tool: {problem}"
+        told = f"The arguments do not fit the tool: {problem}"
+        # It may have been described in brief.
+        return told if intended is call else f"{told}\n\n{describe_tool(tool).content}"
     return CheckedCall(call=call, intended=intended, tool=tool, arguments=arguments)
 
 
@@ -131,20 +136,21 @@ class Caller:
         which nobody here can make."""
         state, policy = self._session.state, self._session.settings.ask_before_tools
         described = {n: t.definition for n, t in tools.items() if is_described(t, state)}
-        sent = sent_definitions(turn)
-        tools = with_reader(tools, sent.values())
-        definitions = sent | described
+        definitions = sent_definitions(turn) | described
         free: list[CheckedCall] = []
         open_calls: list[CheckedCall] = []
+        own_calls: list[ToolCall] = []
+        engine = core_of(self._session).turns.engine_calls
         for call in self._session.pending_calls:
+            if engine.answers(call, definitions):
+                own_calls.append(call)
+                continue
             checked = check_call(call, definitions, tools, state.withdrawn)
             if isinstance(checked, str):
                 await self._keep(call, ToolOutput(text=checked, is_error=True))
             elif (entry := state.turn.decisions.get(call.id)) and holds(entry, checked.tool):
                 if await self._permits(checked, entry.decision):
                     free.append(checked)
-            elif checked.tool is OFFERED_READER:
-                free.append(checked)  # it runs nothing, so there is nothing to decide
             elif needs_decision(checked.tool, policy, state.allowed):
                 open_calls.append(checked)
             else:
@@ -152,12 +158,22 @@ class Caller:
         async with patient_group() as group:
             for checked in free:
                 group.start_soon(self._call, checked)
+            for call in own_calls:
+                # One after the other: what one search brought, the next one does not bring again.
+                await self._answer(engine, call, turn)
             for checked in open_calls:
                 decision = await ask_person(self._session, self._approver, checked, self._emit)
                 if decision and await self._permits(checked, decision):
                     group.start_soon(self._call, checked)
         waiting = [] if self._approver else open_calls
         return [WaitingCall(call=call.intended, tool=call.tool) for call in waiting]
+
+    async def _answer(self, engine: EngineCalls, call: ToolCall, turn: Turn) -> None:
+        """Answers a call of the engine's own tools, which needs no permission."""
+        await self._emit(ToolStarted(call=call, label=call.name))
+        began = anyio.current_time()
+        result = await engine.answer(call, turn.target)
+        await self._emit(ToolFinished(result=result, seconds=anyio.current_time() - began))
 
     async def _permits(self, checked: CheckedCall, decision: Decision) -> bool:
         """Whether a call may run by a decision; a denial is its result."""
@@ -173,9 +189,6 @@ class Caller:
             if is_removed(self._session.state, checked.tool):
                 # While a person was asked, say.
                 output = ToolOutput(text=REMOVED, is_error=True)
-            elif checked.tool is OFFERED_READER:
-                results = core_of(self._session).turns.results
-                output = await results.reader.read(checked.arguments)
             else:
                 output = await self._host.call(checked.intended.name, checked.arguments)
         finally:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import anyio
 from anyio.abc import TaskGroup
 
-from lamina.assembly.tools import intended_call
+from lamina.assembly.engine_tools import intended_call
 from lamina.faces.approvals import PendingApprovals
 from lamina.faces.items import ItemOverview
 from lamina.faces.kept_opening import KeptOpening

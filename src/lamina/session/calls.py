@@ -1,9 +1,11 @@
 """Calls that wait: decisions about them, and giving up on the rest."""
 
+from lamina.assembly.items import lay_found
 from lamina.errors import TurnStateError, UsageError
 from lamina.journal import awaits_results
 from lamina.record.record import Record
 from lamina.session.turn_hooks import TurnHooks
+from lamina.sources.found_tools import attach_finds
 from lamina.values.entry import (
     PROBLEM,
     CustomEntry,
@@ -12,6 +14,7 @@ from lamina.values.entry import (
     MessageEntry,
 )
 from lamina.values.message import Message, ToolCall, ToolResult
+from lamina.values.request import NOTHING
 from lamina.values.tool import Decision, OfferedTool
 
 
@@ -69,6 +72,7 @@ async def abandon_turn(record: Record, hooks: TurnHooks, why: str) -> bool:
         hooked = await hooks.on_reply(message, state, state.requests.sent)
         wholes = dict(state.turn.whole_results)
         page.write(MessageEntry, message=hooked.message, whole_results=wholes)
+        lay_found(page, (), attach_finds(state, (), NOTHING).attachments)
         for warning in hooked.warnings:
             problem = {"where": "message hook", "problem": warning}
             page.write(CustomEntry, kind=PROBLEM, data=problem)

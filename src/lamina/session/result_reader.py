@@ -5,15 +5,13 @@ are judged in all of it, whatever part is asked for, by the settings of now. Wha
 call is its result.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from lamina.assembly.read_result import (
-    READ_RESULT,
     ReadArguments,
-    can_read_results,
     digits_of,
     make_handle,
     page_tokens,
@@ -27,7 +25,7 @@ from lamina.record.record import Record
 from lamina.sources.secrets import SecretScreen
 from lamina.text.result_pages import PageLimit, ResultPages, is_readable
 from lamina.values.entry import MessageEntry
-from lamina.values.message import ToolCall, ToolResult
+from lamina.values.message import ToolResult
 from lamina.values.tool import ToolOutput
 
 # How many handles are named where one is not known.
@@ -45,23 +43,13 @@ class ResultReader:
         self._screen = screen
         self._layouts = layouts
 
-    async def answer(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
-        """The results of those of the calls that are the engine's to answer."""
-        if not can_read_results(self._record.state):
-            return []
-        own = [call for call in calls if call.name == READ_RESULT.name]
-        outputs = [(call, await self._answer(call)) for call in own]
-        return [
-            ToolResult(call_id=call.id, name=call.name, text=out.text, is_error=out.is_error)
-            for call, out in outputs
-        ]
-
-    async def _answer(self, call: ToolCall) -> ToolOutput:
+    async def answer(self, arguments: str) -> ToolOutput:
+        """What a call with these arguments gives."""
         try:
-            arguments = msgspec.json.decode(call.arguments or "{}", type=dict[str, Any])
+            wanted = msgspec.json.decode(arguments or "{}", type=dict[str, Any])
         except msgspec.MsgspecError as error:
             return ToolOutput(text=f"The arguments are no JSON object: {error}", is_error=True)
-        return await self.read(arguments)
+        return await self.read(wanted)
 
     async def read(self, arguments: Mapping[str, Any]) -> ToolOutput:
         """What a call of `read_result` gives."""

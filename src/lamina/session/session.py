@@ -199,7 +199,7 @@ class Session:
     async def keep_result(self, result: ToolResult, *, whole: str = "") -> ToolResult:
         """Writes down what a tool gave while other calls of its turn still wait, so that it is not
         run again; `resume` takes it up. `whole` is all of a cut one. Gives it as it is kept."""
-        return await self._turns.keep_result(result, whole)
+        return await self._turns.results.keep(result, whole)
 
     async def read_result(self, what: str) -> str:
         """All of what a tool gave, also what was not sent: by its call's id, or a digest."""

@@ -7,6 +7,7 @@ is told how.
 
 from collections.abc import Sequence
 
+import anyio
 from msgspec.structs import replace
 
 from lamina.assembly.read_result import can_read_results, say_how_to_read
@@ -14,10 +15,8 @@ from lamina.audit.kept_results import find_result
 from lamina.codec import digest_bytes, mend_text
 from lamina.journal import State
 from lamina.ports import JournalStore
-from lamina.record.layouts import Layouts
 from lamina.record.record import Record
 from lamina.session.calls import require_waiting
-from lamina.session.result_reader import ResultReader
 from lamina.sources.secrets import SecretScreen
 from lamina.text.excerpt import cut_text
 from lamina.text.numbered_lines import line_number
@@ -29,18 +28,14 @@ class ToolResults:
     """The results of one session. What a person should know of them is added to `news`."""
 
     def __init__(
-        self,
-        record: Record,
-        store: JournalStore,
-        screen: SecretScreen,
-        news: list[str],
-        layouts: Layouts,
-    ) -> None:
+        self, record: Record, store: JournalStore, screen: SecretScreen, news: list[str],
+        lock: anyio.Lock,
+    ) -> None:  # fmt: skip
         self._record = record
         self._store = store
         self._screen = screen
         self._news = news
-        self.reader = ResultReader(record, store, screen, layouts)
+        self._lock = lock
 
     async def keep(self, result: ToolResult, whole: str = "") -> ToolResult:
         """Keeps what a tool gave while other calls of its turn wait, and beside it the `whole` of a
@@ -49,14 +44,15 @@ class ToolResults:
         Raises:
             TurnStateError: no such call waits.
         """
-        require_waiting(self._record, result.call_id)
-        text, whole = self.screen_cut(result.name, result.text, whole)
-        digest = await self.keep_whole(whole) if whole else ""
-        if digest and can_read_results(self._record.state):
-            text = _tell_rest(text, whole, say_how_to_read(digest))
-        result = replace(result, name=mend_text(result.name), text=mend_text(text))
-        await self._record.write(ResultEntry, result=result, whole=digest)
-        return result
+        async with self._lock:
+            require_waiting(self._record, result.call_id)
+            text, whole = self.screen_cut(result.name, result.text, whole)
+            digest = await self.keep_whole(whole) if whole else ""
+            if digest and can_read_results(self._record.state):
+                text = _tell_rest(text, whole, say_how_to_read(digest))
+            result = replace(result, name=mend_text(result.name), text=mend_text(text))
+            await self._record.write(ResultEntry, result=result, whole=digest)
+            return result
 
     async def keep_whole(self, text: str) -> str:
         """Keeps all of a text that is sent shortened; its digest."""

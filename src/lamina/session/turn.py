@@ -13,9 +13,9 @@ from lamina.layers import measure_layers
 from lamina.ledger import CostRange
 from lamina.ledger.request_price import CacheRewrite, price_request
 from lamina.ports import Wire
+from lamina.session.engine_calls import EngineCalls
 from lamina.session.replies import CommitOutcome
 from lamina.session.spending import Spending
-from lamina.session.tool_results import ToolResults
 from lamina.values.entry import RequestEntry
 from lamina.values.envelope import Options
 from lamina.values.item import Attachment
@@ -34,7 +34,7 @@ class TurnKeeper(Protocol):
     """The session's side of a turn: it alone writes to the journal."""
 
     spending: Spending
-    results: ToolResults
+    engine_calls: EngineCalls
 
     async def commit(self, turn: "Turn", reply: Reply, *, end: bool) -> CommitOutcome: ...
     async def resume(self, turn: "Turn", results: Sequence[ToolResult]) -> "Turn": ...
@@ -158,7 +158,8 @@ class Turn:
         """The next request of this turn, with the results of the calls it waits for.
 
         `results` maps call ids to texts, or lists `ToolResult`s or dicts with `call_id`, `text`
-        and optionally `is_error`. Calls of `READ_RESULT` need none: the session answers them.
+        and optionally `is_error`. Calls of the engine's own tools (`find_tools`, `read_result`) may
+        be left out: the session answers them.
 
         Raises:
             TurnStateError: no calls are pending.
@@ -167,8 +168,10 @@ class Turn:
         if not self.pending_calls:
             raise TurnStateError("no tool calls are pending: commit a reply that has some first")
         by_call = _by_call(results)
-        rest = [call for call in self.pending_calls if call.id not in by_call]
-        by_call |= _by_call(await self._keeper.results.reader.answer(rest) if rest else ())
+        own = self._keeper.engine_calls
+        for call in self.pending_calls:
+            if call.id not in by_call and own.answers(call):
+                by_call[call.id] = await own.answer(call, self.target)
         return await self._keeper.resume(self, self._pair(by_call))
 
     def with_target(self, target: str) -> "Turn":

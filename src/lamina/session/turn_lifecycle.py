@@ -25,8 +25,10 @@ from lamina.record.layouts import Layouts
 from lamina.record.record import Record
 from lamina.session.compactor import CompactionOutcome, Compactions
 from lamina.session.drafts import Drafts, RequestBrief
+from lamina.session.engine_calls import EngineCalls
 from lamina.session.inbox import take_out
 from lamina.session.replies import CommitOutcome, Replies
+from lamina.session.result_reader import ResultReader
 from lamina.session.sent_prefixes import KnownPrefixes
 from lamina.session.spending import Spending
 from lamina.session.tool_results import ToolResults
@@ -36,6 +38,7 @@ from lamina.session.wire_requests import WireRequests
 from lamina.sources.attachments import Attachable, AttachmentReader
 from lamina.sources.changes import change_warnings
 from lamina.sources.choices import NO_TOOLS, ChosenTools, TurnChoices, tools_of
+from lamina.sources.found_tools import attach_finds
 from lamina.sources.hooks import Hooks
 from lamina.sources.memory_part import update_memory
 from lamina.sources.secrets import typed_secret_warnings
@@ -99,7 +102,9 @@ class TurnLifecycle:
         self.list_tools: Callable[[], Awaitable[Toolset]] | None = None
         # The entry up to which people were shown what hooks want them to be shown.
         self._told_until = record.state.leaf
-        self.results = ToolResults(record, store, reader.screen, self.news, layouts)
+        self.results = ToolResults(record, store, reader.screen, self.news, self.lock)
+        results = ResultReader(record, store, reader.screen, layouts)
+        self.engine_calls = EngineCalls(record, layouts, self, self.results, results, self.lock)
         # Whether the session went on from an earlier opening, since when files may have changed.
         self._compare_due = record.state.requests.sent is not None
 
@@ -255,14 +260,9 @@ class TurnLifecycle:
             found = await self._choices(page, target).find_in_results(
                 message, turn.pending_calls, kept, self.toolset
             )
+            found = attach_finds(state, removed_items(state, self.toolset), found)
             found = Attachments(warnings=(*self.news, *hooked.warnings)) + found
             return await self._answer_calls(page, turn.entry, target, message, kept, found)
-
-    async def keep_result(self, result: ToolResult, whole: str = "") -> ToolResult:
-        """Keeps what a tool gave while other calls of its turn wait, and the `whole` of what was
-        cut; gives it as it is kept."""
-        async with self.lock:
-            return await self.results.keep(result, whole)
 
     async def _answer_calls(
         self,

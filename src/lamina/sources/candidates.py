@@ -125,13 +125,15 @@ def recent_questions(state: "State") -> tuple[str, ...]:
 
 
 def recent_results(state: "State") -> tuple[tuple[str, str], ...]:
-    """What tools gave since the last question, with their names."""
+    """What tools gave since the last question, with their names; searches for tools gave names."""
+    from lamina.assembly.engine_tools import FIND_TOOLS
+
     messages = takewhile(lambda message: message.role != "user", _latest_first(state))
     blocks = (block for message in messages for block in message.blocks)
     return tuple(
         (block.name, block.text)
         for block in blocks
-        if isinstance(block, ToolResult) and not block.is_error
+        if isinstance(block, ToolResult) and not block.is_error and block.name != FIND_TOOLS.name
     )
 
 
@@ -140,7 +142,7 @@ def expanding_results(
 ) -> tuple[tuple[str, str], ...]:
     """Of the results in a message, those of the tools that `names` lists as the setting
     `expanding_tools` does, each with the name of the tool that was meant."""
-    from lamina.assembly.tools import intended_call
+    from lamina.assembly.engine_tools import FIND_TOOLS, intended_call
 
     results = [block for block in message.blocks if isinstance(block, ToolResult)]
     patterns = [name for name in (part.strip() for part in names.split(",")) if name]
@@ -149,7 +151,7 @@ def expanding_results(
     return tuple(
         (name, text)
         for name, text in named_results
-        if any(fnmatchcase(name, pattern) for pattern in patterns)
+        if name != FIND_TOOLS.name and any(fnmatchcase(name, pattern) for pattern in patterns)
     )
 
 

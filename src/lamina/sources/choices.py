@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from lamina.assembly.boundary import find_boundary
 from lamina.assembly.budget import assemble_standing
+from lamina.assembly.engine_tools import USE_TOOL
 from lamina.assembly.inclusion import (
     Inclusion,
     is_included,
@@ -16,7 +17,7 @@ from lamina.assembly.inclusion import (
 )
 from lamina.assembly.items import stands
 from lamina.assembly.page import Page
-from lamina.assembly.tools import USE_TOOL, describe_tool, is_described, plan_tools
+from lamina.assembly.tools import describe_tool, is_described, plan_tools
 from lamina.layers import Assembler
 from lamina.record.layouts import Layouts
 from lamina.sources.candidates import expanding_results
@@ -106,7 +107,10 @@ class TurnChoices:
         inclusion = sort_tools(state, toolset.tools)
         choice, too_large = self._with_room(self._tool_choice, inclusion)
         boundary = find_boundary(state, self._target, page.at)
-        plan = plan_tools(state, self._target, inclusion, choice.items, boundary)
+        plan = plan_tools(
+            state, self._target, inclusion, choice.items, boundary,
+            searches=self._selector.index is not None,
+        )  # fmt: skip
         if plan.definitions is not None:
             op = ToolsReplace(tools=plan.definitions, reason=plan.reason)
             page.transform(plan.transformer, Patch(ops=(op,), display=Display(title=plan.reason)))
@@ -151,7 +155,7 @@ class TurnChoices:
         items = {item.item for item in choice.items}
         tools = (*inclusion.present, *(tool for tool in inclusion.agent if tool.id in items))
         costs = {
-            tool.id: self._cost(describe_tool(tool))
+            tool.id: 0 if is_described(tool, self._page.state) else self._cost(describe_tool(tool))
             for tool in tools
             if tool.definition.name not in names
         }

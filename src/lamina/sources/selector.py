@@ -72,8 +72,8 @@ class Selector:
     ) -> None:
         """`notices` are what a person has to know of the agent, whatever is asked."""
         self._notices = tuple(notices)
-        self._index = index
-        self._no_index = no_index
+        self.index = index
+        self.no_index = no_index
         self._source = source
         # Whether there is an agent, whose rules and references may apply.
         self.guides_turns = source is not None
@@ -93,9 +93,9 @@ class Selector:
         Raises:
             ExtraMissing: there is none, since search is not installed.
         """
-        if self._index is None:
-            raise ExtraMissing(self._no_index)
-        return self._index
+        if self.index is None:
+            raise ExtraMissing(self.no_index)
+        return self.index
 
     async def guides(self) -> Guides:
         """The rules and references there are. An agent that cannot be read has none, and says
@@ -214,10 +214,10 @@ class Selector:
         searches = [PoolSearch(pool) for pool in pools]
         for search in searches:
             pool = search.pool
-            if self._index is None or not (pool.documents and pool.settings.search):
+            if self.index is None or not (pool.documents and pool.settings.search):
                 continue
             try:
-                corpus = await self._index.load(pool.documents, self.progress)
+                corpus = await self.index.load(pool.documents, self.progress)
                 found = await expand_results(corpus, results, (), pool.settings)
                 search.items = tuple(item for item in found if item.item not in pool.there)
             # A turn goes on without its finds.
@@ -272,12 +272,12 @@ class Selector:
         search = PoolSearch(pool)
         if not (pool.documents and pool.settings.search):
             return search
-        if self._index is None:
-            problem = f"{len(pool.documents)} items are chosen by search, and {self._no_index}"
+        if self.index is None:
+            problem = f"{len(pool.documents)} items are chosen by search, and {self.no_index}"
             search.warnings += self.take_news([problem])
             return search
         try:
-            await self._find(self._index, state, question, search)
+            await self._find(self.index, state, question, search)
         # Whatever goes wrong in a search, a question can be asked without its finds.
         except Exception as error:  # noqa: BLE001
             problem = f"{type(error).__name__}: {error}"
@@ -323,8 +323,8 @@ class Selector:
         self, question: str, documents: Sequence[Document]
     ) -> tuple[dict[ItemId, float], str]:
         """How alike every document is to a question, at its best; and why that is not known."""
-        if self._index is None:
-            return {}, self._no_index
+        if self.index is None:
+            return {}, self.no_index
         from lamina.selection.items import choose_items
         from lamina.selection.question import split_question
 
@@ -332,7 +332,7 @@ class Selector:
         if not query.parts:
             return {}, ""
         every = SearchSettings(top_k=10**6, top_n=len(documents), floor=-1.0, include_score=1.0)
-        corpus = await self._index.load(documents, self.progress)
+        corpus = await self.index.load(documents, self.progress)
         scores = await corpus.score([part.text for part in query.parts])
         items = choose_items(documents, scores, query, every)
         likeness = {item.item: item.score for item in items if item.score is not None}

@@ -1,8 +1,10 @@
 """What a tool takes, in few words: as a person would write it down, not as a JSON Schema.
 
-Law: nothing of the schema is lost. What words cannot say stays as the schema it is.
+Law: nothing of the schema is lost. What words cannot say stays as the schema it is. Only a
+signature is less: names, types and what is required, in one line.
 """
 
+import re
 from typing import Any
 
 from lamina.codec import canonical_bytes
@@ -11,6 +13,31 @@ _PLAIN = ("type", "description", "enum", "default", "title")
 _WORDS = {"string", "integer", "number", "boolean", "null"}
 # Of the whole: what says nothing about its parts.
 _FRAME = {"type", "properties", "required", "additionalProperties", "title", "$schema"}
+# Of a description, what a brief one says.
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")
+_LONGEST_SENTENCE = 160
+
+
+def describe_briefly(name: str, description: str, schema: dict[str, Any]) -> str:
+    """A tool in two lines: the first sentence of what is said of it, and its signature."""
+    properties = schema.get("properties", {})
+    required = schema.get("required", [])
+    fields = properties.items() if isinstance(properties, dict) else ()
+    arguments = [
+        f"{field}{'' if field in required else '?'}: {_type_name(inner)}" for field, inner in fields
+    ]
+    lines = description.strip().splitlines()
+    sentence = _SENTENCE_END.split(lines[0], maxsplit=1)[0].strip() if lines else ""
+    if len(sentence) > _LONGEST_SENTENCE:
+        sentence = f"{sentence[: _LONGEST_SENTENCE - 1].rstrip()}…"
+    head = ": ".join(filter(None, (name, sentence)))
+    return f"{head}\nArguments: {', '.join(arguments) or 'none'}"
+
+
+def _type_name(schema: Any) -> str:
+    if not isinstance(schema, dict):
+        return "any"
+    return _kind(schema) or (kind if isinstance(kind := schema.get("type"), str) else "any")
 
 
 def describe_arguments(schema: dict[str, Any]) -> str:

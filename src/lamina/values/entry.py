@@ -145,13 +145,25 @@ class ReplyEntry(EntryBase, frozen=True, kw_only=True, tag="reply"):
     missed: str = ""
 
 
+class FoundTool(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """A tool that the model found by a search of its own: the version of the item that describes
+    it, and how well it fits."""
+
+    item: ItemId
+    version: str
+    score: float | None = None
+
+
 class ResultEntry(EntryBase, frozen=True, kw_only=True, tag="result"):
     """A tool has run while other calls of its turn still wait: it must not run again. The message
     that answers all of them repeats the result. `whole` is the blob with all of it, if it was
-    cut."""
+    cut; `found` are the tools that a search for `query` brought, which are described behind the
+    results."""
 
     result: ToolResult
     whole: str = ""
+    query: str = ""
+    found: tuple[FoundTool, ...] = ()
 
 
 class DecisionEntry(EntryBase, frozen=True, kw_only=True, tag="decision"):

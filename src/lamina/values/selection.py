@@ -11,7 +11,7 @@ from lamina.values.item import ItemId, Provenance
 
 Preset = Literal["conservative", "normal", "aggressive"]
 # How an item came to be part of a request besides being included always or by hand.
-Origin = Literal["search", "lexical", "expansion", "relation", "glob", "result"]
+Origin = Literal["search", "lexical", "expansion", "relation", "glob", "result", "model"]
 
 
 class SearchSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):

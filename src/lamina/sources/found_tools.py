@@ -1,0 +1,153 @@
+"""Tools that the model looks for itself, in the middle of a turn.
+
+Laws: what it can find is what the session may use: nothing that was removed or is withheld. What it
+can call already is only named, so that the same words, asked again, bring others. All that one
+search brings is said in brief, is not far from the best, and takes no more than as many tools of
+usual size: every later request pays for it, too. A call whose arguments do not fit is told the
+rest. What is found stands behind the results from the next request on: nothing that was sent moves.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.assembly.engine_tools import FOUND_TOKENS, MOST_FOUND
+from lamina.assembly.inclusion import sort_tools
+from lamina.assembly.tools import describe_found, is_described
+from lamina.journal import State
+from lamina.layers import Assembler
+from lamina.sources.candidates import tool_document
+from lamina.sources.selector import Selector
+from lamina.values.entry import FoundTool, ResultEntry
+from lamina.values.item import Attachment, Item, ItemId, Provenance
+from lamina.values.request import Attachments
+from lamina.values.selection import SearchSettings, SelectedItem
+from lamina.values.tool import OfferedTool
+
+# How many that fit best are looked at, and of how many of them it is said that they are there.
+COMPARED, NAMED = 50, 3
+# What scores less than this share of the best one's score is not brought.
+NEAR = 0.75
+NOTHING_FOUND = "No other tool fits that. Say in other words what it has to do."
+
+
+class ToolFinds(Struct, frozen=True, kw_only=True):
+    """What a search of the model's brought: its result as text, and the tools to be described."""
+
+    text: str
+    items: tuple[Item, ...] = ()
+    found: tuple[FoundTool, ...] = ()
+    is_error: bool = False
+
+
+async def rank_tools(
+    selector: Selector, tools: Sequence[OfferedTool], query: str, floor: float
+) -> tuple[SelectedItem, ...]:
+    """The tools that have to do with a query, the one that fits best first."""
+    from lamina.selection.question import split_question
+    from lamina.selection.scores import rank_documents
+
+    parts = split_question(query)
+    if selector.index is None or not parts.parts:
+        return ()
+    documents = [tool_document(tool) for tool in tools]
+    corpus = await selector.index.load(documents, selector.progress)
+    scores = await corpus.score([part.text for part in parts.parts])
+    return rank_documents(documents, scores, parts, SearchSettings(floor=floor))
+
+
+async def find_tools(
+    selector: Selector,
+    state: State,
+    tools: Sequence[OfferedTool],
+    query: str,
+    assembler: Assembler,
+    room: int,
+) -> ToolFinds:
+    """What fits a query of the model's, of the `tools` there are; not more than `room` tokens."""
+    if selector.index is None:
+        return ToolFinds(text=f"Tools cannot be searched: {selector.no_index}.", is_error=True)
+    inclusion = sort_tools(state, tools)
+    usable = {tool.id: tool for tool in (*inclusion.agent, *inclusion.present)}
+    try:
+        floor = state.settings.tool_search.floor
+        ranking = await rank_tools(selector, list(usable.values()), query, floor)
+    # Whatever goes wrong in a search, the model is told, and goes on with what it has.
+    except Exception as error:  # noqa: BLE001
+        return ToolFinds(text=f"The search failed: {type(error).__name__}: {error}", is_error=True)
+    callable_names = {tool.name for tool in state.envelope.tools}
+    earlier = {item.id for _, _, item in found_items(state)}
+
+    def is_known(tool: OfferedTool) -> bool:
+        name = tool.definition.name
+        return name in callable_names or tool.id in earlier or is_described(tool, state)
+
+    first = [usable[hit.item] for hit in ranking[:NAMED]]
+    known = [tool.definition.name for tool in first if is_known(tool)]
+    new = [hit for hit in ranking if not is_known(usable[hit.item])][:COMPARED]
+    items = {hit.item: describe_found(usable[hit.item]) for hit in new}
+    room = min(room, FOUND_TOKENS) - assembler.count_text(_say(MOST_FOUND, known))
+    hits = _take(new, {key: assembler.item_tokens(item) for key, item in items.items()}, room)
+    return ToolFinds(
+        text=_say(len(hits), known),
+        items=tuple(items[hit.item] for hit in hits),
+        found=tuple(
+            FoundTool(item=hit.item, version=items[hit.item].version, score=hit.score)
+            for hit in hits
+        ),
+    )
+
+
+def _take(
+    ranking: Sequence[SelectedItem], sizes: Mapping[ItemId, int], room: int
+) -> list[SelectedItem]:
+    """What is brought of a ranking. The best one comes, however long it is."""
+    spare = MOST_FOUND * median(sizes.values()) if sizes else 0.0
+    least = NEAR * max((hit.score or 0.0 for hit in ranking[:MOST_FOUND]), default=0.0)
+    hits: list[SelectedItem] = []
+    for hit in ranking:
+        size = sizes[hit.item]
+        if size > room or (hit.score is not None and hit.score < least):
+            continue
+        if len(hits) < MOST_FOUND and (size <= spare or not hits):
+            room, spare = room - size, spare - size
+            hits.append(hit)
+    return hits
+
+
+def _say(count: int, known: Sequence[str]) -> str:
+    lines = [NOTHING_FOUND]
+    if count:
+        lines = [f"Found {count}, described below. Call them through use_tool."]
+    if known:
+        lines.append(f"There already: {', '.join(known)}")
+    return "\n".join(lines)
+
+
+def found_items(state: State) -> list[tuple[ResultEntry, FoundTool, Item]]:
+    """What searches brought to the calls that wait; a damaged journal may have lost a text."""
+    kept = state.library.items
+    return [
+        (entry, tool, kept[tool.item, tool.version])
+        for entry in state.turn.searches
+        for tool in entry.found
+        if (tool.item, tool.version) in kept
+    ]
+
+
+def attach_finds(state: State, removed: Iterable[ItemId], found: Attachments) -> Attachments:
+    """What is found so far, with what searches of the model's brought to the calls that wait."""
+    there = {*removed, *(attachment.item.id for attachment in found.attachments)}
+    attachments = {
+        tool.item: Attachment(
+            item=item,
+            provenance=Provenance(
+                include="agent", score=tool.score, origin="model", source=entry.query
+            ),
+        )
+        for entry, tool, item in found_items(state)
+        if tool.item not in there
+    }
+    return replace(found, attachments=(*found.attachments, *attachments.values()))
