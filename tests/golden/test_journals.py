@@ -17,7 +17,7 @@ from lamina.values.patch import PatchOp
 # Of sessions that cannot be opened at all, nothing is known.
 REFUSED = "damaged-later-format"
 # Those whose records prove everything that went on the wire.
-COVERED = ("appended", "once")
+COVERED = ("appended", "found", "once")
 
 
 def entries() -> Iterator[Entry]:
