@@ -135,7 +135,7 @@ async def _near(
     chosen: set[str],
 ) -> tuple[NearMiss, ...]:
     """The best of what was not chosen, of rules and references and of tools."""
-    from lamina.faces.search import rank_candidates
+    from lamina.faces.search import find_lacking, rank_candidates
 
     misses: list[NearMiss] = []
     for pool, own in candidates.searched():
@@ -146,5 +146,6 @@ async def _near(
         most = len(chosen) + RUNNERS_UP
         ranking: Sequence[SearchResult] = await rank_candidates(question, of_pool, most, search)
         rest = [result for result in ranking if result.id not in chosen][:RUNNERS_UP]
-        misses += [near_miss(result.id, result.score, settings, "now") for result in rest]
+        lacking = await find_lacking(question, of_pool, settings, search) if rest else None
+        misses += [near_miss(result.id, result.score, settings, "now", lacking) for result in rest]
     return tuple(misses)

@@ -25,7 +25,7 @@ from lamina.values.item import Include, ItemId, key_of, kind_of
 from lamina.values.patch import HookDisplay
 from lamina.values.prompt import Layer, Prompt, Segment
 from lamina.values.request import Boundary, ContextItem, Fit, LeftOut
-from lamina.values.selection import SearchSettings
+from lamina.values.selection import Evidence, SearchSettings
 from lamina.values.settings import Settings
 
 
@@ -292,17 +292,23 @@ def _near_misses(request: RequestEntry, recorded: RebuiltRequest) -> Iterator[Ne
         if left.reason == "ranked_lower":
             kind = str(kind_of(ItemId(left.what)))
             how = settings.tool_search if kind == "tool" else settings.guide_search
-            yield near_miss(left.what, left.score, how, "request")
+            yield near_miss(left.what, left.score, how, "request", left.lacking)
 
 
 def near_miss(
-    item: str, score: float | None, how: SearchSettings, as_of: Literal["request", "now"]
+    item: str,
+    score: float | None,
+    how: SearchSettings,
+    as_of: Literal["request", "now"],
+    lacking: Evidence | None = None,
 ) -> NearMiss:
     """Something that was not chosen, and how far it was from it."""
     kind, key = str(kind_of(ItemId(item))), key_of(ItemId(item))
     server, slash, name = key.partition("/") if kind == "tool" else ("", "", key)
     if score is not None and score <= how.floor:
         why = f"{score:.2f} is not above {how.floor:g}, the least that is chosen"
+    elif lacking is not None:
+        why = lacking.verdict
     elif score is not None:
         why = (
             f"others fit better: the best {how.top_n} are taken, and all from "
