@@ -26,15 +26,15 @@ from lamina.values.selection import Document, Evidence, Query, QueryPart
 
 # A small model, which `bench/gate.py` fits: what shared words are worth in likeness, each less than
 # the one before, and how much evidence is needed.
-WORD = 0.2
-NEEDED = 0.32
+WORD = 0.15
+NEEDED = 0.3
 # Where an encoder cannot read, a word has to be enough.
 WORD_UNREAD = NEEDED / log(2)
 # That one of a handful of tools is for just this question is less likely than that one of CROWD is,
 # so more is needed. A model can look for a tool that it misses, but not for a rule or a reference:
 # those need no more than usual.
 CROWD = 20
-SCARCE = 0.155
+SCARCE = 0.145
 
 # Words that people use whatever they talk about: sharing one is evidence of nothing.
 EVERYDAY = frozenset(
