@@ -163,6 +163,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
     @property
     def suffices(self) -> bool:
+        """Whether anything may be chosen."""
         return self.found >= self.needed
 
     @property
