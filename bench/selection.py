@@ -198,6 +198,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write all figures to this file, too")
     options = parser.parse_args()
     paths = sorted((options.data / "toolsel").glob("*.json"))
+    # Irrelevant questions bring their own tools: see `gate.py`.
+    paths = [path for path in paths if "irrelevance" not in path.stem]
     if not paths:
         parser.error(f"no toolsel/*.json in {options.data}")
     versions = {

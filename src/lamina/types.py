@@ -178,7 +178,7 @@ from lamina.values.request import (
     RequestContext,
     WarmStart,
 )
-from lamina.values.selection import Document, Preset, SearchSettings
+from lamina.values.selection import Document, Evidence, Preset, SearchSettings
 from lamina.values.settings import CacheRules, SettingsUpdate, Target
 from lamina.values.spending import (
     ReachedLimit,
@@ -320,6 +320,7 @@ __all__ = [
     "Preset",
     "PriceTier",
     "Prices",
+    "Evidence",
     "SearchSettings",
     "Target",
     "ToolOutput",

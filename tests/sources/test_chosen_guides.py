@@ -19,7 +19,7 @@ from lamina.values.agent import Guide, Guides
 from lamina.values.entry import RequestEntry
 from lamina.values.item import Item, item_id, selection_id
 from lamina.values.request import ContextItem
-from lamina.values.selection import SearchSettings
+from lamina.values.selection import Evidence, SearchSettings
 from lamina.values.tool import ToolOutput
 
 TONE = guide("rule", "tone")
@@ -86,6 +86,26 @@ def test_what_has_nothing_to_do_with_the_question_is_out_and_ties_keep_their_ord
             await played.ask("find it")
             assert list(chosen(played)) == ["b", "a"]
             assert left(played) == []
+
+    run(body())
+
+
+def test_a_question_for_which_nothing_stands_out_brings_nothing_and_the_best_are_told() -> None:
+    async def body() -> None:
+        alike = {"thanks": {"rule:a": 0.25, "rule:b": 0.2}}
+        async with scene(*rules("a", "b", "c"), alike=alike) as played:
+            await played.ask("thanks a lot")
+            assert chosen(played) == {}
+            assert left(played) == [("rule:a", "ranked_lower"), ("rule:b", "ranked_lower")]
+            first = played.context.left_out[0]
+            assert (first.score, first.lacking) == (0.25, Evidence(found=0.25, needed=0.3))
+            assert first.detail == snapshot(
+                "a (0.25): nothing stood out for this question: the evidence for the best is 0.25, "
+                "and 0.30 is needed"
+            )
+            await played.runner.session.update_settings(guide_search={"gate": False})
+            await played.ask("thanks again")
+            assert chosen(played) == {"a": 0.25, "b": 0.2}
 
     run(body())
 

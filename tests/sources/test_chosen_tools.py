@@ -67,6 +67,30 @@ async def use_up_joins(played: Scene) -> None:
     assert played.runner.session.state.tool_joins == 4
 
 
+# -- nothing for nothing ---------------------------------------------------------------------------
+
+
+def test_a_question_for_which_no_tool_stands_out_brings_none_and_says_how_much_was_lacking() -> (
+    None
+):
+    async def body() -> None:
+        index = IndexFake({"thanks": {ALL[0].id: 0.4, ALL[1].id: 0.3}})
+        async with scene(*ALL, index=index, tool_search=SearchSettings()) as played:
+            await played.ask("thanks")
+            assert not {item.item for item in played.context.tools} & {tool.id for tool in ALL}
+            assert described(played) == []
+            (first, *_) = played.context.left_out
+            assert (first.what, first.reason, first.score) == (ALL[0].id, "ranked_lower", 0.4)
+            assert first.lacking is not None
+            assert first.lacking.verdict in first.detail
+            # Whoever sets a floor decides alone.
+            await played.runner.session.update_settings(tool_search={"floor": 0.35})
+            await played.ask("thanks")
+            assert [item.item for item in played.context.tools if item.score] == [ALL[0].id]
+
+    run(body())
+
+
 # -- sticky ----------------------------------------------------------------------------------------
 
 

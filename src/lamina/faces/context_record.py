@@ -275,7 +275,7 @@ def _near_misses(request: RequestEntry, recorded: RebuiltRequest) -> Iterator[Ne
         if left.reason == "ranked_lower":
             kind = str(kind_of(ItemId(left.what)))
             how = settings.tool_search if kind == "tool" else settings.guide_search
-            yield near_miss(left.what, left.score, how, "request")
+            yield near_miss(left.what, left.score, how, "request", left.lacking)
 
 
 def _note_near(near: Sequence[NearMiss], recorded: RebuiltRequest, is_opening: bool) -> str:

@@ -5,13 +5,17 @@ chunks others have; those of the `top_k` chunks that fit best fill up to `top_n`
 fit; at or below the floor none is taken.
 Every part of a question that claims an item gets the one that fits it best, if that is above the
 floor: in the place of one that nobody claims, or beside the others if there is no such place.
+Unless something is sure, there has to be evidence that the question found anything: without it,
+nothing is taken.
 """
 
 from collections.abc import Sequence
 
 import numpy
+from msgspec import Struct
 from numpy.typing import NDArray
 
+from lamina.selection.gate import weigh_evidence
 from lamina.selection.scores import (
     DIGITS,
     DocumentFits,
@@ -21,7 +25,14 @@ from lamina.selection.scores import (
     measure_fits,
     selected_item,
 )
-from lamina.values.selection import Document, Query, SearchSettings, SelectedItem
+from lamina.values.selection import Document, Evidence, Query, SearchSettings, SelectedItem
+
+
+class ItemChoice(Struct, frozen=True, kw_only=True):
+    """The items to take; if none is taken for want of evidence, how much there was."""
+
+    items: tuple[SelectedItem, ...] = ()
+    lacking: Evidence | None = None
 
 
 def choose_items(
@@ -34,8 +45,20 @@ def choose_items(
 ) -> tuple[SelectedItem, ...]:
     """The items to take, the best score first; those without a score follow as they fit. `fits` are
     the measured ones, for those who have them already."""
+    return judge_items(documents, scores, query, settings, fits=fits).items
+
+
+def judge_items(
+    documents: Sequence[Document],
+    scores: Scores,
+    query: Query,
+    settings: SearchSettings,
+    *,
+    fits: DocumentFits | None = None,
+) -> ItemChoice:
+    """The same for those who want to know why there is none."""
     if not settings.search or not query.parts or not any(document.size for document in documents):
-        return ()
+        return ItemChoice()
     fits = fits or measure_fits(documents, scores, query)
     above = fits.above(settings.floor)
     is_sure = above & (fits.score >= settings.include_score)
@@ -45,9 +68,13 @@ def choose_items(
     if settings.top_n and settings.top_k:
         claims = _claim(fits, scores, query, settings.floor)
         places = _make_room(places, sure, claims, settings.top_n)
+    if places and not sure and settings.is_gated:
+        evidence = weigh_evidence(documents, places, fits, scores, query)
+        if not evidence.suffices:
+            return ItemChoice(lacking=evidence)
     no_score = {place for place in places if numpy.isnan(fits.score[place])}
     places.sort(key=lambda p: (p in no_score, -(fits.fit if p in no_score else fits.score)[p], p))
-    return tuple(selected_item(documents[place], fits, place) for place in places)
+    return ItemChoice(items=tuple(selected_item(documents[p], fits, p) for p in places))
 
 
 def _owners_of_best(fits: DocumentFits, top_k: int, allowed: NDArray[numpy.bool_]) -> Indices:

@@ -169,8 +169,8 @@ def measure_fits(documents: Sequence[Document], scores: Scores, query: Query) ->
 def measure_chunks(scores: Scores, query: Query, company: Indices) -> ChunkFits:
     """How well chunks fit the query, each by itself but for its `company`: a number that chunks of
     one server's tools share, -1 for anything else."""
-    share = weigh_words(_question_fluency(scores, query.parts))
-    lexical, cosine, parts = _counting_rows(scores, query.parts)
+    share = weigh_words(question_fluency(scores, query.parts))
+    lexical, cosine, parts = counting_rows(scores, query.parts)
     words = _words(lexical, parts)
     whole, part = _likenesses(cosine, parts, words)
     alone = WHOLE * whole + PART * part + share * words
@@ -183,11 +183,15 @@ def measure_chunks(scores: Scores, query: Query, company: Indices) -> ChunkFits:
 
 def weigh_words(fluency: float) -> float:
     """The share of words: the less an encoder knows a language, the more they count."""
-    unknown = (FLUENT - max(HALTING, min(FLUENT, fluency))) / (FLUENT - HALTING)
-    return WORDS + unknown * (WORDS_HALTING - WORDS)
+    return WORDS + unknown_share(fluency) * (WORDS_HALTING - WORDS)
 
 
-def _question_fluency(scores: Scores, parts: Sequence[QueryPart]) -> float:
+def unknown_share(fluency: float) -> float:
+    """How much of a language an encoder does not know: from 0 to 1."""
+    return (FLUENT - max(HALTING, min(FLUENT, fluency))) / (FLUENT - HALTING)
+
+
+def question_fluency(scores: Scores, parts: Sequence[QueryPart]) -> float:
     """How well the encoder knows the language of the question."""
     if scores.fluency is None:
         return FLUENT
@@ -195,7 +199,7 @@ def _question_fluency(scores: Scores, parts: Sequence[QueryPart]) -> float:
     return float(scores.fluency[rows].min())
 
 
-def _counting_rows(
+def counting_rows(
     scores: Scores, parts: Sequence[QueryPart]
 ) -> tuple[Matrix, Matrix | None, Sequence[QueryPart]]:
     """The rows that count: recent turns only do if the question itself finds nothing."""

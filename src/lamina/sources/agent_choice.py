@@ -13,7 +13,7 @@ from lamina.sources.candidates import Candidates
 from lamina.sources.selector import RUNNERS_UP
 from lamina.values.agent_choice import AgentChoice, ChosenItem, NearMiss
 from lamina.values.item import ItemId, key_of, kind_of
-from lamina.values.selection import Preset, SearchSettings
+from lamina.values.selection import Evidence, Preset, SearchSettings
 
 if TYPE_CHECKING:
     from lamina.sources.item_search import IndexSearch, SearchResult, SelectOptions
@@ -89,7 +89,7 @@ async def _near(
     chosen: set[str],
 ) -> tuple[NearMiss, ...]:
     """The best of what was not chosen, of rules and references and of tools."""
-    from lamina.sources.item_search import rank_candidates
+    from lamina.sources.item_search import find_lacking, rank_candidates
 
     misses: list[NearMiss] = []
     for pool, own in candidates.searched():
@@ -100,18 +100,25 @@ async def _near(
         most = len(chosen) + RUNNERS_UP
         ranking: Sequence[SearchResult] = await rank_candidates(question, of_pool, most, search)
         rest = [result for result in ranking if result.id not in chosen][:RUNNERS_UP]
-        misses += [near_miss(result.id, result.score, settings, "now") for result in rest]
+        lacking = await find_lacking(question, of_pool, settings, search) if rest else None
+        misses += [near_miss(result.id, result.score, settings, "now", lacking) for result in rest]
     return tuple(misses)
 
 
 def near_miss(
-    item: str, score: float | None, how: SearchSettings, as_of: Literal["request", "now"]
+    item: str,
+    score: float | None,
+    how: SearchSettings,
+    as_of: Literal["request", "now"],
+    lacking: Evidence | None = None,
 ) -> NearMiss:
     """Something that was not chosen, and how far it was from it."""
     kind, key = str(kind_of(ItemId(item))), key_of(ItemId(item))
     server, slash, name = key.partition("/") if kind == "tool" else ("", "", key)
     if score is not None and score <= how.floor:
         why = f"{score:.2f} is not above {how.floor:g}, the least that is chosen"
+    elif lacking is not None:
+        why = lacking.verdict
     elif score is not None:
         why = (
             f"others fit better: the best {how.top_n} are taken, and all from "

@@ -22,7 +22,7 @@ from lamina.layers import Assembler
 from lamina.record.layouts import Layouts
 from lamina.sources.candidates import expanding_results
 from lamina.sources.related_items import Pool
-from lamina.sources.search_choice import NO_CHOICE, SearchChoice, runner_up, take_while_room
+from lamina.sources.search_choice import NO_CHOICE, SearchChoice, runners_up, take_while_room
 from lamina.sources.secrets import SecretScreen
 from lamina.sources.selector import Selector, attach_guide
 from lamina.text import label_of
@@ -123,7 +123,7 @@ class TurnChoices:
         ]
         refusals = self._refuse_described(inclusion.removed)
         items = {tool.item for tool in plan.tools}
-        lower = [runner_up(item) for item in choice.next_best if item.item not in items]
+        lower = [left for left in runners_up(choice) if left.what not in items]
         return ChosenTools(
             tools=plan.tools,
             attachments=Attachments(

@@ -13,14 +13,21 @@ from msgspec.structs import replace
 from lamina.assembly.inclusion import find_member, find_mentions, missing_member_error
 from lamina.ports import Corpus, Index, Progress
 from lamina.selection.expansion import find_related
-from lamina.selection.items import choose_items
+from lamina.selection.items import judge_items
 from lamina.selection.question import split_question
 from lamina.selection.scores import Matrix, Scores, best_of, lay_out_chunks, rank_documents
 from lamina.sources.candidates import Candidate, Candidates
 from lamina.sources.related_items import ChosenFrom, expand_all
 from lamina.text.excerpt import brief
 from lamina.values.item import ItemId
-from lamina.values.selection import Document, Preset, Query, SearchSettings, SelectedItem
+from lamina.values.selection import (
+    Document,
+    Evidence,
+    Preset,
+    Query,
+    SearchSettings,
+    SelectedItem,
+)
 from lamina.values.selection import preset as preset_named
 
 PART_WIDTH = 60
@@ -128,20 +135,25 @@ async def select_candidates(
     there = always | candidates.added | _find_named(question, candidates, search)
     answers: list[ScoredQuestion] = []
     choices: list[ChosenFrom] = []
+    lacking: list[str] = []
     for pool, own_settings in candidates.searched(there):
         if not (settings := how.settings(own_settings)).search:
             continue
         answer = await search.score(question, replace(candidates, candidates=pool, problems=()))
         documents = answer.candidates.documents
-        items = choose_items(documents, answer.scores, answer.query, settings)
+        choice = judge_items(documents, answer.scores, answer.query, settings)
         answers.append(answer)
-        choices.append(ChosenFrom(settings=settings, corpus=answer.corpus, items=items))
+        choices.append(ChosenFrom(settings=settings, corpus=answer.corpus, items=choice.items))
+        if choice.lacking:
+            lacking.append(choice.lacking.verdict)
     additions = await expand_all(choices)
     found = [choice.items + new for choice, new in zip(choices, additions, strict=True)]
     ids = [document.id for document in candidates.documents]
     chosen = [item for items in found for item in items]
     related = find_related(chosen, candidates.relations, ids, there)
     search.warn_of_index()
+    # What was chosen of one pool may have brought something of the other along.
+    search.warn_of(lacking if not any(found) else ())
     by_id = candidates.by_id()
     results = [
         _included(by_id[item], item in always, item in candidates.added)
@@ -162,6 +174,15 @@ def _find_named(question: str, candidates: Candidates, search: IndexSearch) -> s
         else:
             search.warn_of([str(missing_member_error(mention, candidates.guides))])
     return named
+
+
+async def find_lacking(
+    question: str, candidates: Candidates, settings: SearchSettings, search: IndexSearch
+) -> Evidence | None:
+    """Why nothing of these candidates is chosen for a question, if nothing stands out."""
+    answer = await search.score(question, candidates)
+    documents = answer.candidates.documents
+    return judge_items(documents, answer.scores, answer.query, settings).lacking
 
 
 async def rank_candidates(

@@ -8,14 +8,16 @@ from msgspec.structs import replace
 from lamina.assembly.budget import CHOSEN_SHARE
 from lamina.text import label_of
 from lamina.values.request import LeftOut
-from lamina.values.selection import SelectedItem
+from lamina.values.selection import Evidence, SelectedItem
 
 
 class SearchChoice(Struct, frozen=True, kw_only=True):
-    """What a search found: the best first, and the best of what was not taken."""
+    """What a search found: the best first, and the best of what was not taken. `lacking` is what
+    speaks for that, if it is too little for anything to be taken."""
 
     items: tuple[SelectedItem, ...] = ()
     next_best: tuple[SelectedItem, ...] = ()
+    lacking: Evidence | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -42,10 +44,20 @@ def take_while_room(
     return replace(choice, items=tuple(items)), tuple(too_large)
 
 
-def runner_up(item: SelectedItem) -> LeftOut:
-    """An item that was only just not chosen."""
-    detail = f"{_scored_label(item)}: others fit the question better"
-    return LeftOut(what=item.item, reason="ranked_lower", detail=detail, score=item.score)
+def runners_up(choice: SearchChoice) -> tuple[LeftOut, ...]:
+    """The items that were only just not chosen."""
+    lacking = choice.lacking
+    why = lacking.verdict if lacking else "others fit the question better"
+    return tuple(
+        LeftOut(
+            what=item.item,
+            reason="ranked_lower",
+            detail=f"{_scored_label(item)}: {why}",
+            score=item.score,
+            lacking=lacking,
+        )
+        for item in choice.next_best
+    )
 
 
 def _scored_label(item: SelectedItem) -> str:

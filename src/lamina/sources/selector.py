@@ -29,7 +29,7 @@ from lamina.sources.candidates import (
     vanished_guides,
 )
 from lamina.sources.related_items import ChosenFrom, Pool, expand_all, expand_results
-from lamina.sources.search_choice import SearchChoice, runner_up, take_while_room
+from lamina.sources.search_choice import SearchChoice, runners_up, take_while_room
 from lamina.text import label_of
 from lamina.values.agent import Guide, Guides, Problem
 from lamina.values.item import (
@@ -44,7 +44,7 @@ from lamina.values.item import (
 )
 from lamina.values.item_kind import GUIDE_KINDS
 from lamina.values.request import LeftOut
-from lamina.values.selection import Document, SearchSettings, SelectedItem
+from lamina.values.selection import Document, Evidence, SearchSettings, SelectedItem
 from lamina.values.tool import OfferedTool
 
 # How many of the next best are reported.
@@ -175,10 +175,9 @@ class Selector:
         for hit in choice.items:
             additions[hit.item] = attach_guide(by_id[hit.item], hit.provenance)
         missing = (_missing(item) for item in (*inclusion.missing, *vanished_guides(state, by_id)))
-        lower = map(runner_up, choice.next_best)
         return Attachments(
             attachments=tuple(a for item, a in additions.items() if item not in own),
-            left_out=(*missing, *too_large, *lower),
+            left_out=(*missing, *too_large, *runners_up(choice)),
             warnings=self.take_news((*self._notices, *describe_problems(guides.problems)))
             + choice.warnings,
         )
@@ -287,7 +286,7 @@ class Selector:
         return search
 
     async def _find(self, index: Index, state: State, question: str, search: "PoolSearch") -> None:
-        from lamina.selection.items import choose_items
+        from lamina.selection.items import judge_items
         from lamina.selection.question import split_question
         from lamina.selection.scores import measure_fits, rank_documents
 
@@ -298,7 +297,8 @@ class Selector:
         search.corpus = corpus = await index.load(documents, self.progress)
         scores = await corpus.score([part.text for part in query.parts])
         fits = measure_fits(documents, scores, query)
-        search.items = choose_items(documents, scores, query, settings, fits=fits)
+        choice = judge_items(documents, scores, query, settings, fits=fits)
+        search.items, search.lacking = choice.items, choice.lacking
         # What comes along may be among the next best.
         most = len(search.items) + RUNNERS_UP
         most += settings.expansion_top_n * (settings.expansion_depth + 2)
@@ -353,12 +353,18 @@ class PoolSearch:
         self.corpus: Corpus | None = None
         self.items: tuple[SelectedItem, ...] = ()
         self.ranking: tuple[SelectedItem, ...] = ()
+        self.lacking: Evidence | None = None
         self.warnings: list[str] = []
 
     def choice(self) -> SearchChoice:
         names = {item.item for item in self.items}
         next_best = tuple(item for item in self.ranking if item.item not in names)[:RUNNERS_UP]
-        return SearchChoice(items=self.items, next_best=next_best, warnings=tuple(self.warnings))
+        return SearchChoice(
+            items=self.items,
+            next_best=next_best,
+            lacking=self.lacking,
+            warnings=tuple(self.warnings),
+        )
 
 
 def name_errors(problems: Sequence[Problem]) -> list[str]:

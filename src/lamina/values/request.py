@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from lamina.values.item import Attachment, Include, ItemId, LoadedItem, Provenance
 from lamina.values.prompt import Layer
+from lamina.values.selection import Evidence
 from lamina.values.sent_prefix import PrefixSource
 
 BoundaryKind = Literal[
@@ -89,6 +90,8 @@ class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True):
     source: str = ""
     # How well it fits the question, of what others were chosen over.
     score: float | None = None
+    # Why nothing was chosen at all, where that is why.
+    lacking: Evidence | None = None
 
 
 class Attachments(Struct, frozen=True, kw_only=True):

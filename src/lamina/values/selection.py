@@ -13,6 +13,10 @@ Preset = Literal["conservative", "normal", "aggressive"]
 # How an item came to be part of a request besides being included always or by hand.
 Origin = Literal["search", "lexical", "expansion", "relation", "glob", "result", "model"]
 
+# Unrelated texts score up to 0.15 or so, and of the tools that questions need hardly any that is
+# found scores less.
+FLOOR = 0.15
+
 
 class SearchSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How items are chosen for a question. Scores are cosine similarities."""
@@ -25,10 +29,11 @@ class SearchSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How many items are taken, if those that are sure to be are not more by themselves."""
     include_score: float = 0.7
     """From this score on an item is taken, however many there are and whatever `top_k` says."""
-    # Unrelated texts score up to 0.15 or so, and of the tools that questions need hardly any that
-    # is found scores less.
-    floor: float = 0.15
+    floor: float = FLOOR
     """At or below this score an item is not taken, however few there are."""
+    gate: bool = True
+    """Whether nothing is taken if nothing stands out for the question. A `floor` of one's own takes
+    its place."""
     expansion_depth: int = 0
     """How often what was taken is searched from again."""
     expansion_threshold: float = 0.75
@@ -41,7 +46,7 @@ class SearchSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether a graph of all items, built once and kept, takes the place of those searches."""
 
     def __post_init__(self) -> None:
-        for name in ("search", "expansion_graph"):
+        for name in ("search", "gate", "expansion_graph"):
             if not isinstance(flag := getattr(self, name), bool):
                 raise InvalidSetting(name, flag, "must be true or false")
         for name in ("top_k", "top_n", "expansion_depth", "expansion_top_n", "expansion_chunks"):
@@ -59,10 +64,15 @@ class SearchSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
             # As it is read back: one value, one form.
             force_setattr(self, name, float(value))
 
+    @property
+    def is_gated(self) -> bool:
+        """Whether the gate counts: a floor of one's own says what is enough."""
+        return self.gate and self.floor == FLOOR
+
 
 # Law: of one question, the more eager takes all that the less eager takes. That is so because they
-# agree on the floor and on what is sure: with a lower floor other items would be claimed by parts
-# of the question, and push out what fits it as a whole.
+# agree on the floor, the gate and what is sure: with a lower floor other items would be claimed by
+# parts of the question, and push out what fits it as a whole.
 _PRESETS: dict[str, SearchSettings] = {
     "conservative": SearchSettings(top_k=10, top_n=3),
     "normal": SearchSettings(),
@@ -143,6 +153,26 @@ class QueryPart(Struct, frozen=True, kw_only=True):
 
 class Query(Struct, frozen=True, kw_only=True):
     parts: tuple[QueryPart, ...] = ()
+
+
+class Evidence(Struct, frozen=True, kw_only=True):
+    """What speaks for the best of what a question found, and how much is needed."""
+
+    found: float
+    needed: float
+
+    @property
+    def suffices(self) -> bool:
+        """Whether anything may be chosen."""
+        return self.found >= self.needed
+
+    @property
+    def verdict(self) -> str:
+        """Why nothing is chosen, if it does not suffice."""
+        return (
+            "nothing stood out for this question: the evidence for the best is "
+            f"{self.found:.2f}, and {self.needed:.2f} is needed"
+        )
 
 
 class SelectedItem(Struct, frozen=True, kw_only=True, omit_defaults=True):

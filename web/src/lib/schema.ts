@@ -2005,6 +2005,14 @@ export interface components {
             fields: string[];
         };
         /**
+         * Evidence
+         * @description What speaks for the best of what a question found, and how much is needed.
+         */
+        Evidence: {
+            found: number;
+            needed: number;
+        };
+        /**
          * FileProblem
          * @description What could not be read, and where.
          */
@@ -2449,6 +2457,8 @@ export interface components {
             source: string;
             /** @default null */
             score: number | null;
+            /** @default null */
+            lacking: components["schemas"]["Evidence"] | null;
         };
         /**
          * LocalModelList
@@ -3418,6 +3428,8 @@ export interface components {
             include_score: number;
             /** @default 0.15 */
             floor: number;
+            /** @default true */
+            gate: boolean;
             /** @default 0 */
             expansion_depth: number;
             /** @default 0.75 */
