@@ -13,6 +13,10 @@ export class PreviewView {
   value = $state.raw<Preview | undefined>();
   error = $state.raw<unknown>();
   loading = $state(false);
+  /** What is in the way of the model itself, which is told with its way out. */
+  missing = $state("");
+  /** Why the message would not be sent, otherwise. */
+  refusal = $derived(this.missing ? "" : (this.value?.refusal ?? ""));
   #timer: ReturnType<typeof setTimeout> | undefined;
   #abort: AbortController | null = null;
   #asked = "";
