@@ -100,3 +100,16 @@ def require_apart(inside: Locator, width: int) -> None:
             x = min(one["x"] + one["width"], two["x"] + two["width"]) - max(one["x"], two["x"])
             y = min(one["y"] + one["height"], two["y"] + two["height"]) - max(one["y"], two["y"])
             assert x <= 1 or y <= 1, f"{name} and {other} overlap at {width}"
+
+
+def test_a_model_is_chosen_by_typing_a_part_of_its_name(house: House) -> None:
+    page = house.visit()
+    page.get_by_role("button", name="openai:gpt-5").click()
+    search = page.get_by_role("textbox", name="Search models")
+    expect(search).to_be_focused()
+    search.fill("gpt-5 nano")
+    best = page.get_by_role("list", name="Models").get_by_role("button").first
+    expect(best).to_contain_text("openai:gpt-5-nano")
+    search.press("Enter")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_role("button", name="openai:gpt-5-nano")).to_be_visible()
