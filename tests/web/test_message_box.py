@@ -113,3 +113,18 @@ def test_a_model_is_chosen_by_typing_a_part_of_its_name(house: House) -> None:
     search.press("Enter")
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.get_by_role("button", name="openai:gpt-5-nano")).to_be_visible()
+
+
+def test_an_at_sign_offers_the_rules_of_the_agent_and_names_each_kind_once(house: House) -> None:
+    page = house.visit()
+    page.get_by_role("combobox", name="Agent").select_option("pilot")
+    chat = ChatPage(page)
+    chat.box.press_sequentially("@t")
+    offered = page.get_by_role("listbox").get_by_role("option")
+    expect(offered.filter(has_text="high water")).to_contain_text("rule")
+    chat.box.fill("")
+    chat.box.press_sequentially("@berths")
+    expect(offered).to_have_count(1)
+    assert offered.inner_text().split() == ["berths.md", "note"]
+    chat.box.press("Enter")
+    expect(chat.box).to_have_value("@berths.md ")
