@@ -1,6 +1,6 @@
 """The message box: what is asked is seen as asked, and its buttons stay where they are."""
 
-from playwright.sync_api import Locator, Route, expect
+from playwright.sync_api import FloatRect, Locator, Route, expect
 from tests.web.house import House
 from tests.web.pages import ChatPage, look
 
@@ -80,10 +80,10 @@ def is_post(route: Route) -> bool:
     return route.request.method == "POST"
 
 
-def place(locator: Locator) -> dict[str, float]:
+def place(locator: Locator) -> FloatRect:
     box = locator.bounding_box()
     assert box is not None
-    return dict(box)
+    return box
 
 
 def require_apart(inside: Locator, width: int) -> None:
