@@ -182,6 +182,7 @@ def test_targets_have_prices_windows_and_what_is_in_their_way(house: ServedHouse
     assert gpt["target"]["prices"]["source"]
     assert by_name["openai:*"]["is_family"]
     assert "ANTHROPIC_API_KEY" in by_name["anthropic:*"]["missing"]
+    assert by_name["anthropic:*"]["missing_code"] == "key_missing"
     assert every["default"] == "openai:gpt-5"
     some = told(house.client.get("/api/targets", params={"q": "GPT mini"}))["targets"]
     assert some

@@ -232,13 +232,17 @@ def test_a_file_of_another_program_becomes_a_session(house: ServedHouse) -> None
         {"type": "assistant", "uuid": "b", "parentUuid": "a", "sessionId": "x",
          "timestamp": "2026-03-01T08:00:01Z",
          "message": {"role": "assistant", "id": "m", "model": "claude-sonnet-5",
-                     "content": [{"type": "text", "text": "Hello."}]}},
+                     "content": [{"type": "text", "text": "Hello."}],
+                     "usage": {"input_tokens": 900, "output_tokens": 2}}},
     ]  # fmt: skip
     content = "\n".join(map(json.dumps, lines))
     packed = base64.b64encode(content.encode()).decode()
     row = house.post("", "/import", {"name": "x.jsonl", "content": packed, "encoding": "base64"})
     assert [one["text"] for one in house.rows(row["session"])] == ["Hi", "Hello."]
     assert house.get(row["session"])["source"]
+    # Somebody paid for it elsewhere; nobody knows here how much, which is not nothing.
+    card = house.get("", "/sessions")["sessions"][0]
+    assert (card["usage"]["input"], card["cost"]) == (900, None)
     body = {"name": "x.jsonl", "content": "@@", "encoding": "base64"}
     answer = house.client.post(house.place(rest="/import"), json=body)
     assert refused(answer) == (422, "invalid")

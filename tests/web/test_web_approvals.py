@@ -41,7 +41,7 @@ def test_a_call_waits_over_a_reload_and_is_allowed_in_another_tab(house: House) 
     page.reload()
     expect(approvals(page)).to_be_visible()
     other = house.tab(f"w/{{w}}/s/{session}")
-    approvals(other).get_by_role("button", name="Once").click()
+    approvals(other).get_by_role("button", name="Allow once").click()
     for tab in (other, page):
         ChatPage(tab).shows("It is done.")
         expect(approvals(tab)).to_have_count(0)
@@ -82,7 +82,7 @@ def test_a_call_waits_while_the_server_is_restarted(house: House) -> None:
     house.start()
     page.reload()
     expect(approvals(page)).to_contain_text("thirteen berths")
-    approvals(page).get_by_role("button", name="Session").click()
+    approvals(page).get_by_role("button", name="Allow for this session").click()
     ChatPage(page).shows("It is done.")
     assert "thirteen berths" in text(house)
     # Allowed for the session: the next one runs without asking.

@@ -150,3 +150,22 @@ def test_a_server_that_is_killed_goes_on_after_a_restart(house: House) -> None:
     resume.click()
     expect(page.get_by_role("log").get_by_text(ANSWER)).to_have_count(1)
     assert house.answers(session) == [ANSWER]
+
+
+def test_a_server_that_comes_back_is_noticed_without_a_hand(house: House) -> None:
+    house.start_process()
+    page = house.visit("w/{w}")
+    chat = ChatPage(page).ask("Hello")
+    chat.shows("You said: Hello")
+    house.allow("ERR_", "failed:")
+    house.kill()
+    away = page.get_by_text("The server does not answer").first
+    expect(away).to_be_visible()
+    chat.ask("Are you there?")
+    expect(page.get_by_role("alert").first).to_contain_text("does not answer")
+    expect(chat.box).to_have_value("Are you there?")
+    look(page, "server-away")
+    house.start_process()
+    expect(page.get_by_text("The server does not answer")).to_have_count(0)
+    page.get_by_role("button", name="Send").click()
+    chat.shows("You said: Are you there?")

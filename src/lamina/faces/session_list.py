@@ -61,7 +61,8 @@ def _row(listed: ListedSession, workspace: str, book: TargetBook) -> SessionRow:
         messages=totals.messages,
         entries=totals.entries,
         usage=totals.usage,
-        cost=cost.known,
+        # What other programs paid was counted, and no price of it is known here.
+        cost=cost.known if cost.priced or not totals.usage.input else None,
         unpriced=cost.unpriced,
         bytes=listed.bytes,
         written=listed.written,

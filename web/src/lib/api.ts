@@ -147,6 +147,7 @@ export interface JobEvent {
   text?: string;
   code?: string;
   message?: string;
+  state?: string;
   result?: unknown;
 }
 

@@ -2,7 +2,8 @@
  * as they change. */
 
 import { api, ofSession, ofWorkspace, path, watch } from "./api";
-import type { EventStream } from "./sse";
+import type { EventStream, StreamState } from "./sse";
+import { status } from "./status.svelte";
 import type { Shapes } from "./types";
 
 export type SessionCard = Shapes["SessionCard"];
@@ -31,6 +32,11 @@ class House {
   error = $state.raw<unknown>();
   /** Counts what other tabs and turns changed, so that screens can look again. */
   news = $state.raw<Shapes["SessionNews"] | undefined>();
+  /** The server does not answer; it is asked again and again. */
+  away = $state(false);
+  /** Counts how often it came back: what failed meanwhile is asked for anew. */
+  returns = $state(0);
+  #leaving: ReturnType<typeof setTimeout> | undefined;
   #after: string | null = null;
   #stream: EventStream | null = null;
   #again: ReturnType<typeof setTimeout> | undefined;
@@ -99,7 +105,28 @@ class House {
         this.news = news;
         this.#mark(news);
       },
+      onstate: (state) => this.#hear(state),
     });
+  }
+
+  #hear(state: StreamState): void {
+    // A connection that is made anew within a second is nobody's business.
+    if (state === "waiting") this.#leaving ??= setTimeout(() => this.#leave(), 1000);
+    else {
+      clearTimeout(this.#leaving);
+      this.#leaving = undefined;
+      if (this.away && state === "open") {
+        this.returns++;
+        status.say("the server answers again");
+        void this.refresh();
+      }
+      this.away = false;
+    }
+  }
+
+  #leave(): void {
+    this.away = true;
+    status.say("the server does not answer");
   }
 
   #mark(news: Shapes["SessionNews"]): void {

@@ -3,6 +3,7 @@
 
 import { api, isAbort, ofSession, ofWorkspace } from "./api";
 import type { BarPart, LayerId } from "../ui/StackBar.svelte";
+import { seconds } from "./numbers";
 import type { Shapes } from "./types";
 
 const PATIENCE = 300;
@@ -13,6 +14,10 @@ export class PreviewView {
   value = $state.raw<Preview | undefined>();
   error = $state.raw<unknown>();
   loading = $state(false);
+  /** What is in the way of the model itself, which is told with its way out. */
+  missing = $state("");
+  /** Why the message would not be sent, otherwise. */
+  refusal = $derived(this.missing ? "" : (this.value?.refusal ?? ""));
   #timer: ReturnType<typeof setTimeout> | undefined;
   #abort: AbortController | null = null;
   #asked = "";
@@ -87,19 +92,26 @@ export function partsOfSegments(preview: Pick<Preview, "segments" | "cached" | "
 export interface PrefixWords {
   tone: "good" | "warn" | "plain";
   text: string;
+  /** The same in two words. */
+  short: string;
 }
 
 /** Whether the prefix holds, or what breaks it. */
 export function prefixWords(preview: Pick<Preview, "agreement" | "boundaries" | "rewrite">): PrefixWords {
   const { agreement, boundaries, rewrite } = preview;
-  if (agreement.first) return { tone: "plain", text: "first request: nothing is cached yet" };
-  if (rewrite) return { tone: "warn", text: rewrite.reason };
+  if (agreement.first) return { tone: "plain", text: "first request: nothing is cached yet", short: "first request" };
+  // Nothing moved where only time went by.
+  const short = boundaries.some((one) => one.kind === "expired") ? "cache expired" : "prefix breaks";
+  if (rewrite) return { tone: "warn", text: inMinutes(rewrite.reason), short };
   const broke = agreement.broke;
   if (broke) {
     const place = `breaks at ${broke.layer}${broke.source ? ` (${broke.source})` : ""}`;
-    return { tone: "warn", text: broke.reason ? `${place}: ${broke.reason}` : place };
+    return { tone: "warn", text: broke.reason ? `${place}: ${inMinutes(broke.reason)}` : place, short };
   }
   const boundary = boundaries[0];
-  if (boundary) return { tone: "warn", text: boundary.reason };
-  return { tone: "good", text: "prefix holds" };
+  if (boundary) return { tone: "warn", text: inMinutes(boundary.reason), short };
+  return { tone: "good", text: "prefix holds", short: "prefix holds" };
 }
+
+/** Reasons are recorded in seconds; nobody reckons 2,531 of them. */
+const inMinutes = (reason: string): string => reason.replace(/\b(\d{3,}) s\b/g, (_, count: string) => seconds(Number(count)));

@@ -3795,14 +3795,15 @@ export interface components {
         };
         /**
          * TargetChoice
-         * @description A target, and whether it could be asked now: `missing` says what is in the way. A family
-         *         stands for every model whose name begins so.
+         * @description A target, and whether it could be asked now: `missing` says what is in the way, and
+         *         `missing_code` which error that is. A family stands for every model whose name begins so.
          */
         TargetChoice: {
             target: components["schemas"]["TargetRow"];
             provider: string;
             price: string;
             missing: string;
+            missing_code: string;
             is_family: boolean;
         };
         /**

@@ -20,6 +20,9 @@ export interface Question {
   target?: string | null;
 }
 
+/** What was asked to begin a session, by its id, until the session is looked at. */
+export const asked = new Map<string, Question>();
+
 export class SessionView {
   head = $state.raw<Head | undefined>();
   /** As long as the path, with holes where nothing was fetched yet. */
@@ -28,7 +31,7 @@ export class SessionView {
   /** Counts frames: what is in `live` changed in place. */
   beat = $state(0);
   /** The question that was sent and is not in the journal yet. */
-  sent = $state.raw<{ text: string; attach: readonly string[] } | null>(null);
+  sent = $state.raw<Question | null>(null);
   connection = $state<StreamState>("closed");
   error = $state.raw<unknown>();
   /** What the last act was refused with. */
@@ -98,8 +101,8 @@ export class SessionView {
       this.rows = rows;
       this.head = head;
       // What was just sent stays in sight until the journal has it.
-      const asked = tail.rows.findLast((row) => row.kind === "question");
-      if (asked?.text === this.sent?.text || !this.isBusy) this.sent = null;
+      const question = tail.rows.findLast((row) => row.kind === "question");
+      if (question?.text === this.sent?.text || (!this.isBusy && !head.turn?.is_running)) this.sent = null;
       this.#wanted.clear();
       this.error = undefined;
     } catch (error) {
@@ -225,7 +228,7 @@ export class SessionView {
   }
 
   async ask(question: Question): Promise<boolean> {
-    this.sent = { text: question.text, attach: [...question.attach, ...question.essential] };
+    this.sent = question;
     this.live = null;
     const done = await this.#begin("turns", bodyOf(question));
     if (!done) this.sent = null;

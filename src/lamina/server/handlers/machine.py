@@ -56,13 +56,14 @@ class TargetQuery(RequestQuery, frozen=True, kw_only=True):
 
 
 class TargetChoice(Struct, frozen=True, kw_only=True):
-    """A target, and whether it could be asked now: `missing` says what is in the way. A family
-    stands for every model whose name begins so."""
+    """A target, and whether it could be asked now: `missing` says what is in the way, and
+    `missing_code` which error that is. A family stands for every model whose name begins so."""
 
     target: TargetRow
     provider: str
     price: str
     missing: str
+    missing_code: str
     is_family: bool
 
 
@@ -114,7 +115,7 @@ def _list_targets(words: str) -> KnownTargets:
         rows = targets.list_targets(words.split(), book)
     except UsageError:
         rows = []
-    missing: dict[str, str] = {}
+    missing: dict[str, tuple[str, str]] = {}
     choices = []
     for row in rows:
         provider, _, model = row.target.partition(":")
@@ -123,15 +124,15 @@ def _list_targets(words: str) -> KnownTargets:
             missing[key] = _missing_for(row.target, book)
         choices.append(
             TargetChoice(
-                target=row, provider=provider, price=write_price(row.prices), missing=missing[key],
-                is_family="*" in model,
+                target=row, provider=provider, price=write_price(row.prices),
+                missing=missing[key][0], missing_code=missing[key][1], is_family="*" in model,
             )
         )  # fmt: skip
     return KnownTargets(targets=tuple(choices), default=default_target(), prices_of=book.date)
 
 
-def _missing_for(name: str, book: ModelBook) -> str:
-    """What is in the way of asking a target; empty if it can be asked."""
+def _missing_for(name: str, book: ModelBook) -> tuple[str, str]:
+    """What is in the way of asking a target, and its code; empty if it can be asked."""
     try:
         target = book.find(name.replace("*", "any"))
         require(target.wire)
@@ -140,8 +141,8 @@ def _missing_for(name: str, book: ModelBook) -> str:
         else:
             require_reachable(target)
     except LaminaError as error:
-        return str(error)
-    return ""
+        return str(error), error.code
+    return "", ""
 
 
 async def list_models(_: Call) -> LocalModelList:

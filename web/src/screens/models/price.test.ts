@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { found, lifetime, ordered, perMillion, type Choice } from "./price";
 
-const choice = (target: string, missing = ""): Choice => ({ target: { target }, provider: "", price: "", missing }) as unknown as Choice;
+const choice = (target: string, missing = ""): Choice => ({ target: { target }, provider: target.split(":")[0], price: "", missing }) as unknown as Choice;
 
 it("a price that nobody knows is not nothing", () => {
   expect([perMillion(null), perMillion(0), perMillion(0.025), perMillion(2.5), perMillion(15)]).toEqual([
@@ -16,8 +16,8 @@ it("lifetimes are said in the unit that fits", () => {
 });
 
 it("targets are found by all words, and those that can be asked stand first", () => {
-  const all = [choice("openai:gpt-5", "no key"), choice("local:small"), choice("openai:gpt-5-mini", "no key")];
+  const all = [choice("openai:gpt-5", "no key"), choice("gemini:pro"), choice("local:small"), choice("openai:gpt-5-mini", "no key")];
   expect(found(all, "gpt mini", false).map((each) => each.target.target)).toEqual(["openai:gpt-5-mini"]);
-  expect(found(all, "", true).map((each) => each.target.target)).toEqual(["local:small"]);
+  expect(found(all, "", true).map((each) => each.target.target)).toEqual(["gemini:pro", "local:small"]);
   expect(ordered(all)[0]?.target.target).toBe("local:small");
 });

@@ -28,7 +28,13 @@ export function found(choices: readonly Choice[], words: string, readyOnly: bool
   );
 }
 
-const weight = (choice: Choice): number => (choice.missing ? 2 : 0) + (choice.is_family ? 1 : 0);
+const weight = (choice: Choice): number => (choice.missing ? 4 : 0) + (choice.is_family ? 2 : 0) + (choice.provider === "local" ? 0 : 1);
 
-/** Those that can be asked now first, names before families, the rest as they come. */
+/** Those that can be asked now first, names before families, this machine before others. */
 export const ordered = (choices: readonly Choice[]): Choice[] => choices.toSorted((a, b) => weight(a) - weight(b));
+
+/** What is in the way of a target, in a few words for a list. */
+export function lackOf(row: Choice): string {
+  const known: Record<string, string> = { key_missing: "no key yet", model_missing: "not fetched yet" };
+  return known[row.missing_code] ?? row.missing.split(":")[0] ?? "";
+}
