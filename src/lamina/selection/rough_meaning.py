@@ -73,7 +73,9 @@ def sketch_chunks(postings: Postings, vectors: WordVectors) -> ChunkSketches:
         order = known_terms[numpy.argsort(part.chunks[known_terms], kind="stable")]
         _add_terms(sums, part.chunks[order], terms[order], part.counts[order], vectors, rarity)
     rows = _unit(sums)
-    mean = rows.mean(axis=0, keepdims=True) if count else numpy.zeros((1, width), numpy.float32)
+    mean: Matrix = (
+        rows.mean(axis=0, keepdims=True) if count else numpy.zeros((1, width), numpy.float32)
+    )
     centred = rows - mean
     _, directions = numpy.linalg.eigh(centred.T @ centred)
     shared: Matrix = directions[:, -SHARED_DIRECTIONS:].astype(numpy.float32)
@@ -170,4 +172,5 @@ def _unit(rows: Matrix) -> Matrix:
 def _clean(rows: Matrix, mean: Matrix, shared: Matrix) -> Matrix:
     """Rows without what all have in common."""
     own: Matrix = (rows - mean).astype(numpy.float32)
-    return _unit(own - (own @ shared) @ shared.T)
+    common: Matrix = (own @ shared) @ shared.T
+    return _unit(own - common)

@@ -67,9 +67,10 @@ class Comparison:
             is_in_time = await maker.embed_some(
                 self._table, missing, deadline, self.count, MOST_COMPARED
             )
-            self.is_compared[some] = True
-            if not is_in_time or maker.missing_reason:
+            if not is_in_time:
+                self.is_compared[some[self._table.is_settled[some]]] = True
                 return
+            self.is_compared[some] = True
             new_bar = await anyio.to_thread.run_sync(self._learn)
             quiet_rounds = quiet_rounds + 1 if new_bar <= bar else 0
             bar = max(bar, new_bar)
