@@ -109,10 +109,11 @@ class WorkspaceSearch:
         if at_once:
             self._gaps.set()
         while True:
+            # Whoever goes on after this was cancelled finds it set.
             await self._gaps.wait()
-            self._gaps = anyio.Event()
             while await self._fill_some(index, progress):
                 pass
+            self._gaps = anyio.Event()
 
     # -- inside ----------------------------------------------------------------------------------
 
