@@ -20,9 +20,10 @@ from typing import Any
 
 import anyio
 import numpy
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from lamina.embed.index.arrangement import digest_text
+from lamina.embed.index.arrangement import digest_text, find_missing_texts
 from lamina.embed.index.chunk_file import ChunkData, ChunkFile
 from lamina.embed.index.chunk_table import unpack_vectors
 from lamina.embed.index.corpus import PreparedDocuments
@@ -123,9 +124,13 @@ class ForgetfulIndex(SqliteIndex):
         super().__init__(path, embedder)
         self._file = ForgetfulFile(path)
 
+    def begin_with(self, prepared: PreparedDocuments) -> None:
+        """Begins every question with the words of these documents."""
+        missing = find_missing_texts(prepared, vectors=True).digests
+        self._recent = [replace(prepared, missing_digests=missing)]
+
     def _remember(self, prepared: PreparedDocuments) -> None:
-        if not prepared.table.is_embedded.any():
-            super()._remember(prepared)
+        pass
 
 
 def passages_of(result: NoteSearchResult, notes: Mapping[str, Note]) -> set[str]:
@@ -151,9 +156,11 @@ async def share(vault: Path, kept: Path, questions: Sequence[tuple[str, str]]) -
     (kept / "share").mkdir()
     fresh = ForgetfulIndex(kept / "share" / "index.sqlite", KnownVectors(kept / FULL, {}))
     # Words alone are known of every note; how long that takes is measured elsewhere.
-    words = WorkspaceSearch(folder, SqliteIndex(kept / "share" / "index.sqlite", None))
+    words_index = SqliteIndex(kept / "share" / "index.sqlite", None)
+    words = WorkspaceSearch(folder, words_index)
     await words.prepare()
-    search = WorkspaceSearch(folder, fresh, patience=600.0)
+    fresh.begin_with(words_index._recent[0])
+    search = WorkspaceSearch(folder, fresh, patience=3600.0)
     rows: list[dict[str, Any]] = []
     for number, (kind, question) in enumerate(questions):
         wanted = passages_of(await whole.search(question, top=TOP), notes)
