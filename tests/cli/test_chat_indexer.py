@@ -1,5 +1,6 @@
 """What a chat over notes does while a message is typed."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
@@ -9,34 +10,51 @@ from tests.fakes.notes import NoteSourceFake
 
 from lamina.cli.chat.indexer import BackgroundIndexer
 from lamina.embed.index.sqlite_index import SqliteIndex
+from lamina.ports import Progress, ReadTexts
 from lamina.sources.note_search import WorkspaceSearch
-from lamina.values.note import NoteSearchResult
 
 pytestmark = pytest.mark.anyio
 
 
+class ToldIndex(SqliteIndex):
+    """Says when nothing is left to fill in."""
+
+    def __init__(self, path: Path, embedder: FakeEmbedder) -> None:
+        super().__init__(path, embedder)
+        self.filled = anyio.Event()
+
+    async def fill(
+        self,
+        digests: Sequence[bytes],
+        texts: ReadTexts,
+        progress: Progress | None = None,
+        most: int = 512,
+    ) -> int:
+        made_count = await super().fill(digests, texts, progress, most)
+        if not made_count:
+            self.filled.set()
+        return made_count
+
+
 def searching(tmp_path: Path, embedder: FakeEmbedder) -> WorkspaceSearch:
-    source = NoteSourceFake({f"{n}.md": f"# Berth {n}\n\nBoat{n} lies here.\n" for n in range(200)})
-    return WorkspaceSearch(source, SqliteIndex(tmp_path / "index.sqlite", embedder), patience=0)
+    return WorkspaceSearch(source(), ToldIndex(tmp_path / "index.sqlite", embedder), patience=0)
+
+
+def source() -> NoteSourceFake:
+    return NoteSourceFake({f"{n}.md": f"# Berth {n}\n\nBoat{n} lies here.\n" for n in range(200)})
 
 
 async def test_notes_are_embedded_while_a_message_is_typed(tmp_path: Path) -> None:
     embedder = FakeEmbedder()
     search = searching(tmp_path, embedder)
     assert (await search.search("boat7")).late > 0
-    done = anyio.Event()
-    prepare = search.prepare
-
-    async def prepare_and_tell() -> NoteSearchResult:
-        found = await prepare()
-        done.set()
-        return found
-
-    search.prepare = prepare_and_tell  # type: ignore[method-assign, assignment]
+    index = search._index
+    assert isinstance(index, ToldIndex)
     with anyio.fail_after(20):
-        async with BackgroundIndexer(search).working():
-            await done.wait()
-    assert len(embedder.texts) == 200
+        async with BackgroundIndexer(search, at_once=False).working():
+            await index.filled.wait()
+    assert embedder.texts.pop(0) == "boat7"
+    assert len(embedder.texts) == len(set(embedder.texts)) == 200
     assert (await search.search("boat7")).late == 0
 
 
@@ -48,7 +66,7 @@ async def test_it_stops_when_the_message_is_there_and_says_how_far_it_came(
     search = searching(tmp_path, embedder)
     drawn: list[tuple[int, int]] = []
     search.indexing = lambda done, total: drawn.append((done, total))
-    meanwhile = BackgroundIndexer(search)
+    meanwhile = BackgroundIndexer(search, at_once=True)
     async with meanwhile.working():
         await embedder.waiting.wait()
         assert meanwhile.progress == "8 passages to embed (96%)"
@@ -64,7 +82,7 @@ async def test_it_stops_when_the_message_is_there_and_says_how_far_it_came(
 @pytest.mark.parametrize("leaving", [EOFError(), ValueError("a bug")])
 async def test_whoever_leaves_leaves_as_without_it(tmp_path: Path, leaving: Exception) -> None:
     search = searching(tmp_path, FakeEmbedder())
-    meanwhile = BackgroundIndexer(search)
+    meanwhile = BackgroundIndexer(search, at_once=True)
     with pytest.raises(type(leaving)) as raised:
         async with meanwhile.working():
             raise leaving
@@ -75,7 +93,7 @@ async def test_whoever_leaves_leaves_as_without_it(tmp_path: Path, leaving: Exce
 async def test_what_goes_wrong_meanwhile_is_left_to_the_search(tmp_path: Path) -> None:
     search = searching(tmp_path, FakeEmbedder())
     search._source.fails = OSError("the disk is gone")  # type: ignore[attr-defined]
-    meanwhile = BackgroundIndexer(search)
+    meanwhile = BackgroundIndexer(search, at_once=True)
     meanwhile.progress = "7 passages to embed (30%)"
     with anyio.fail_after(20):
         async with meanwhile.working():
@@ -83,3 +101,11 @@ async def test_what_goes_wrong_meanwhile_is_left_to_the_search(tmp_path: Path) -
             await anyio.wait_all_tasks_blocked()
             assert meanwhile.progress == ""
     assert "the disk is gone" in (await search.search("boat7")).warnings[0]
+
+
+async def test_notes_that_nobody_searches_are_left_alone(tmp_path: Path) -> None:
+    embedder = FakeEmbedder()
+    search = searching(tmp_path, embedder)
+    async with BackgroundIndexer(search, at_once=False).working():
+        await anyio.wait_all_tasks_blocked()
+    assert embedder.texts == []

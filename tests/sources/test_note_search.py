@@ -14,7 +14,7 @@ from lamina.runners.search_tool import SearchTools, narrow_scope
 from lamina.selection.passages import ChosenPassage
 from lamina.sources.note_hits import join_neighbours, merge_results
 from lamina.sources.note_search import WorkspaceSearch, is_in_scope
-from lamina.values.note import Hit, Note, NoteSearchResult, Passage, Scope
+from lamina.values.note import Hit, Note, NoteSearchResult, Passage, Scope, SearchTier
 
 HARBOUR = """\
 ---
@@ -68,7 +68,7 @@ def test_what_has_nothing_to_do_with_the_question_is_not_found() -> None:
     async def body() -> None:
         search, _, _ = searching()
         found = await search.search("Zebras?")
-        assert found == NoteSearchResult(searched=3, method="by meaning and words")
+        assert found == NoteSearchResult(searched=3, tier=SearchTier(by="meaning"))
         assert (await search.search("  ")).hits == ()
 
     run(body())

@@ -121,7 +121,9 @@ def _found(found: NoteSearchResult | None) -> list[str]:
         if found.without_room:
             return [f"Nothing that was found in {found.searched:,} notes goes along.", ""]
         return [f"Nothing was found in {found.searched:,} notes.", ""]
-    return _table(f"Found in {found.searched:,} notes", ("number", "source", "lines"), rows)
+    method = f", {found.tier.words}" if found.tier else ""
+    title = f"Found in {found.searched:,} notes{method}"
+    return _table(title, ("number", "source", "lines"), rows)
 
 
 def _left_out(left_out: Sequence[LeftOut]) -> list[str]:

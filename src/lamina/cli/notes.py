@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from rich.console import Console
@@ -23,7 +24,7 @@ from lamina.faces.notes import count_tags, find_problems, open_notes
 from lamina.faces.plain_text import format_json
 from lamina.faces.session_opener import ensure_search, show_progress
 from lamina.notes.query.cache import render_query
-from lamina.values.note import Scope
+from lamina.values.note import NoteSearchResult, Scope
 from lamina.wiring.opened_workspace import Workspace, open_workspace
 
 WIDTH = 160
@@ -51,9 +52,17 @@ async def search_notes(
         if not (lexical and "by their words alone" in warning):
             print_note(console, f"warning: {visible(warning)}")
     if as_json:
-        return format_json(result.hits)
+        return format_json(_with_tier(result))
+    if result.tier is not None:
+        print_note(console, f"{result.searched:,} notes, {result.tier.words}")
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
     return list_hits(result, width)
+
+
+def _with_tier(result: NoteSearchResult) -> list[dict[str, Any]]:
+    """The hits as plain records, each with how it was searched for."""
+    tier = msgspec.to_builtins(result.tier)
+    return [{**msgspec.to_builtins(hit), "tier": tier} for hit in result.hits]
 
 
 async def index_notes(folder: Path, lexical: bool, console: Console) -> str:

@@ -9,6 +9,8 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -25,6 +27,7 @@ from lamina.ports import Progress
 if TYPE_CHECKING:
     from lamina.downloads.pip import DownloadProgress
     from lamina.ports.search_index import Vectors
+    from lamina.selection.rough_meaning import WordVectors
 
 # How often progress is reported.
 REPORT_S: Final = 0.05
@@ -70,6 +73,16 @@ class MiniLM:
         """
         network = find_network() or await self._load()
         return [network.fluency(text) for text in texts]
+
+    async def word_vectors(self) -> "WordVectors":
+        """What the words of its vocabulary mean by themselves.
+
+        Raises:
+            ModelMissing: as `embed`.
+        """
+        # Fetches the model, if it may.
+        _ = find_network() or await self._load()
+        return await run_sync(_word_vectors, MINILM.folder, abandon_on_cancel=True)
 
     async def _load(self) -> Network:
         async with self._pull_lock:
@@ -140,6 +153,14 @@ class _Job:
             total = len(self._texts)
             # Texts in progress count as done: there are no more of them than cores.
             from_thread.run_sync(progress, total - len(self._waiting), total)
+
+
+@cache
+def _word_vectors(_: Path) -> "WordVectors":
+    """Those of the model in a folder; worked out once."""
+    from lamina.embed.word_vectors import read_word_vectors
+
+    return read_word_vectors()
 
 
 def _cores() -> int:

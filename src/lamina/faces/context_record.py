@@ -81,6 +81,8 @@ class NoteSearchRecord(Struct, frozen=True, kw_only=True):
     searched: int
     passages: tuple[FoundPassage, ...]
     without_room: int
+    # By words, by meaning, or in between; empty where it was not recorded.
+    method: str
 
 
 class PlannedCall(Struct, frozen=True, kw_only=True):
@@ -298,6 +300,7 @@ def _search_record(record: dict[str, Any]) -> NoteSearchRecord:
         searched=_whole(record.get("searched")) or 0,
         passages=tuple(_passage(hit) for hit in dict_rows(record.get("hits"))),
         without_room=len(dict_rows(record.get("without_room"))),
+        method=str(record.get("method") or ""),
     )
 
 

@@ -8,8 +8,11 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import PurePosixPath
 
+import anyio
+from anyio.abc import TaskGroup
 from anyio.to_thread import run_sync
 
+from lamina.faces.background_fill import fill_quietly
 from lamina.faces.completions import Completion, CompletionList
 from lamina.faces.note_page import (
     BackLink,
@@ -33,7 +36,7 @@ from lamina.values.note import Catalogue, Hit, Note, NoteSearchResult, Scope
 from lamina.workspace.folder import FolderWorkspace
 
 # How long a search in a page waits for what is new to be embedded.
-PATIENCE_S = 0.5
+PATIENCE_S = 1.0
 # A longer text is no note that a person reads.
 MOST_TEXT = 4 * 1024 * 1024
 MOST_HITS = 200
@@ -43,25 +46,39 @@ class NoteShelf:
     """A folder whose notes are looked at. What was worked out of its catalogue is kept until that
     changes."""
 
-    def __init__(self, workspace: FolderWorkspace) -> None:
+    def __init__(self, workspace: FolderWorkspace, tasks: TaskGroup | None = None) -> None:
+        """With `tasks`, what searches miss is embedded there meanwhile."""
         self._workspace = workspace
+        self._tasks = tasks
+        self._fills: list[anyio.CancelScope] = []
         self._searches: dict[int, tuple[Index, WorkspaceSearch]] = {}
         self._completions = CompletionList(workspace)
         self._links: _LinkTable | None = None
 
     async def aclose(self) -> None:
+        self.forget_searches()
         await self._workspace.aclose()
 
     def forget_searches(self) -> None:
         """The index that was searched is closed: another one is taken next."""
         self._searches.clear()
+        for scope in self._fills:
+            scope.cancel()
+        self._fills.clear()
 
     def _search(self, index: Index) -> WorkspaceSearch:
         known = self._searches.get(id(index))
         if known is None or known[0] is not index:
             known = (index, WorkspaceSearch(self._workspace, index, patience=PATIENCE_S))
             self._searches[id(index)] = known
+            if self._tasks is not None:
+                self._tasks.start_soon(self._fill, known[1])
         return known[1]
+
+    async def _fill(self, search: WorkspaceSearch) -> None:
+        with anyio.CancelScope() as scope:
+            self._fills.append(scope)
+            await fill_quietly(search)
 
     async def search(
         self, query: str, scope: Scope, limit: int, index: Index, why_words: str

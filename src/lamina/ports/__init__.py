@@ -15,9 +15,12 @@ from typing import Any, Protocol, runtime_checkable
 from lamina.ports.search_index import Corpus as Corpus
 from lamina.ports.search_index import Embedder as Embedder
 from lamina.ports.search_index import FluentEmbedder as FluentEmbedder
+from lamina.ports.search_index import GradualCorpus as GradualCorpus
+from lamina.ports.search_index import GradualIndex as GradualIndex
 from lamina.ports.search_index import Index as Index
 from lamina.ports.search_index import Progress as Progress
 from lamina.ports.search_index import ReadTexts as ReadTexts
+from lamina.ports.search_index import WordEmbedder as WordEmbedder
 from lamina.ports.sent_prefixes import SentPrefixes as SentPrefixes
 from lamina.ports.spend_ledger import SpendAccount as SpendAccount
 from lamina.ports.spend_ledger import SpendLedger as SpendLedger

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from lamina.values.note import SearchTier
 from lamina.values.selection import Document
 
 if TYPE_CHECKING:
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lamina.selection.expansion import SimilarityGraph
+    from lamina.selection.rough_meaning import WordVectors
     from lamina.selection.scores import Scores
 
     Vectors = NDArray[numpy.float32]
@@ -45,6 +47,19 @@ class FluentEmbedder(Embedder, Protocol):
         """How many letters one token stands for, in each text: four or so in a language that it was
         made for, two or three in one with the same letters, and one in a script that it cannot
         read."""
+        ...
+
+
+@runtime_checkable
+class WordEmbedder(Embedder, Protocol):
+    """An embedder that knows roughly what words mean by themselves."""
+
+    async def word_vectors(self) -> "WordVectors":
+        """A vector for each word it knows.
+
+        Raises:
+            ModelMissing: as `embed`.
+        """
         ...
 
 
@@ -103,4 +118,43 @@ class Index(Protocol):
         or sooner if it would not be done by then: what is left is found by its words, and the next
         load goes on with it. Texts `among` these digests come first, and are all that is waited
         for."""
+        ...
+
+
+class GradualCorpus(Corpus, Protocol):
+    """A corpus that need not be complete to be searched by meaning."""
+
+    @property
+    def tier(self) -> SearchTier:
+        """How it is searched, and how much of it is indexed."""
+        ...
+
+
+@runtime_checkable
+class GradualIndex(Index, Protocol):
+    """An index that answers by meaning before it is complete."""
+
+    async def load_for(
+        self,
+        parts: Sequence[str],
+        documents: Sequence[Document],
+        progress: Progress | None = None,
+        texts: ReadTexts | None = None,
+        patience: float | None = None,
+        among: Collection[bytes] | None = None,
+    ) -> GradualCorpus:
+        """As `load`, for one question: where more is missing than can be embedded in time, that is
+        embedded which looks most like the parts of it, and only what is embedded is found. All that
+        counts is what is `among` these digests."""
+        ...
+
+    async def fill(
+        self,
+        digests: Sequence[bytes],
+        texts: ReadTexts,
+        progress: Progress | None = None,
+        most: int = 512,
+    ) -> int:
+        """Embeds up to `most` of the texts that are not embedded yet, in this order, without haste
+        and in nobody's way; says how many it did. Cancelled, it keeps what it made."""
         ...

@@ -158,6 +158,7 @@ def record_search(
         "without_room": [_describe(hit) for hit in result.hits[len(hits) :]],
         "sources": _plain(sources),
         "warnings": list(result.warnings),
+        **_record_tier(result),
     }
 
 
@@ -179,7 +180,13 @@ def record_called_search(
         "hits": _describe_hits(result.hits, sources),
         "sources": _plain([source for source in sources if source not in known]),
         "warnings": list(result.warnings),
+        **_record_tier(result),
     }
+
+
+def _record_tier(result: NoteSearchResult) -> dict[str, Any]:
+    """How notes were searched, if any were."""
+    return {"tier": _plain(result.tier), "method": result.tier.words} if result.tier else {}
 
 
 def _describe_hits(hits: Sequence[Hit], sources: Sequence[CitedSource]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from lamina.errors import LaminaError, SessionBusy, UnknownSession
 from lamina.faces.approvals import PendingApprovals
+from lamina.faces.background_fill import filling
 from lamina.faces.kept_opening import KeptOpening, keep_opening, read_opening
 from lamina.faces.options import SessionOptions
 from lamina.faces.session_opener import open_runner
@@ -67,6 +68,7 @@ class Desk:
         """The time in which sessions can be open. At its end all of them are closed."""
         async with anyio.create_task_group() as self._group, anyio.create_task_group() as jobs:
             self.jobs.bind(jobs)
+            self.searches.bind(jobs)
             try:
                 yield
             finally:
@@ -224,7 +226,8 @@ class Desk:
         opened: OpenSession | None = None
         key = key or (workspace, runner.session.id)
         try:
-            async with runner, anyio.create_task_group() as group:
+            filled = filling(runner.session.searcher)
+            async with runner, filled, anyio.create_task_group() as group:
                 opened = OpenSession(
                     runner, opening, group, lambda news: self.bulletin.tell(workspace, news),
                     approvals=approvals, notices=tuple(notices.lines),

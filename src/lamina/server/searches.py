@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyio import from_thread
+from anyio.abc import TaskGroup
 from anyio.to_thread import run_sync
 
 from lamina.agents.folder import AgentFolder
@@ -42,9 +43,14 @@ class Searches:
     """One index for all, with vectors and by words alone; the shelves of the last folders."""
 
     def __init__(self) -> None:
+        self._tasks: TaskGroup | None = None
         self._indexes: dict[bool, SqliteIndex] = {}
         self._shelves: OrderedDict[Path, NoteShelf] = OrderedDict()
         self._agents: OrderedDict[tuple[Path, str], AgentFolder] = OrderedDict()
+
+    def bind(self, tasks: TaskGroup) -> None:
+        """Where notes are made ready to be searched meanwhile."""
+        self._tasks = tasks
 
     def index(self, *, words: bool = False) -> "SqliteIndex":
         """The index; with `words` without vectors.
@@ -64,7 +70,7 @@ class Searches:
             UsageError: it is not a folder.
         """
         if folder not in self._shelves:
-            self._shelves[folder] = NoteShelf(await run_sync(open_folder, folder))
+            self._shelves[folder] = NoteShelf(await run_sync(open_folder, folder), self._tasks)
             while len(self._shelves) > KEPT_SHELVES:
                 _, oldest = self._shelves.popitem(last=False)
                 await oldest.aclose()

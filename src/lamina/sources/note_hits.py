@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Fewer characters at the end of one text and the beginning of another may be the same by chance.
 _LEAST_OVERLAP = 16
+# Several searches were made as the least of them was.
+_TIERS = ("words", "candidates", "meaning")
 
 
 class Stretch(Struct, frozen=True, kw_only=True):
@@ -133,6 +135,11 @@ def merge_results(results: Sequence[NoteSearchResult]) -> NoteSearchResult:
         warnings=tuple(dict.fromkeys(line for result in results for line in result.warnings)),
         late=max((result.late for result in results), default=0),
         time_range="; ".join(times) if all(times) else "",
+        tier=min(
+            (result.tier for result in results if result.tier),
+            key=lambda tier: (_TIERS.index(tier.by), tier.indexed),
+            default=None,
+        ),
     )
 
 

@@ -5,7 +5,9 @@ Passages that follow one another under one heading are one hit. What goes wrong 
 reported with its hits, and never stops a question.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -13,11 +15,11 @@ from msgspec import Struct
 
 from lamina.notes.names import is_in_folder, tag_matches
 from lamina.notes.time_ranges import is_of_time
-from lamina.ports import Corpus, Index, NoteSource, Progress
+from lamina.ports import Corpus, GradualIndex, Index, NoteSource, Progress
 from lamina.sources.candidates import corpus_warnings
 from lamina.sources.note_hits import join_neighbours, make_hit, take_distinct
 from lamina.values.item import Excerpt, note_id
-from lamina.values.note import Catalogue, Note, NoteSearchResult, Passage, Scope
+from lamina.values.note import Catalogue, Note, NoteSearchResult, Passage, Scope, SearchTier
 from lamina.values.selection import Document, SearchSettings
 
 if TYPE_CHECKING:
@@ -54,6 +56,9 @@ class WorkspaceSearch:
         # What was reported once is not news with every search.
         self._reports: set[str] = set()
         self._reported_late = False
+        # Set while there is something to fill in; and how often each folder was looked at.
+        self._gaps = anyio.Event()
+        self._looked_at: Counter[str] = Counter()
         # Called as notes are read, and as they are indexed.
         self.reading: Progress | None = None
         self.indexing: Progress | None = None
@@ -95,7 +100,29 @@ class WorkspaceSearch:
             count = len(shelf.catalogue.notes)
             return NoteSearchResult(searched=count, warnings=warnings, late=corpus.late)
 
+    async def fill(self, progress: Progress | None = None, *, at_once: bool = False) -> None:
+        """Embeds what searches found missing, in nobody's way and the folders that were looked at
+        most first; goes on until it is cancelled. With `at_once` it does not wait for a search."""
+        index = self._index
+        if not isinstance(index, GradualIndex):
+            return
+        if at_once:
+            self._gaps.set()
+        while True:
+            # Whoever goes on after this was cancelled finds it set.
+            await self._gaps.wait()
+            while await self._fill_some(index, progress):
+                pass
+            self._gaps = anyio.Event()
+
     # -- inside ----------------------------------------------------------------------------------
+
+    async def _fill_some(self, index: GradualIndex, progress: Progress | None) -> int:
+        """A share of what is missing, of the notes as they are now; how much it was."""
+        async with self._lock:
+            shelf = await self._take_up()
+        order = order_passages(shelf.catalogue.notes, self._looked_at)
+        return await index.fill(order, partial(self._read_texts, shelf), progress)
 
     async def _search(
         self, search: "_NoteSearch", *, last: bool = False
@@ -118,8 +145,9 @@ class WorkspaceSearch:
         query = split_question(search.question, recent=search.recent)
         if not query.parts:
             return NoteSearchResult(searched=count, warnings=warnings)
-        corpus = await self._load(shelf, self.patience, _digests_in(notes, mask))
-        scores = await corpus.score([part.text for part in query.parts])
+        parts = tuple(part.text for part in query.parts)
+        corpus, tier = await self._load_for(shelf, parts, _digests_in(notes, mask))
+        scores = await corpus.score(parts)
         passages = choose_passages(
             shelf.documents, scores, query, allowed=mask,
             top=search.top * AHEAD, per_document=search.per_note, floor=search.floor,
@@ -131,13 +159,13 @@ class WorkspaceSearch:
         best = take_distinct(passages, texts)[: search.top]
         stretches = join_neighbours(best, notes)
         hits = tuple(make_hit(stretch, texts, search.question) for stretch in stretches)
-        warnings += self._corpus_news(corpus)
+        self._looked_at.update(_folder_of(hit.path) for hit in hits)
+        warnings += self._corpus_news(corpus, tier)
         if stale:
             warnings += (f"changed while it was searched, and left out: {', '.join(stale)}",)
         return NoteSearchResult(
-            hits=hits, searched=count, warnings=warnings, late=corpus.late,
-            method=_describe_method(corpus),
-        )  # fmt: skip
+            hits=hits, searched=count, warnings=warnings, late=corpus.late, tier=tier
+        )
 
     async def _take_up(self) -> "_Shelf":
         catalogue = await self._source.catalogue(self.reading)
@@ -150,14 +178,33 @@ class WorkspaceSearch:
     ) -> Corpus:
         try:
             return await self._index.load(
-                shelf.documents, self.indexing, self._texts, patience, among
+                shelf.documents, self.indexing, partial(self._read_texts, shelf), patience, among
             )
         finally:
             shelf.rest()
 
-    async def _texts(self, digests: Sequence[bytes]) -> Mapping[bytes, str]:
+    async def _load_for(
+        self, shelf: "_Shelf", parts: tuple[str, ...], among: Collection[bytes] | None
+    ) -> tuple[Corpus, SearchTier]:
+        """The notes for a question, and how they are searched."""
+        index = self._index
+        if not isinstance(index, GradualIndex):
+            corpus = await self._load(shelf, self.patience, among)
+            return corpus, SearchTier(by="words" if corpus.lexical else "meaning")
+        try:
+            read_texts = partial(self._read_texts, shelf)
+            gradual_corpus = await index.load_for(
+                parts, shelf.documents, self.indexing, read_texts, self.patience, among
+            )
+        finally:
+            shelf.rest()
+        if gradual_corpus.late:
+            self._gaps.set()
+        return gradual_corpus, gradual_corpus.tier
+
+    async def _read_texts(self, shelf: "_Shelf", digests: Sequence[bytes]) -> Mapping[bytes, str]:
         """The texts that an index has not met yet, as they are searched."""
-        places = self._shelf.find(digests)
+        places = shelf.find(digests)
         texts = await self._source.texts(list(places.values()))
         pairs = zip(places, texts, strict=True)
         return {digest: text for digest, text in pairs if text is not None}
@@ -180,14 +227,14 @@ class WorkspaceSearch:
     def _source_news(self, shelf: "_Shelf") -> tuple[str, ...]:
         return self._news((*self._source.take_warnings(), *_unreadable(shelf.catalogue)))
 
-    def _corpus_news(self, corpus: Corpus) -> tuple[str, ...]:
+    def _corpus_news(self, corpus: Corpus, tier: SearchTier | None = None) -> tuple[str, ...]:
         """Warnings about a corpus. That it is not complete is reported once, and not again with
         every number."""
-        reports = [*_describe_gaps(corpus), *corpus_warnings(corpus)]
+        gaps = _describe_gaps(corpus, tier)
         if corpus.late and self._reported_late:
-            reports = reports[1:]
-        self._reported_late = self._reported_late or bool(corpus.late)
-        return self._news(reports)
+            gaps = []
+        self._reported_late = self._reported_late or bool(corpus.late and gaps)
+        return self._news((*gaps, *corpus_warnings(corpus)))
 
 
 class _NoteSearch(Struct, frozen=True, kw_only=True):
@@ -246,6 +293,17 @@ def _places_of(notes: Iterable[Note]) -> dict[bytes, tuple[str, Passage]]:
     return {passage.digest: (note.path, passage) for note in notes for passage in note.passages}
 
 
+def order_passages(notes: Sequence[Note], looked_at: Mapping[str, int]) -> list[bytes]:
+    """The passages of all notes: of folders that were looked at more often first, there and else
+    of notes that changed last."""
+    order = sorted(notes, key=lambda note: (-looked_at.get(_folder_of(note.path), 0), -note.mtime))
+    return list(dict.fromkeys(passage.digest for note in order for passage in note.passages))
+
+
+def _folder_of(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
 def is_in_scope(note: Note, scope: Scope) -> bool:
     """Whether a note is searched: by folder, tag and time, as far as the scope sets them."""
     if scope.since is not None and note.mtime < scope.since:
@@ -287,18 +345,11 @@ def _digests_in(notes: Sequence[Note], mask: "AllowedDocuments | None") -> froze
     return frozenset(passage.digest for note, ok in pairs if ok for passage in note.passages)
 
 
-def _describe_method(corpus: Corpus) -> str:
-    """What was looked at to find passages."""
-    if corpus.lexical:
-        return f"by words alone: {corpus.lexical}"
-    if corpus.late:
-        passages = f"{corpus.late:,} passage{'s' * (corpus.late > 1)}"
-        return f"by meaning and words: {passages} are not indexed yet"
-    return "by meaning and words"
-
-
-def _describe_gaps(corpus: Corpus) -> list[str]:
-    """What is searched by its words alone, if anything is."""
+def _describe_gaps(corpus: Corpus, tier: SearchTier | None) -> list[str]:
+    """What is searched by its words alone, if anything is; how the rest is has no need of a
+    warning."""
+    if tier is not None and tier.by == "candidates":
+        return []
     hint = "; `lamina notes index` does that, once" if corpus.late else ""
     if corpus.lexical:
         return [f"notes are searched by their words alone: {corpus.lexical}{hint}"]

@@ -150,6 +150,30 @@ class Hit(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return " and ".join(filter(None, (likeness, sharing)))
 
 
+class SearchTier(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How passages were searched. `by` is `words`; `candidates`, where words and a first guess at
+    their meaning named the `compared` ones, which were then ranked by meaning; or `meaning`, with
+    words. `indexed` of the `passages` that were searched have their vector."""
+
+    by: Literal["words", "candidates", "meaning"]
+    passages: int = 0
+    indexed: int = 0
+    compared: int = 0
+
+    @property
+    def words(self) -> str:
+        """The same for a person."""
+        indexed = f"{self.indexed:,} of {self.passages:,} passages are indexed"
+        match self.by:
+            case "words":
+                return f"by words; {indexed}" if self.indexed else "by words"
+            case "candidates":
+                return f"by words, the best {self.compared:,} re-ranked by meaning; {indexed}"
+            case "meaning":
+                is_whole = self.indexed >= self.passages
+                return "by meaning and words" if is_whole else f"by meaning and words; {indexed}"
+
+
 class NoteSearchResult(Struct, frozen=True, kw_only=True):
     """The outcome of a search of the workspace: what was found, the best first, in how many notes
     and by which `method`; what went wrong is in `warnings`."""
@@ -164,5 +188,10 @@ class NoteSearchResult(Struct, frozen=True, kw_only=True):
     without_room: int = 0
     # The time that was searched, in words; empty for all of it.
     time_range: str = ""
-    # Whether meaning was looked at or words alone, and why; empty if nothing was searched.
-    method: str = ""
+    # How it was searched; None if nothing was.
+    tier: SearchTier | None = None
+
+    @property
+    def method(self) -> str:
+        """How it was searched, in words; empty if nothing was."""
+        return self.tier.words if self.tier else ""

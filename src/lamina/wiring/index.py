@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from lamina.extras import install_hint, is_installed
-from lamina.ports import Corpus, Progress, ReadTexts
+from lamina.ports import Corpus, GradualCorpus, Progress, ReadTexts
 from lamina.values.selection import Document
 from lamina.wiring.folders import data_folder
 
@@ -87,10 +87,37 @@ class LazyIndex:
         patience: float | None = None,
         among: Collection[bytes] | None = None,
     ) -> Corpus:
+        return await (await self._open()).load(documents, progress, texts, patience, among)
+
+    async def load_for(
+        self,
+        parts: Sequence[str],
+        documents: Sequence[Document],
+        progress: Progress | None = None,
+        texts: ReadTexts | None = None,
+        patience: float | None = None,
+        among: Collection[bytes] | None = None,
+    ) -> GradualCorpus:
+        index = await self._open()
+        return await index.load_for(parts, documents, progress, texts, patience, among)
+
+    async def fill(
+        self,
+        digests: Sequence[bytes],
+        texts: ReadTexts,
+        progress: Progress | None = None,
+        most: int = 512,
+    ) -> int:
+        # What goes into a copy goes with it.
+        if not self._keep:
+            return 0
+        return await (await self._open()).fill(digests, texts, progress, most)
+
+    async def _open(self) -> "SqliteIndex":
         if self._index is None:
             place = None if self._keep else await anyio.to_thread.run_sync(self._copy_index)
             self._index = open_index(path=place, lexical=self._lexical)
-        return await self._index.load(documents, progress, texts, patience, among)
+        return self._index
 
     async def aclose(self) -> None:
         """Closes what was opened; another search opens it again, and remembers what was

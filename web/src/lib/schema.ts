@@ -2913,6 +2913,7 @@ export interface components {
             searched: number;
             passages: components["schemas"]["FoundPassage"][];
             without_room: number;
+            method: string;
         };
         /**
          * OfferedTool

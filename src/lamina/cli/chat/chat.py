@@ -74,8 +74,10 @@ class Chat(Conversation):
         # Made once per prompt, for it is drawn at every key.
         self._toolbar = ""
         self._indexer: BackgroundIndexer | None = None
-        if screen.live and isinstance(runner, QaRunner) and self.session.searcher is not None:
-            self._indexer = BackgroundIndexer(self.session.searcher)
+        if screen.live and self.session.searcher is not None:
+            # Where every question is searched for, the first one need not be waited for.
+            is_searched = isinstance(runner, QaRunner)
+            self._indexer = BackgroundIndexer(self.session.searcher, at_once=is_searched)
 
     # -- from outside ----------------------------------------------------------------------------
 

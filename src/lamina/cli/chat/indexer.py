@@ -1,49 +1,36 @@
 """What a chat over notes does while nobody asks anything: it gets them ready to be searched.
 
-Law: it stops as soon as somebody asks, and loses nothing by it. What goes wrong is said by the next
-search, which tries the same.
+Law: it stops as soon as somebody asks, and loses nothing by it.
 """
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import anyio
-
+from lamina.faces.background_fill import filling
 from lamina.sources.note_search import WorkspaceSearch
-from lamina.task_groups import single_errors
 
 
 class BackgroundIndexer:
-    """Embeds what is new in the notes while a message is typed; `progress` says how far it is."""
+    """Embeds what is missing of the notes while a message is typed; `progress` says how far it is.
+    With `at_once` it does not wait until they are searched."""
 
-    def __init__(self, search: WorkspaceSearch) -> None:
+    def __init__(self, search: WorkspaceSearch, *, at_once: bool) -> None:
         self._search = search
+        self._at_once = at_once
         self.progress = ""
-        # What was to be done when it began, over all rounds.
-        self._most = 0
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
         search = self._search
-        listeners = search.reading, search.indexing
+        listener = search.reading
         # A bar would be drawn across the line that is typed.
-        search.reading, search.indexing = None, self._tell
+        search.reading = None
         try:
-            with single_errors():
-                async with anyio.create_task_group() as group:
-                    group.start_soon(self._prepare)
-                    yield
-                    group.cancel_scope.cancel()
+            async with filling(search, self._tell, at_once=self._at_once):
+                yield
         finally:
-            search.reading, search.indexing = listeners
-
-    async def _prepare(self) -> None:
-        try:
-            await self._search.prepare()
-        except Exception:  # noqa: BLE001
-            self.progress = ""
+            search.reading = listener
 
     def _tell(self, done: int, total: int) -> None:
-        self._most = max(self._most, total)
         rest = total - done
-        self.progress = f"{rest:,} passages to embed ({1 - rest / self._most:.0%})" if rest else ""
+        self.progress = f"{rest:,} passages to embed ({done / total:.0%})" if rest else ""

@@ -38,9 +38,9 @@ def search(
     """Find the passages that fit, each with its note, heading and lines.
 
     Searches by meaning and by words, as `ask --mode qa` does. What is new or changed is indexed
-    first, with a progress bar; if embedding would take longer than ten seconds, this search goes by
-    words alone (`lamina notes index` does the rest). The embedding model is downloaded if it is
-    missing (84 MB, once).
+    first, with a progress bar; if that would take longer than ten seconds, only what looks most
+    like the question is compared by meaning (`lamina notes index` indexes the rest). A line says
+    how it was searched. The embedding model is downloaded if it is missing (84 MB, once).
     """
     require("search")
     from lamina.cli.notes import search_notes

@@ -33,6 +33,7 @@ from lamina.cli.rpc.params import METHODS
 from lamina.cli.stdio import open_input, own_descriptors, stop_on_signals
 from lamina.errors import LaminaError, TurnStateError
 from lamina.faces.approvals import AllowAllApprover, PendingApprovals
+from lamina.faces.background_fill import filling
 from lamina.faces.options import PromptOptions, SessionOptions
 from lamina.faces.session_opener import Notices, open_runner, require_extras
 from lamina.faces.turn_gate import TurnGate
@@ -90,7 +91,8 @@ class RpcServer:
         """Serves what comes in until it ends; then stops what is under way."""
         await self._peer.notify("ready", self._introduction())
         with single_errors():
-            async with anyio.create_task_group() as self._group:
+            filled = filling(self._session.searcher)
+            async with filled, anyio.create_task_group() as self._group:
                 with self._reading:
                     async for line in lines:
                         if isinstance(line, OverlongLine) or line.strip():

@@ -146,6 +146,13 @@ class ChunkFile:
             if unwritten_chunks:
                 take(unwritten_chunks)
 
+    def find_known(self, maker: str, digests: Collection[bytes]) -> set[bytes]:
+        """Which of the texts something is known of, without reading what."""
+        nothing: set[bytes] = set()
+        with self._lock:
+            known = self._read(lambda file: self._find_known(file, maker, digests), nothing)
+            return known | {digest for digest in digests if (maker, digest) in self._unwritten}
+
     def keep(self, maker: str, chunks: Mapping[bytes, ChunkData], *, later: bool = False) -> None:
         """Stores what was made of texts; in memory if the disk refuses. With `later`, it waits for
         `write_later` or `close`, unless very much does."""
@@ -251,6 +258,21 @@ class ChunkFile:
         # What the disk refuses waits for the next time that something is kept.
         self._is_waiting = is_written and bool(self._unwritten)
         return self._is_waiting
+
+    def _find_known(
+        self, file: sqlite3.Connection, maker: str, digests: Collection[bytes]
+    ) -> set[bytes]:
+        number = self._maker(file, maker)
+        if number is None:
+            return set()
+        return {
+            digest
+            for places, some in _in_pieces(file, digests)
+            for (digest,) in file.execute(
+                f"SELECT digest FROM chunks WHERE maker = ? AND digest IN ({places})",
+                (number, *some),
+            )
+        }
 
     def _keep_chunks(
         self, file: sqlite3.Connection, chunks: Mapping[tuple[str, bytes], ChunkData]
@@ -365,15 +387,22 @@ def _rows(
             rows = file.execute(f"SELECT {fields} FROM chunks WHERE +maker = ?", (maker,))
             yield from (row for row in rows if row[0] in wanted_digests)
             return
+    for places, some in _in_pieces(file, digests):
+        yield from file.execute(
+            f"SELECT {fields} FROM chunks WHERE maker = ? AND digest IN ({places})", (maker, *some)
+        )
+
+
+def _in_pieces(
+    file: sqlite3.Connection, digests: Collection[bytes]
+) -> Iterator[tuple[str, list[bytes]]]:
+    """Digests, as many at a time as a query may name, with the places for them."""
     at_once = min(AT_ONCE, file.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) - 1)
     # Sorted: neighbours are on the same pages.
     sorted_digests = sorted(digests)
     for start in range(0, len(sorted_digests), at_once):
         some = sorted_digests[start : start + at_once]
-        places = ",".join("?" * len(some))
-        yield from file.execute(
-            f"SELECT {fields} FROM chunks WHERE maker = ? AND digest IN ({places})", (maker, *some)
-        )
+        yield ",".join("?" * len(some)), some
 
 
 def _checksum(digest: bytes, vector: bytes, terms: bytes) -> int:

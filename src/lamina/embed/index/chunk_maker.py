@@ -104,6 +104,40 @@ class ChunkMaker:
         if total:
             self._report(total, total)
 
+    async def take_words(self, table: ChunkTable, missing: MissingTexts) -> None:
+        """Fills the table with the terms of texts of which nothing is known, and leaves vectors for
+        later."""
+        self._at_hand = missing.at_hand
+        embedder, self._embedder = self._embedder, None
+        try:
+            waiting = tuple(
+                digest
+                for digest in missing.digests
+                if table.row(digest) < 0 and (self._read_texts or digest in missing.at_hand)
+            )
+            for start in range(0, len(waiting), WORDS_BATCH):
+                async with self._turn:
+                    batch = waiting[start : start + WORDS_BATCH]
+                    await self._make(table, batch, start, len(waiting))
+            if waiting:
+                self._report(len(waiting), len(waiting))
+        finally:
+            self._embedder = embedder
+
+    async def embed_some(
+        self, table: ChunkTable, digests: Sequence[bytes], deadline: float, done: int, total: int
+    ) -> bool:
+        """Embeds texts until `deadline`, and one batch in any case; whether there was time for all
+        of them. `done` of `total` are reported as done before."""
+        for start in range(0, len(digests), BATCH):
+            if (start or done) and anyio.current_time() > deadline:
+                return False
+            async with self._turn:
+                await self._make(table, digests[start : start + BATCH], done + start, total)
+            if self._embedder is None:
+                return False
+        return True
+
     def _is_too_long(self, start_time: float, done: int, goal: int) -> bool:
         """Whether to leave the rest for later: it is not needed now, or takes or will take too
         long."""

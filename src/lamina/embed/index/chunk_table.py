@@ -126,6 +126,11 @@ class ChunkTable:
         rows_found[rows_found >= self._length] = -1
         return rows_found
 
+    def digests(self) -> list[bytes]:
+        """The texts of all rows, in order."""
+        # Rows are only ever added behind the others; those beyond the length are another table's.
+        return list(self._block.rows.copy())[: self._length]
+
     def put(self, chunks: Mapping[bytes, ChunkData], *, settled: bool) -> list[bytes]:
         """Takes what was made or stored of texts whose terms are known. If they are `settled`,
         those without a vector never get one. Returns the texts whose vector has another length than

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import anyio.to_thread
 import numpy
 from msgspec import Struct, field
+from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from lamina.embed.index.arrangement import (
     Arrangement,
@@ -22,6 +24,7 @@ from lamina.errors import ModelMissing
 from lamina.selection.expansion import SimilarityGraph
 from lamina.selection.lexicon import Lexicon
 from lamina.selection.scores import FLUENT, UNREAD, Matrix, Scores
+from lamina.values.note import SearchTier
 from lamina.values.selection import Document
 
 # Texts to vectors, by text; and why some have none.
@@ -33,6 +36,7 @@ MeasureFluency = Callable[[Sequence[str]], Awaitable[Sequence[float]]]
 # That many vectors fit into a processor's cache.
 CACHED = 512
 NOTHING = numpy.float32(0)
+BY_MEANING = SearchTier(by="meaning")
 
 
 class LoadCounts(Struct, frozen=True, kw_only=True):
@@ -82,7 +86,8 @@ FindGraph = Callable[[PreparedDocuments, float, int], Awaitable[SimilarityGraph]
 
 class IndexedCorpus:
     """A corpus as one load of an index found it. `embed_questions` gives vectors of questions; it
-    is None if there is no embedder."""
+    is None if there is no embedder. Where `only` some rows of the table were compared with a
+    question, the others are not found by meaning, nor by words before these."""
 
     def __init__(
         self,
@@ -95,8 +100,13 @@ class IndexedCorpus:
         warnings: Sequence[str] = (),
         counts: LoadCounts | None = None,
         measure_fluency: MeasureFluency | None = None,
+        tier: SearchTier = BY_MEANING,
+        only: NDArray[numpy.bool_] | None = None,
     ) -> None:
         self.counts = counts or LoadCounts()
+        self._tier = tier
+        # The rows that can be found, if not all can.
+        self._only = only
         self.warnings = tuple(warnings)
         self._prepared = prepared
         self._embed_questions = embed_questions
@@ -113,6 +123,10 @@ class IndexedCorpus:
     @property
     def lexical(self) -> str:
         return self._lexical
+
+    @property
+    def tier(self) -> SearchTier:
+        return replace(self._tier, by="words") if self._lexical else self._tier
 
     @property
     def late(self) -> int:
@@ -185,7 +199,10 @@ class IndexedCorpus:
         lexical = numpy.zeros((len(parts), len(prepared.columns)), numpy.float32)
         # The row -1 finds the last place, which holds nothing.
         for row, part in enumerate(parts):
-            lexical[row] = numpy.append(prepared.lexicon.score(part), NOTHING)[prepared.columns]
+            words = prepared.lexicon.score(part)
+            if self._only is not None and not self._lexical:
+                words[~self._only] = NOTHING
+            lexical[row] = numpy.append(words, NOTHING)[prepared.columns]
         vectors = prepared.table.vectors
         if not by_part or vectors is None:
             return Scores(lexical=lexical, layout=prepared.layout)

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
+import numpy
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.embed.index.arrangement import (
@@ -26,6 +28,7 @@ from lamina.embed.index.arrangement import (
 from lamina.embed.index.chunk_file import ChunkFile, IndexStats
 from lamina.embed.index.chunk_maker import WORDS_ALONE, ChunkMaker, describe_failures, embed_texts
 from lamina.embed.index.chunk_table import unpack_vectors
+from lamina.embed.index.comparison import ROUND, Comparison
 from lamina.embed.index.corpus import (
     IndexedCorpus,
     LoadCounts,
@@ -33,10 +36,20 @@ from lamina.embed.index.corpus import (
     QuestionVectors,
     prepare_documents,
 )
+from lamina.embed.index.filler import IndexFiller
 from lamina.embed.index.similarity_graph import find_graph
-from lamina.ports import Embedder, FluentEmbedder, Progress, ReadTexts
+from lamina.errors import ModelMissing
+from lamina.ports import Embedder, FluentEmbedder, Progress, ReadTexts, WordEmbedder
 from lamina.selection.expansion import SimilarityGraph
+from lamina.selection.lexicon import Postings
+from lamina.selection.rough_meaning import (
+    CandidateOrder,
+    ChunkSketches,
+    WordVectors,
+    sketch_chunks,
+)
 from lamina.selection.scores import Matrix
+from lamina.values.note import SearchTier
 from lamina.values.selection import Document
 
 # How many chunks are remembered for the next turn. Passages with vectors take some 2.2 kB each, so
@@ -50,11 +63,29 @@ REMEMBERED_QUESTIONS = 512
 # While more than this share is not embedded yet, everything is found by its words: otherwise what
 # happens to have a vector would come before what has none.
 MOSTLY_EMBEDDED = 0.1
+# How many texts are filled in before it is looked again which are wanted most.
+FILLED_AT_ONCE = 512
+NO_WORDS = WordVectors(hashes=numpy.zeros(0, numpy.uint32), rows=numpy.zeros((0, 1), numpy.float32))
 SWITCHED_OFF = "embeddings are switched off"
 REFUSED = (
     "{count:,} of the texts that the index was given are others than it asked for; they are not "
     "taken, and asked for again"
 )
+
+
+class _Question(Struct, frozen=True, kw_only=True):
+    """What a load is for."""
+
+    parts: tuple[str, ...]
+    patience: float | None
+    among: Collection[bytes] | None
+
+    def is_hasty(self, missing: MissingTexts) -> bool:
+        """Whether more is missing than is embedded without further thought."""
+        if self.patience is None or len(missing.digests) <= ROUND:
+            return False
+        among = self.among
+        return among is None or sum(digest in among for digest in missing.digests) > ROUND
 
 
 class SqliteIndex:
@@ -77,6 +108,8 @@ class SqliteIndex:
         self._turn = anyio.Lock()
         self._recent: list[PreparedDocuments] = []
         self._questions: OrderedDict[str, Matrix] = OrderedDict()
+        # The guesses at what chunks mean, with the terms that they were made of.
+        self._sketches: tuple[Postings, ChunkSketches] | None = None
 
     async def load(
         self,
@@ -89,16 +122,35 @@ class SqliteIndex:
         """The documents, ready to be searched. What is new in them is embedded first, for as long
         as `patience` allows and beginning with the digests in `among`; `texts` is asked for what
         they hold only digests of. `progress` is called only if there is something to do."""
-        documents = tuple(documents)
         maker = ChunkMaker(self._embedder, self._file, self._turn, progress, texts, patience, among)
-        prepared = self._find(documents)
-        if prepared is None or prepared.missing_digests:
-            try:
-                prepared = await self._prepare(documents, prepared, maker)
-            finally:
-                self._file.write_later()
-        self._remember(prepared)
-        return self._corpus(prepared, maker, prepared.texts if among is None else len(among))
+        return await self._load(tuple(documents), maker, among, None)
+
+    async def load_for(
+        self,
+        parts: Sequence[str],
+        documents: Sequence[Document],
+        progress: Progress | None = None,
+        texts: ReadTexts | None = None,
+        patience: float | None = None,
+        among: Collection[bytes] | None = None,
+    ) -> IndexedCorpus:
+        """The documents, ready for one question: see `GradualIndex`."""
+        maker = ChunkMaker(self._embedder, self._file, self._turn, progress, texts, patience, among)
+        question = _Question(parts=tuple(parts), patience=patience, among=among)
+        return await self._load(tuple(documents), maker, among, question)
+
+    async def fill(
+        self,
+        digests: Sequence[bytes],
+        texts: ReadTexts,
+        progress: Progress | None = None,
+        most: int = FILLED_AT_ONCE,
+    ) -> int:
+        """Embeds some of what is missing, in nobody's way: see `GradualIndex`."""
+        if self._embedder is None:
+            return 0
+        filler = IndexFiller(self._embedder, self._file, self._turn)
+        return await filler.fill(digests, texts, progress, most)
 
     def stats(self) -> IndexStats:
         """What the file holds. Waits for the disk, as `clear` does."""
@@ -109,6 +161,7 @@ class SqliteIndex:
         reason."""
         self._recent.clear()
         self._questions.clear()
+        self._sketches = None
         return self._file.clear()
 
     def notes(self) -> tuple[str, ...]:
@@ -130,16 +183,89 @@ class SqliteIndex:
                 return replace(prepared, documents=documents)
         return None
 
+    async def _load(
+        self,
+        documents: tuple[Document, ...],
+        maker: ChunkMaker,
+        among: Collection[bytes] | None,
+        question: "_Question | None",
+    ) -> IndexedCorpus:
+        prepared, comparison = self._find(documents), None
+        if prepared is None or prepared.missing_digests:
+            try:
+                prepared, comparison = await self._prepare(documents, prepared, maker, question)
+            finally:
+                self._file.write_later()
+        self._remember(prepared)
+        goal = prepared.texts if among is None else len(among)
+        return self._corpus(prepared, maker, goal, among, comparison)
+
     async def _prepare(
-        self, documents: tuple[Document, ...], before: PreparedDocuments | None, maker: ChunkMaker
-    ) -> PreparedDocuments:
+        self,
+        documents: tuple[Document, ...],
+        before: PreparedDocuments | None,
+        maker: ChunkMaker,
+        question: "_Question | None",
+    ) -> tuple[PreparedDocuments, Comparison | None]:
         others = tuple(self._recent) if before is None else (before,)
         arrangement, missing = await anyio.to_thread.run_sync(self._collect, documents, others)
-        await maker.complete(arrangement.table, missing)
+        comparison: Comparison | None = None
+        if question is not None and self._embedder is not None and question.is_hasty(missing):
+            await maker.take_words(arrangement.table, missing)
+            comparison = await self._compare(arrangement, question, maker)
+        else:
+            await maker.complete(arrangement.table, missing)
         if before is not None and not arrangement.table.has_changed:
-            return before
+            return before, comparison
+        return await self._made_ready(arrangement), comparison
+
+    async def _made_ready(self, arrangement: Arrangement) -> PreparedDocuments:
         embeds = self._embedder is not None
         return await anyio.to_thread.run_sync(lambda: prepare_documents(arrangement, embeds=embeds))
+
+    async def _compare(
+        self, arrangement: Arrangement, question: "_Question", maker: ChunkMaker
+    ) -> Comparison | None:
+        """Embeds what looks most like a question; None if questions cannot be embedded."""
+        prepared = await self._made_ready(arrangement)
+        parts = tuple(part for part in question.parts if part.strip())
+        try:
+            vectors, _ = await self._embed_questions(parts)
+            words = NO_WORDS
+            if isinstance(self._embedder, WordEmbedder):
+                words = await self._embedder.word_vectors()
+        except ModelMissing as error:
+            maker.missing_reason = str(error)
+            return None
+        known_parts = tuple(part for part in parts if part in vectors)
+        if not known_parts:
+            return None
+        matrix = numpy.stack([vectors[part] for part in known_parts])
+        comparison = await anyio.to_thread.run_sync(
+            self._plan_comparison, prepared, known_parts, matrix, words, question.among
+        )
+        await comparison.run(maker, question.patience or 0.0)
+        return comparison
+
+    def _plan_comparison(
+        self,
+        prepared: PreparedDocuments,
+        parts: tuple[str, ...],
+        vectors: Matrix,
+        words: WordVectors,
+        among: Collection[bytes] | None,
+    ) -> Comparison:
+        table, columns = prepared.table, prepared.columns
+        postings = table.postings
+        if self._sketches is None or self._sketches[0] is not postings:
+            self._sketches = (postings, sketch_chunks(postings, words))
+        held = numpy.flatnonzero(columns >= 0)[::-1]
+        documents = numpy.zeros(len(table), numpy.int64)
+        documents[columns[held]] = prepared.layout.owner[held]
+        rows = columns[held] if among is None else table.find(among)
+        lexical = numpy.stack([prepared.lexicon.score(part) for part in parts])
+        order = CandidateOrder(parts, lexical, self._sketches[1], documents)
+        return Comparison(table, table.digests(), order, vectors, numpy.unique(rows[rows >= 0]))
 
     def _collect(
         self, documents: tuple[Document, ...], others: tuple[PreparedDocuments, ...]
@@ -160,14 +286,30 @@ class SqliteIndex:
         arrangement = refresh_rows(arrangement)
         return arrangement, find_missing_texts(arrangement, vectors=embeds)
 
-    def _corpus(self, prepared: PreparedDocuments, maker: ChunkMaker, goal: int) -> IndexedCorpus:
+    def _corpus(
+        self,
+        prepared: PreparedDocuments,
+        maker: ChunkMaker,
+        goal: int,
+        among: Collection[bytes] | None,
+        comparison: Comparison | None,
+    ) -> IndexedCorpus:
+        late, only = maker.late_count, None
+        if comparison is not None:
+            late = (
+                sum(digest in among for digest in prepared.missing_digests)
+                if among
+                else len(prepared.missing_digests)
+            )
+            if late > MOSTLY_EMBEDDED * goal:
+                only = prepared.table.is_settled | comparison.is_compared
         lexical = maker.missing_reason or ("" if self._embedder else self._off)
         failures = describe_failures(maker.failures.values())
         if not lexical and maker.failures and prepared.table.vectors is None:
             _, why = next(iter(maker.failures.values()))
             lexical = f"no text could be embedded: {why}"
-        if not lexical and maker.late_count > MOSTLY_EMBEDDED * goal:
-            lexical = f"{maker.late_count:,} of {goal:,} passages are not embedded yet"
+        if not lexical and only is None and late > MOSTLY_EMBEDDED * goal:
+            lexical = f"{late:,} of {goal:,} passages are not embedded yet"
         warnings = self._file.notes()
         if maker.refused_count:
             warnings += (REFUSED.format(count=maker.refused_count),)
@@ -180,11 +322,18 @@ class SqliteIndex:
             warnings=warnings,
             counts=LoadCounts(
                 new=maker.made_count,
-                reused=prepared.texts - maker.made_count - len(maker.failures),
+                reused=max(0, prepared.texts - maker.made_count - len(maker.failures)),
                 failed=len(maker.failures),
                 missing=prepared.missing,
-                late=maker.late_count,
+                late=late,
             ),
+            tier=SearchTier(
+                by="candidates" if late and comparison else "meaning",
+                passages=goal,
+                indexed=max(0, goal - late) if self._embedder else 0,
+                compared=comparison.count if comparison else 0,
+            ),
+            only=only,
             measure_fluency=(
                 self._embedder.fluency if isinstance(self._embedder, FluentEmbedder) else None
             ),
