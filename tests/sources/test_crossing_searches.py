@@ -66,7 +66,7 @@ def test_a_reference_brings_a_tool_that_the_question_does_not_mention(graph: boo
                 FETCH.id: (0.81, "expansion", AUTH.id),
             }
             names = [each["function"]["name"] for each in played.provider.bodies[-1]["tools"]]
-            assert names == ["use_tool", "find_tools", "fetch_website"]
+            assert names == ["use_tool", "find_tools", "read_result", "fetch_website"]
             await played.verify()
 
     run(body())

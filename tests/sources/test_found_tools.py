@@ -11,7 +11,7 @@ from tests.fakes.book import SMALL
 from tests.fakes.index import IndexFake
 from tests.fakes.providers import calling, saying
 from tests.fakes.sessions import run
-from tests.fakes.tools import CLOSED, ApproverFake, tool
+from tests.fakes.tools import CLOSED, ApproverFake, of_host, tool
 from tests.runners.scenes import Scene
 
 from lamina.assembly.engine_tools import FIND_TOOLS, FOUND_TOKENS, MOST_FOUND
@@ -55,7 +55,7 @@ def use(name: str, call: str = "u1", **arguments: Any) -> tuple[str, str, dict[s
 
 
 def listed(played: Scene) -> list[str]:
-    return [each["function"]["name"] for each in played.provider.bodies[-1].get("tools", ())]
+    return of_host(each["function"]["name"] for each in played.provider.bodies[-1].get("tools", ()))
 
 
 def found(played: Scene) -> dict[str, tuple[str, str]]:
@@ -344,7 +344,7 @@ def test_without_an_index_it_is_not_offered() -> None:
     async def body() -> None:
         async with Scene(tools=tuple(map(chosen, NAMES))) as played:
             await played.ask("read it")
-            assert [row.name for row in played.context.tools] == ["use_tool"]
+            assert of_host(row.name for row in played.context.tools) == ["use_tool"]
 
     run(body())
 
