@@ -151,7 +151,7 @@ def test_the_tools_of_servers_are_in_it(folder: Path) -> None:
     server = {"command": sys.executable, "args": arguments, "permission": "free"}
     (folder / "pier.json").write_text(json.dumps({"mcpServers": {"pier": server}}), "utf-8")
     shown = compare(folder, "openai:gpt-4o", "--mcp", "pier.json")
-    assert [tool["function"]["name"] for tool in shown["tools"]] == ["pier__echo"]
+    assert [tool["function"]["name"] for tool in shown["tools"]] == ["read_result", "pier__echo"]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.fakes.providers import ProviderFake, ProvidersFake, calling, saying
-from tests.fakes.tools import ApproverFake, ToolHostFake, tool
+from tests.fakes.tools import ApproverFake, ToolHostFake, of_host, tool
 from tests.fakes.workspace import FakeWorkspace
 
 import lamina
@@ -43,7 +43,7 @@ def parts(runner: Any) -> list[str]:
 
 
 def offered(body: Any) -> set[str]:
-    return {each["function"]["name"] for each in body.get("tools", ())}
+    return set(of_host(each["function"]["name"] for each in body.get("tools", ())))
 
 
 # -- answers from notes --------------------------------------------------------------------------
