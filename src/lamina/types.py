@@ -144,6 +144,7 @@ from lamina.values.note import (
     NoteQuery,
     NoteSearchResult,
     Passage,
+    SearchTier,
     TimeRange,
 )
 from lamina.values.patch import HookDisplay
@@ -277,6 +278,7 @@ __all__ = [
     "Hit",
     "LibraryChange",
     "NoteSearchResult",
+    "SearchTier",
     "PlanPreview",
     "Preview",
     "RenumberedAnswer",
