@@ -148,6 +148,7 @@ from lamina.values.note import (
     NoteQuery,
     NoteSearchResult,
     Passage,
+    SearchTier,
     TimeRange,
 )
 from lamina.values.patch import HookDisplay
@@ -214,9 +215,6 @@ from lamina.values.wire import Reply, WireRequest
 from lamina.wiring.opening_arguments import AgentOpening, SessionOpening
 
 __all__ = [
-    # What is given on opening.
-    "AgentOpening",
-    "SessionOpening",
     # What is attached, and how it is named.
     "Attachable",
     "Attachment",
@@ -281,6 +279,7 @@ __all__ = [
     "Hit",
     "LibraryChange",
     "NoteSearchResult",
+    "SearchTier",
     "PlanPreview",
     "Preview",
     "RenumberedAnswer",
@@ -376,10 +375,10 @@ __all__ = [
     "WebRules",
     "WebSearch",
     "WebSource",
-    "Wire",
-    "WireRequest",
     "WorkspaceSource",
 ]
+# What is given on opening, and what a vendor is sent.
+__all__ += ["AgentOpening", "SessionOpening", "Wire", "WireRequest"]
 # What hooks get.
 __all__ += [
     "CancelSignal", "ContextEvent", "Hook", "HookDisplay", "HookReason", "MessageEvent", "TurnItem",

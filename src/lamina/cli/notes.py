@@ -52,8 +52,9 @@ async def search_notes(
         if not (lexical and "by their words alone" in warning):
             print_note(console, f"warning: {visible(warning)}")
     if as_json:
-        return format_json(_with_tier(result))
-    if result.tier is not None:
+        # With --lexical it is what was asked for.
+        return format_json(result.hits if lexical else _with_tier(result))
+    if result.tier is not None and not lexical:
         print_note(console, f"{result.searched:,} notes, {result.tier.words}")
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
     return list_hits(result, width)

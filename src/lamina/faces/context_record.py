@@ -24,6 +24,7 @@ from lamina.sources.agent_choice import near_miss
 from lamina.values.agent_choice import NearMiss
 from lamina.values.entry import MessageEntry, RequestEntry
 from lamina.values.item import Include, ItemId, kind_of
+from lamina.values.note import SearchTier
 from lamina.values.patch import HookDisplay
 from lamina.values.prompt import Layer, Prompt, Segment
 from lamina.values.request import Boundary, ContextItem, Fit, LeftOut
@@ -81,7 +82,7 @@ class NoteSearchRecord(Struct, frozen=True, kw_only=True):
     searched: int
     passages: tuple[FoundPassage, ...]
     without_room: int
-    # By words, by meaning, or in between; empty where it was not recorded.
+    # By words, by meaning, or in between; empty where nothing tells.
     method: str
 
 
@@ -295,13 +296,22 @@ def _note_near(near: Sequence[NearMiss], recorded: RebuiltRequest, is_opening: b
 
 
 def _search_record(record: dict[str, Any]) -> NoteSearchRecord:
+    passages = tuple(_passage(hit) for hit in dict_rows(record.get("hits")))
     return NoteSearchRecord(
         query=str(record.get("query") or ""),
         searched=_whole(record.get("searched")) or 0,
-        passages=tuple(_passage(hit) for hit in dict_rows(record.get("hits"))),
+        passages=passages,
         without_room=len(dict_rows(record.get("without_room"))),
-        method=str(record.get("method") or ""),
+        method=str(record.get("method") or "") or _tell_method(passages),
     )
+
+
+def _tell_method(passages: tuple[FoundPassage, ...]) -> str:
+    """How a search was made whose record says no more than its finds."""
+    if not passages:
+        return ""
+    has_scores = any(passage.score is not None for passage in passages)
+    return SearchTier(by="meaning" if has_scores else "words").words
 
 
 def _passage(hit: dict[str, Any]) -> FoundPassage:

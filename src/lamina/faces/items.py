@@ -10,7 +10,7 @@ from lamina.faces.mentions import mention_guide
 from lamina.runners.runner import ChatRunner
 from lamina.session.members import SessionItem
 from lamina.session.session import core_of
-from lamina.sources.selector import describe_problems, name_errors
+from lamina.sources.agent_problems import describe_problems, name_errors
 from lamina.values.agent import Problem
 from lamina.values.item import ItemId, kind_of
 

@@ -13,13 +13,13 @@ from lamina.assembly.inclusion import Inclusion, sort_by_include, sort_tools
 from lamina.errors import UsageError
 from lamina.session.session import Session, core_of
 from lamina.sources.agent_choice import choose_candidates
+from lamina.sources.agent_problems import describe_problems
 from lamina.sources.candidates import (
     Candidates,
     guide_candidate,
     offered_candidate,
     recent_questions,
 )
-from lamina.sources.selector import describe_problems
 from lamina.values.agent import Guide
 from lamina.values.agent_choice import AgentChoice
 from lamina.values.item import ItemId

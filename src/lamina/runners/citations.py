@@ -185,8 +185,10 @@ def record_called_search(
 
 
 def _record_tier(result: NoteSearchResult) -> dict[str, Any]:
-    """How notes were searched, if any were."""
-    return {"tier": _plain(result.tier), "method": result.tier.words} if result.tier else {}
+    """How notes were searched, where the scores of hits do not say it: some of them by meaning."""
+    if result.tier is None or result.tier.is_complete or result.tier.by == "words":
+        return {}
+    return {"tier": _plain(result.tier), "method": result.tier.words}
 
 
 def _describe_hits(hits: Sequence[Hit], sources: Sequence[CitedSource]) -> list[dict[str, Any]]:

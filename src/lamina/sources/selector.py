@@ -18,6 +18,7 @@ from lamina.assembly.inclusion import (
 from lamina.errors import ExtraMissing, LaminaError
 from lamina.journal import State
 from lamina.ports import Corpus, GuideSource, Index, Progress
+from lamina.sources.agent_problems import describe_problems
 from lamina.sources.attachments import Attachments
 from lamina.sources.candidates import (
     corpus_warnings,
@@ -49,8 +50,6 @@ from lamina.values.tool import OfferedTool
 
 # How many of the next best are reported.
 RUNNERS_UP = 3
-# How many problems of an agent's files are named with a request.
-PROBLEMS_SHOWN = 5
 # An attachment this much like the question keeps its priority; every tenth more or less moves it by
 # 0.6.
 PIVOT, SLOPE = 0.3, 6.0
@@ -365,23 +364,6 @@ class PoolSearch:
             lacking=self.lacking,
             warnings=tuple(self.warnings),
         )
-
-
-def name_errors(problems: Sequence[Problem]) -> list[str]:
-    """What is wrong with an agent's files, as much as is worth a line each."""
-    errors = [str(problem) for problem in problems if problem.level == "error"]
-    return errors[:PROBLEMS_SHOWN]
-
-
-def describe_problems(problems: Sequence[Problem]) -> list[str]:
-    """What is wrong with an agent's files; what is only odd is counted."""
-    errors = [problem for problem in problems if problem.level == "error"]
-    lines = name_errors(problems)
-    if rest := len(problems) - len(lines):
-        one, many = ("problem", "problems") if len(errors) > len(lines) else ("oddity", "oddities")
-        noun = many if rest > 1 else one
-        lines.append(f"{rest} {noun} in the files of the agent; `lamina agent check` names them")
-    return lines
 
 
 def attach_guide(guide: Guide, provenance: Provenance) -> Attachment:

@@ -161,6 +161,11 @@ class SearchTier(Struct, frozen=True, kw_only=True, omit_defaults=True):
     compared: int = 0
 
     @property
+    def is_complete(self) -> bool:
+        """Whether everything was searched by meaning."""
+        return self.by == "meaning" and self.indexed >= self.passages
+
+    @property
     def words(self) -> str:
         """The same for a person."""
         indexed = f"{self.indexed:,} of {self.passages:,} passages are indexed"
@@ -170,8 +175,7 @@ class SearchTier(Struct, frozen=True, kw_only=True, omit_defaults=True):
             case "candidates":
                 return f"by words, the best {self.compared:,} re-ranked by meaning; {indexed}"
             case "meaning":
-                is_whole = self.indexed >= self.passages
-                return "by meaning and words" if is_whole else f"by meaning and words; {indexed}"
+                return f"by meaning and words{'' if self.is_complete else f'; {indexed}'}"
 
 
 class NoteSearchResult(Struct, frozen=True, kw_only=True):

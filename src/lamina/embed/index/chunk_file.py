@@ -17,36 +17,14 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from lamina.cachefile import CACHE_ERRORS, CacheFile, CacheFileKind, is_busy, transaction
+from lamina.cachefile import CACHE_ERRORS, CacheFile, is_busy, transaction
+from lamina.embed.index.chunk_schema import COLUMNS, INDEX
 from lamina.selection.packed_terms import TERMS_VERSION
 
 T = TypeVar("T")
 
 # The maker of rows that are not chunks but graphs of documents, in the place of vectors.
 GRAPHS = "graphs"
-COLUMNS = "maker, digest, vector, terms, terms_version, checksum, day"
-INDEX = CacheFileKind(
-    name="index",
-    with_article="an index",
-    application=0x4C414D58,  # "LAMX"
-    version=1,
-    schema="""
-CREATE TABLE IF NOT EXISTS makers (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-CREATE TABLE IF NOT EXISTS chunks (
-  maker INTEGER NOT NULL, digest BLOB NOT NULL, vector BLOB NOT NULL, terms BLOB NOT NULL,
-  terms_version INTEGER NOT NULL, checksum INTEGER NOT NULL, day INTEGER NOT NULL,
-  UNIQUE (maker, digest)
-);
-CREATE TABLE IF NOT EXISTS sweeps (day INTEGER NOT NULL);
-""",
-    answers=(
-        f"SELECT {COLUMNS} FROM chunks LIMIT 1",
-        "SELECT id, name FROM makers LIMIT 1",
-        "SELECT day FROM sweeps LIMIT 1",
-    ),
-    faults=("SELECT 1 FROM makers WHERE typeof(id) <> 'integer' LIMIT 1",),
-    cache_kib=32_768,
-)
 # Rows unused for that many days are dropped; the use of a row is noted once a week.
 KEPT_DAYS, NOTED_DAYS = 90, 7
 # How long another process may hold the file, in seconds: the first time, and afterwards.
