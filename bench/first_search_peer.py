@@ -92,12 +92,13 @@ def langchain(vault: Path, work: Path, questions: Sequence[str]) -> dict[str, An
 
         model = _model(work)
 
-        class Local(Embeddings):
+        class Local(Embeddings):  # type: ignore[misc, unused-ignore]
             def embed_documents(self, texts: list[str]) -> list[list[float]]:
-                return _encode(model, texts).tolist()
+                vectors: list[list[float]] = _encode(model, texts).tolist()
+                return vectors
 
             def embed_query(self, text: str) -> list[float]:
-                return _encode(model, [text])[0].tolist()
+                return self.embed_documents([text])[0]
 
         def index(texts: list[str]) -> object:
             store = InMemoryVectorStore(Local())
