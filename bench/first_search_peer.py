@@ -92,13 +92,14 @@ def langchain(vault: Path, work: Path, questions: Sequence[str]) -> dict[str, An
 
         model = _model(work)
 
-        class Local(Embeddings):  # type: ignore[misc, unused-ignore]
+        class Local(Embeddings):  # type: ignore[misc]
             def embed_documents(self, texts: list[str]) -> list[list[float]]:
-                vectors: list[list[float]] = _encode(model, texts).tolist()
-                return vectors
+                rows: list[list[float]] = _encode(model, texts).tolist()
+                return rows
 
             def embed_query(self, text: str) -> list[float]:
-                return self.embed_documents([text])[0]
+                row: list[float] = _encode(model, [text])[0].tolist()
+                return row
 
         def index(texts: list[str]) -> object:
             store = InMemoryVectorStore(Local())

@@ -144,8 +144,9 @@ class GradualIndex(Index, Protocol):
         among: Collection[bytes] | None = None,
     ) -> GradualCorpus:
         """As `load`, for one question: where more is missing than can be embedded in time, that is
-        embedded which looks most like the parts of it, and only what is embedded is found. All that
-        counts is what is `among` these digests."""
+        embedded which looks most like the parts of it, and only what is embedded is found.
+        `patience` includes the time for words. All that counts is what is `among` these
+        digests."""
         ...
 
     async def fill(

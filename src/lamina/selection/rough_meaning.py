@@ -172,5 +172,5 @@ def _unit(rows: Matrix) -> Matrix:
 def _clean(rows: Matrix, mean: Matrix, shared: Matrix) -> Matrix:
     """Rows without what all have in common."""
     own: Matrix = (rows - mean).astype(numpy.float32)
-    common: Matrix = ((own @ shared) @ shared.T).astype(numpy.float32, copy=False)
+    common: Matrix = ((own @ shared) @ shared.T).astype(numpy.float32)
     return _unit(own - common)

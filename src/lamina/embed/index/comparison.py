@@ -53,9 +53,8 @@ class Comparison:
     def count(self) -> int:
         return int(self.is_compared.sum())
 
-    async def run(self, maker: ChunkMaker, patience: float) -> None:
-        """Embeds for up to `patience` seconds, and one batch in any case."""
-        deadline = anyio.current_time() + patience
+    async def run(self, maker: ChunkMaker, deadline: float) -> None:
+        """Embeds until `deadline`, and one batch in any case."""
         bar, quiet_rounds = -numpy.inf, 0
         while (quiet_rounds < QUIET_ROUNDS or self._takes_all) and self.count < MOST_COMPARED:
             some = await anyio.to_thread.run_sync(self._choose)

@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from math import inf
 from pathlib import Path
 
 import anyio
@@ -74,15 +75,15 @@ REFUSED = (
 
 
 class _Question(Struct, frozen=True, kw_only=True):
-    """What a load is for."""
+    """What a load is for, and until when."""
 
     parts: tuple[str, ...]
-    patience: float | None
+    deadline: float
     among: Collection[bytes] | None
 
     def is_hasty(self, missing: MissingTexts) -> bool:
         """Whether more is missing than is embedded without further thought."""
-        if self.patience is None or len(missing.digests) <= ROUND:
+        if self.deadline == inf or len(missing.digests) <= ROUND:
             return False
         among = self.among
         return among is None or sum(digest in among for digest in missing.digests) > ROUND
@@ -136,7 +137,8 @@ class SqliteIndex:
     ) -> IndexedCorpus:
         """The documents, ready for one question: see `GradualIndex`."""
         maker = ChunkMaker(self._embedder, self._file, self._turn, progress, texts, patience, among)
-        question = _Question(parts=tuple(parts), patience=patience, among=among)
+        deadline = inf if patience is None else anyio.current_time() + patience
+        question = _Question(parts=tuple(parts), deadline=deadline, among=among)
         return await self._load(tuple(documents), maker, among, question)
 
     async def fill(
@@ -244,7 +246,7 @@ class SqliteIndex:
         comparison = await anyio.to_thread.run_sync(
             self._plan_comparison, prepared, known_parts, matrix, words, question.among
         )
-        await comparison.run(maker, question.patience or 0.0)
+        await comparison.run(maker, question.deadline)
         return comparison
 
     def _plan_comparison(
