@@ -145,8 +145,8 @@ class GradualIndex(Index, Protocol):
     ) -> GradualCorpus:
         """As `load`, for one question: where more is missing than can be embedded in time, that is
         embedded which looks most like the parts of it, and only what is embedded is found.
-        `patience` includes the time for words. All that counts is what is `among` these
-        digests."""
+        `patience` includes the time for words, but half of it is for embedding in any case. All
+        that counts is what is `among` these digests."""
         ...
 
     async def fill(

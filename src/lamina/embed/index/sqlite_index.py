@@ -64,6 +64,8 @@ REMEMBERED_QUESTIONS = 512
 # While more than this share is not embedded yet, everything is found by its words: otherwise what
 # happens to have a vector would come before what has none.
 MOSTLY_EMBEDDED = 0.1
+# The share of its patience that a question has for embedding, however long words took.
+EMBEDDING_SHARE = 0.5
 # How many texts are filled in before it is looked again which are wanted most.
 FILLED_AT_ONCE = 512
 NO_WORDS = WordVectors(hashes=numpy.zeros(0, numpy.uint32), rows=numpy.zeros((0, 1), numpy.float32))
@@ -75,9 +77,10 @@ REFUSED = (
 
 
 class _Question(Struct, frozen=True, kw_only=True):
-    """What a load is for, and until when."""
+    """What a load is for, how long it may take and until when."""
 
     parts: tuple[str, ...]
+    patience: float
     deadline: float
     among: Collection[bytes] | None
 
@@ -137,8 +140,9 @@ class SqliteIndex:
     ) -> IndexedCorpus:
         """The documents, ready for one question: see `GradualIndex`."""
         maker = ChunkMaker(self._embedder, self._file, self._turn, progress, texts, patience, among)
-        deadline = inf if patience is None else anyio.current_time() + patience
-        question = _Question(parts=tuple(parts), deadline=deadline, among=among)
+        patience = inf if patience is None else patience
+        deadline = anyio.current_time() + patience
+        question = _Question(parts=tuple(parts), patience=patience, deadline=deadline, among=among)
         return await self._load(tuple(documents), maker, among, question)
 
     async def fill(
@@ -246,7 +250,8 @@ class SqliteIndex:
         comparison = await anyio.to_thread.run_sync(
             self._plan_comparison, prepared, known_parts, matrix, words, question.among
         )
-        await comparison.run(maker, question.deadline)
+        least_deadline = anyio.current_time() + EMBEDDING_SHARE * question.patience
+        await comparison.run(maker, max(question.deadline, least_deadline))
         return comparison
 
     def _plan_comparison(
