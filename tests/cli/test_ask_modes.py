@@ -302,7 +302,7 @@ def test_the_web_is_searched_where_a_person_says_and_after_they_agreed(
         where = f"http://127.0.0.1:{server.port}/s"
         shell.script(search, saying("No."))
         assert shell.ask("--web-search", where, "How many?") == "No.\n"
-        assert shell.tools() == ["webSearch"]
+        assert shell.tools() == ["read_result", "webSearch"]
         assert server.asked == []
         shell.script(search, saying("Ten [^1]."))
         assert shell.ask("--web-search", where, "--allow-tools", "How many?") == (
@@ -312,7 +312,7 @@ def test_the_web_is_searched_where_a_person_says_and_after_they_agreed(
         assert asked.headers["authorization"] == "bearer secret"
         monkeypatch.setenv("LAMINA_WEB_SEARCH", where)
         shell.ask("What?")
-        assert shell.tools() == ["webSearch"]
+        assert shell.tools() == ["read_result", "webSearch"]
         shell.ask("--mode", "qa", "When does the Aurora sail?")
         assert shell.tools() == []
     told = error("ask", "--web-search", "x", "--mode", "qa", "What?", cwd=shell.folder)

@@ -91,7 +91,7 @@ def test_the_request_for_a_plan_is_shown_and_that_the_other_cannot_be(
 
 def test_what_is_found_is_listed_with_the_numbers_it_would_be_cited_by(folder: Path) -> None:
     shown = output("context", QUESTION, "--mode", "qa", "--full", cwd=folder)
-    assert "## Found in 4 notes\n" in shown
+    assert "## Found in 4 notes, by words\n" in shown
     assert "| [^1] | sea/harbour.md#Berths | L1-L3 |" in shown
     assert "The north quay has nine berths for ferries." in shown
     assert "> warning: notes are searched by their words alone: " in shown
@@ -109,7 +109,7 @@ def test_what_is_found_is_listed_with_the_numbers_it_would_be_cited_by(folder: P
 
 def test_tools_are_listed_only_if_they_are_offered(folder: Path) -> None:
     tools = as_json(QUESTION, "--files", cwd=folder)["context"]["tools"]
-    assert [tool["name"] for tool in tools] == [*FILES, "localSearch"]
+    assert [tool["name"] for tool in tools] == ["read_result", *FILES, "localSearch"]
     assert "\n| ls | " in output("context", QUESTION, "--files", cwd=folder)
     assert "tools" not in as_json(QUESTION, cwd=folder)["context"]
 

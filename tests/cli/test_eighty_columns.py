@@ -104,7 +104,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.chdir(notes)
         folder = write_skeleton("reviewer", notes / ".lamina" / "agents")
         (folder / "rules" / "long.md").write_text(
-            f"---\nname: {RULE}\ndescription: {'日本語 and words, ' * 9}\ninclude: agent\n---\nBe.\n",
+            f"---\nname: {RULE}\ndescription: {'日本語 and berths, ' * 9}\ninclude: agent\n---\nBe.\n",
             "utf-8",
         )
         programs = Path(sys.executable).parent

@@ -559,7 +559,7 @@ def test_what_is_selected_is_what_a_session_takes(clockwork: str, embedding_cach
     assert shown.exit_code == 0, shown.stderr
     context = json.loads(shown.stdout)["context"]
     taken = {row["item"] for row in (*context["items"], *context["tools"])}
-    assert taken - selected == {"tool:/use_tool", "tool:/find_tools"}
+    assert taken - selected == {"tool:/use_tool", "tool:/find_tools", "tool:/read_result"}
     assert selected <= taken
 
 

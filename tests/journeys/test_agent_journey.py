@@ -150,7 +150,8 @@ def test_a_session_goes_on_with_its_agent_without_naming_it(tmp_path: Path) -> N
             assert answer.turn is not None
             assert items(answer.turn) == {"reference:boats": "agent", "rule:tone": "always"}
             offered = [tool.item for tool in answer.turn.context.tools]
-            assert offered == ["tool:/use_tool", "tool:/read_result", "tool:odd/echo"]
+            own = ["tool:/use_tool", "tool:/find_tools", "tool:/read_result"]
+            assert offered == [*own, "tool:odd/echo"]
         await house.require_sound()
 
     anyio.run(body)

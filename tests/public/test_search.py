@@ -114,7 +114,10 @@ def test_a_search_of_notes_finds_what_the_command_finds(method: str, notes: Path
             return await workspace.search("key rotation")
 
     result = anyio.run(search)
-    assert printed == json.loads(msgspec.json.encode(result.hits))
+    tier = msgspec.to_builtins(result.tier)
+    assert printed == [
+        {**hit, "tier": tier} for hit in json.loads(msgspec.json.encode(result.hits))
+    ]
     assert result == found(notes, "key rotation")
     assert [hit.path for hit in result.hits[:2]] == ["runbooks/keys.md", "diary.md"]
     assert result.method.startswith("by meaning and words" if "mean" in method else "by words")

@@ -76,7 +76,8 @@ def weigh_evidence(
                 # Without a vector, words of other chunks are all there is to go by.
                 count = len(shared - EVERYDAY) if shared else int(fits.shares[place])
                 found = max(found, WORD_UNREAD * log1p(count))
-    return Evidence(found=found, needed=needed_evidence(documents))
+    # By words alone, one that is not everyday has to be enough.
+    return Evidence(found=found, needed=NEEDED if cosine is None else needed_evidence(documents))
 
 
 def needed_evidence(documents: Sequence[Document]) -> float:
