@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from allowed import recording
 from lamina.audit.verification import verify
+from lamina.codec import canonical_bytes
 from lamina.ports import Index, Provider, TargetBook, TokenCounter, Wire
 from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall, EmulatedRequest
 from lamina.providers.emulators.cost_report import CostRow
@@ -138,7 +139,7 @@ def offer(tool: Tool) -> OfferedTool:
 
 class KnowingModel:
     """A model that knows which tools a question needs. It calls those that it can: the ones in the
-    list, and through `use_tool` the ones that are described to it. Then it answers. If it
+    list or loaded, and through `use_tool` the ones that are described to it. Then it answers. If it
     `searches` and misses one, it asks `find_tools` first, once, with the words of the question and
     of each of its steps: it does not know what the tool is called."""
 
@@ -311,7 +312,9 @@ def count_breaks(bodies: Sequence[Mapping[str, Any]]) -> int:
 
 def _pieces(body: Mapping[str, Any]) -> list[Any]:
     """A request in the order in which a vendor reads it, without markers."""
-    pieces: list[Any] = [_unmarked(body.get("tools")), _unmarked(body.get("system"))]
+    # What is deferred is no part of the prefix until a result names it.
+    tools = [tool for tool in body.get("tools") or () if not tool.get("defer_loading")]
+    pieces: list[Any] = [_unmarked(tools), _unmarked(body.get("system"))]
     for message in body["messages"]:
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
@@ -381,6 +384,12 @@ async def play(
     count = book.counter(target).count
     items = [e.item for e in entries if isinstance(e, ItemEntry) and e.item.kind == "tool"]
     sizes = {item.id: count(render_item(item)) for item in items}
+    loads = [e.loads for e in entries if isinstance(e, ResultEntry) and e.loads]
+    sizes |= {
+        t.item: count(canonical_bytes(t.definition).decode())
+        for block in loads
+        for t in block.tools
+    }
     bodies = [request.body for request in requests]
     return Outcome(
         target=name, order=order, way=way.name, turns=len(questions),
