@@ -18,14 +18,13 @@ import lamina.text as render
 from lamina.codec import canonical_bytes
 from lamina.layers.layout import Layout
 from lamina.layers.token_sizes import CALL_TOKENS, MESSAGE_TOKENS, picture_tokens
-from lamina.text.arguments import describe_briefly
+from lamina.text.loaded_tools import render_loaded
 from lamina.values.collections import Chain
 from lamina.values.envelope import Envelope, SystemPart, is_personal
 from lamina.values.item import Item, ItemId, Picture
 from lamina.values.message import (
     Context,
     Image,
-    LoadedTool,
     LoadedTools,
     Message,
     Text,
@@ -52,8 +51,6 @@ from lamina.values.prompt import (
 Region = Literal["history", "asked", "steps"]
 ItemVersions = Mapping[tuple[ItemId, str], Item]
 Count = Callable[[str], int]
-# What a model is told of tools that another one could load.
-USE_LOADED = "They are called through use_tool:"
 
 
 class Assembler:
@@ -255,8 +252,7 @@ class Assembler:
                 text=result.text,
                 tools=tuple(tool.definition for tool in loads.tools),
             )
-        blocks = [render.render_item(_describe(tool)) for tool in loads.tools]
-        return replace(result, text="\n\n".join((result.text, USE_LOADED, *blocks)))
+        return replace(result, text=render_loaded(result.text, loads.tools))
 
     def _takes_back(self, block: Thinking, model: str) -> bool:
         layout = self.layout
@@ -373,12 +369,6 @@ class Assembler:
                 return picture_tokens(picture)
             case ToolDefinition():
                 return self.definition_tokens(content)
-
-
-def _describe(tool: LoadedTool) -> Item:
-    definition = tool.definition
-    name, description = definition.name, definition.description
-    return Item(id=tool.item, content=describe_briefly(name, description, definition.parameters))
 
 
 class _Piece(Struct, frozen=True, kw_only=True):

@@ -163,7 +163,7 @@ def test_what_the_api_refuses_is_refused_in_its_words() -> None:
 
 def test_a_deferred_tool_is_counted_and_cached_where_a_result_names_it() -> None:
     more = LATE | {"name": "more", "description": LONG}
-    front = [text(LONG) | {"cache_control": MARK}]
+    front: Any = [text(LONG) | {"cache_control": MARK}]
 
     async def use(client: anthropic.AsyncAnthropic, server: AnthropicEmulator) -> None:
         async def ask(*tools: JSON) -> Any:
