@@ -312,15 +312,18 @@ def count_breaks(bodies: Sequence[Mapping[str, Any]]) -> int:
 
 def _pieces(body: Mapping[str, Any]) -> list[Any]:
     """A request in the order in which a vendor reads it, without markers."""
-    # What is deferred is no part of the prefix until a result names it.
-    tools = [tool for tool in body.get("tools") or () if not tool.get("defer_loading")]
-    pieces: list[Any] = [_unmarked(tools), _unmarked(body.get("system"))]
+    pieces: list[Any] = [_unmarked(_listed(body)), _unmarked(body.get("system"))]
     for message in body["messages"]:
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
         pieces += [(message["role"], _unmarked(block)) for block in blocks]
         pieces += [(message["role"], call) for call in message.get("tool_calls") or ()]
     return pieces
+
+
+def _listed(body: Mapping[str, Any]) -> list[Any]:
+    """The tools of the list. What is deferred is no part of the prefix until a result names it."""
+    return [tool for tool in body.get("tools") or () if not tool.get("defer_loading")]
 
 
 def _unmarked(value: Any) -> Any:
@@ -395,7 +398,7 @@ async def play(
         target=name, order=order, way=way.name, turns=len(questions),
         rows=tuple(emulator.report.rows), breaks=count_breaks(bodies), reasons=tuple(reasons),
         wanted=model.wanted, callable=model.callable, described=model.described,
-        most_tools=max(len(body.get("tools") or ()) for body in bodies), searched=model.searched,
+        most_tools=max(len(_listed(body)) for body in bodies), searched=model.searched,
         described_tokens=sum(sizes.values()),
         found_tokens=sum(tokens for item, tokens in sizes.items() if item in found),
     )  # fmt: skip
