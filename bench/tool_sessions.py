@@ -13,7 +13,8 @@ of its steps, never with a tool's name.
 the share of needed tools that could be called in their turn: whoever offers more of them gets more
 results, and pays for those, too. `exact, as callable` therefore chooses as many for each question
 as it takes to make as large a share callable (one of 5, 10, 20, ... 500). `described` are the
-tokens of all descriptions in the conversation, of which the model found those in brackets. `(n)`
+tokens of all descriptions in the conversation, of which the model found those in brackets; where a
+vendor loads what is found (Anthropic), of the definitions. `(n)`
 behind the tools: OpenAI takes no more than n of them, and would have refused; the row says what it
 would cost if it did not.
 """

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from allowed import recording
 from lamina.audit.verification import verify
+from lamina.codec import canonical_bytes
 from lamina.ports import Index, Provider, TargetBook, TokenCounter, Wire
 from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall, EmulatedRequest
 from lamina.providers.emulators.cost_report import CostRow
@@ -138,7 +139,7 @@ def offer(tool: Tool) -> OfferedTool:
 
 class KnowingModel:
     """A model that knows which tools a question needs. It calls those that it can: the ones in the
-    list, and through `use_tool` the ones that are described to it. Then it answers. If it
+    list or loaded, and through `use_tool` the ones that are described to it. Then it answers. If it
     `searches` and misses one, it asks `find_tools` first, once, with the words of the question and
     of each of its steps: it does not know what the tool is called."""
 
@@ -311,13 +312,18 @@ def count_breaks(bodies: Sequence[Mapping[str, Any]]) -> int:
 
 def _pieces(body: Mapping[str, Any]) -> list[Any]:
     """A request in the order in which a vendor reads it, without markers."""
-    pieces: list[Any] = [_unmarked(body.get("tools")), _unmarked(body.get("system"))]
+    pieces: list[Any] = [_unmarked(_listed(body)), _unmarked(body.get("system"))]
     for message in body["messages"]:
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
         pieces += [(message["role"], _unmarked(block)) for block in blocks]
         pieces += [(message["role"], call) for call in message.get("tool_calls") or ()]
     return pieces
+
+
+def _listed(body: Mapping[str, Any]) -> list[Any]:
+    """The tools of the list. What is deferred is no part of the prefix until a result names it."""
+    return [tool for tool in body.get("tools") or () if not tool.get("defer_loading")]
 
 
 def _unmarked(value: Any) -> Any:
@@ -381,12 +387,18 @@ async def play(
     count = book.counter(target).count
     items = [e.item for e in entries if isinstance(e, ItemEntry) and e.item.kind == "tool"]
     sizes = {item.id: count(render_item(item)) for item in items}
+    loads = [e.loads for e in entries if isinstance(e, ResultEntry) and e.loads]
+    sizes |= {
+        t.item: count(canonical_bytes(t.definition).decode())
+        for block in loads
+        for t in block.tools
+    }
     bodies = [request.body for request in requests]
     return Outcome(
         target=name, order=order, way=way.name, turns=len(questions),
         rows=tuple(emulator.report.rows), breaks=count_breaks(bodies), reasons=tuple(reasons),
         wanted=model.wanted, callable=model.callable, described=model.described,
-        most_tools=max(len(body.get("tools") or ()) for body in bodies), searched=model.searched,
+        most_tools=max(len(_listed(body)) for body in bodies), searched=model.searched,
         described_tokens=sum(sizes.values()),
         found_tokens=sum(tokens for item, tokens in sizes.items() if item in found),
     )  # fmt: skip

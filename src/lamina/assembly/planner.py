@@ -48,9 +48,10 @@ from lamina.codec import digest_bytes
 from lamina.journal import State
 from lamina.layers import Assembler
 from lamina.ledger.agreement import SentPrompt
+from lamina.text import label_of
 from lamina.values.entry import EphemeralEntry, MessageEntry
 from lamina.values.item import Attachment
-from lamina.values.message import Message, ToolResult
+from lamina.values.message import LoadedTools, Message, ToolResult
 from lamina.values.prompt import Prompt
 from lamina.values.request import Attachments, Boundary, LeftOut
 
@@ -227,11 +228,12 @@ def plan_results(
     page: Page, draft: Draft, results: Sequence[ToolResult], assembler: Assembler,
     sent: SentPrompt | None, attachments: tuple[Attachment, ...], left_out: Sequence[LeftOut],
     wholes: Mapping[str, str] | None = None, found: Sequence[Attachment] = (),
+    loads: Sequence[LoadedTools] = (),
 ) -> RequestPlan:  # fmt: skip
     """The next request of the turn under way, with the results of its tool calls. `left_out` is
     what the turn went without so far, and still does; `wholes` the digests of results that were
-    cut before, where the state does not say; `found` what the results brought, which comes along
-    if nothing has to give way to it."""
+    cut before, where the state does not say; `found` what the results brought and `loads` what they
+    load, which comes along if nothing has to give way to it."""
     limit = draft.room.limit
     shorter = list(results)
     reports: list[LeftOut] = []
@@ -243,9 +245,14 @@ def plan_results(
         pairs = zip(results, sent_results, strict=True)
         cut = {whole.call_id: whole.text for whole, short in pairs if short.text != whole.text}
         kept = {call: digest_bytes(text.encode()) for call, text in cut.items()}
-        return _with_results(page, sent_results, draft, assembler, kept | wholes)
+        return _with_results(page, (*sent_results, *loads), draft, assembler, kept | wholes)
 
     trial, prompt = send(shorter)
+    unloaded: list[LeftOut] = []
+    if loads and prompt.tokens > limit:
+        unloaded = _report_unloaded(loads, assembler)
+        loads = ()
+        trial, prompt = send(shorter)
     outcome = PruneOutcome()
     slack = too_long = longest = 0
     boundary, reason = OVER_WINDOW, OVER_WINDOW_REASON
@@ -293,7 +300,7 @@ def plan_results(
         else:
             reports += [no_room(attachment, assembler) for attachment in found]
     standing = tuple(a for a in attachments if stands(trial.state, a.item))
-    reports += report_pruned(outcome)
+    reports += [*unloaded, *report_pruned(outcome)]
     reported = {report.what for report in reports}
     leavers = [a for a in attachments if a not in standing and a.item.id not in reported]
     reports += [no_room(attachment, assembler, reason="removed") for attachment in leavers]
@@ -331,12 +338,25 @@ def _still_without(
 
 
 def _with_results(
-    page: Page, results: Sequence[ToolResult], draft: Draft, assembler: Assembler,
+    page: Page, blocks: tuple[ToolResult | LoadedTools, ...], draft: Draft, assembler: Assembler,
     wholes: dict[str, str],
 ) -> tuple[Page, Prompt]:  # fmt: skip
     trial = page.copy()
-    message = Message(role="tool", blocks=tuple(results), id=trial.next_id())
+    message = Message(role="tool", blocks=blocks, id=trial.next_id())
     trial.write(MessageEntry, message=message, whole_results=wholes)
     if draft.ephemera:
         trial.write(EphemeralEntry, **asdict(draft.ephemera))
     return trial, assemble_turn(trial.state, assembler)
+
+
+def _report_unloaded(loads: Sequence[LoadedTools], assembler: Assembler) -> list[LeftOut]:
+    return [
+        LeftOut(
+            what=tool.item,
+            reason="window",
+            detail=f"{label_of(tool.item)} was found, and there is no room for it",
+            tokens=assembler.definition_tokens(tool.definition),
+        )
+        for block in loads
+        for tool in block.tools
+    ]

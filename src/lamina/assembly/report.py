@@ -104,7 +104,7 @@ def record_request(
     context = RequestContext(
         target=target,
         items=_describe(state, kept, assembler),
-        tools=_size_tools(draft.tools, prompt),
+        tools=(*_size_tools(draft.tools, prompt), *_describe_loaded(state, draft, assembler)),
         allowed_tools=draft.allowed_tools,
         left_out=(
             *_truly_out(state, kept, draft, (*left_out, *_unreported(state, left_out))),
@@ -315,6 +315,24 @@ def _size_tools(tools: tuple[ContextTool, ...], prompt: Prompt) -> tuple[Context
     segments = [link.segment for link in prompt.front]
     sizes = {s.content.name: s.tokens for s in segments if isinstance(s.content, ToolDefinition)}
     return tuple(replace(tool, tokens=sizes.get(tool.name, 0)) for tool in tools)
+
+
+def _describe_loaded(state: State, draft: Draft, assembler: Assembler) -> list[ContextTool]:
+    """The tools that results loaded: those of an earlier turn are kept."""
+    if not (state.loaded and draft.target.loads_late and state.envelope.tool_list):
+        return []
+    turn = state.envelope.cached.since(state.turn.start or 0)
+    new = {t.item for message in turn for block in message.loads.values() for t in block.tools}
+    listed = {tool.name for tool in draft.tools}
+    return [
+        ContextTool(
+            item=tool.item, name=name, tokens=assembler.definition_tokens(tool.definition),
+            include="agent", score=tool.score, origin="model", source=tool.source,
+            kept=tool.item not in new,
+        )
+        for name, tool in state.loaded.items()
+        if name not in listed
+    ]  # fmt: skip
 
 
 # How an item that nobody asked for came to be there; `{}` is what it was found from.

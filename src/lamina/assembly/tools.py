@@ -18,7 +18,12 @@ from lamina.assembly.engine_tools import ENGINE_TOOLS, FIND_TOOLS, USE_TOOL, eng
 from lamina.assembly.inclusion import Inclusion
 from lamina.assembly.read_result import READ_RESULT
 from lamina.journal import TOOLS, TOOLS_JOIN, State
-from lamina.text.arguments import describe_arguments, describe_briefly
+from lamina.text.arguments import (
+    brief_schema,
+    describe_arguments,
+    describe_briefly,
+    first_sentence,
+)
 from lamina.values.item import Attachment, Include, Item, ItemId
 from lamina.values.message import ToolDefinition
 from lamina.values.request import Boundary, ContextTool
@@ -76,8 +81,25 @@ def standing_description(tool: OfferedTool, state: State) -> Item | None:
 
 
 def is_described(tool: OfferedTool, state: State) -> bool:
-    """Whether the tool, as it is now, is described in the conversation, in full or in brief."""
-    return standing_description(tool, state) is not None
+    """Whether the tool, as it is now, is described in the conversation, in full or in brief, or was
+    loaded in it."""
+    return standing_description(tool, state) is not None or is_loaded(tool, state)
+
+
+def define_found(tool: OfferedTool) -> ToolDefinition:
+    """A tool that a vendor loads late as one of many: in brief."""
+    definition = tool.definition
+    return ToolDefinition(
+        name=definition.name,
+        description=first_sentence(definition.description),
+        parameters=brief_schema(definition.parameters),
+    )
+
+
+def is_loaded(tool: OfferedTool, state: State) -> bool:
+    """Whether a result in the conversation loads the tool, as it is now."""
+    loaded = state.loaded.get(tool.definition.name)
+    return loaded is not None and loaded.item == tool.id and loaded.definition == define_found(tool)
 
 
 def plan_tools(
@@ -107,6 +129,7 @@ class _Planner:
         self.state = state
         self.policy = state.settings.tool_policy
         self.most = target.max_tools
+        self.loads_late = target.loads_late
         self.boundary = boundary
         self.hits = {hit.item: hit for hit in chosen}
         self.present = {tool.definition.name: tool for tool in inclusion.present}
@@ -138,7 +161,8 @@ class _Planner:
         self.speaks_for_others = USE_TOOL.name in self.own
 
     def plan(self) -> ToolPlan:
-        new = [name for name in self.present | self.chosen if name not in self.standing]
+        candidates = [name for name in self.present | self.chosen if name not in self.standing]
+        new = [name for name in candidates if name in self.present or not self._is_loaded(name)]
         joins = self._may_join(new)
         described: tuple[str, ...] = ()
         if not joins:
@@ -158,6 +182,12 @@ class _Planner:
             forget=tuple(item for item in ids if item in self.state.library.standing),
             tools=tuple(self._context(name) for name in names if name in self.there),
             warnings=self._warnings(over) if changes else (),
+        )
+
+    def _is_loaded(self, name: str) -> bool:
+        """Whether a chosen tool can be called already, because a result loaded it."""
+        return (
+            self.policy == "sticky" and self.loads_late and is_loaded(self.chosen[name], self.state)
         )
 
     def _may_join(self, new: Sequence[str]) -> bool:

@@ -9,7 +9,7 @@ from lamina.audit.rebuilt_request import RebuiltRequest, SegmentChange
 from lamina.cli.report_text import first_line
 from lamina.faces.sent_requests import LAYER_NAMES
 from lamina.values.message import Image, Text, Thinking, ToolCall, ToolDefinition, ToolResult
-from lamina.values.prompt import Segment
+from lamina.values.prompt import Segment, ToolReferences
 
 MARKS = {"kept": "=", "added": "+", "removed": "-"}
 # Lines of a difference that are shown without --full, and the widest column of sources.
@@ -113,6 +113,8 @@ def _text(segment: Segment) -> str:
             return text
         case ToolResult(name=name, text=text, is_error=failed):
             return f"{name}{' failed' if failed else ''}: {text}"
+        case ToolReferences(name=name, tools=tools):
+            return f"{name} loads {', '.join(tool.name for tool in tools)}"
         case ToolCall(name=name, arguments=arguments):
             return f"calls {name} {arguments}"
         case Thinking(text=text):

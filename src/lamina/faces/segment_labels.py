@@ -7,12 +7,13 @@ from lamina.text import label_of
 from lamina.values.item import ItemId, key_of, kind_of
 from lamina.values.item_kind import ITEM_KINDS
 from lamina.values.message import Image, Text, Thinking, ToolCall, ToolDefinition, ToolResult
-from lamina.values.prompt import Segment
+from lamina.values.prompt import Segment, ToolReferences
 
 SegmentKind = Literal["text", "image", "tool_call", "tool_result", "thinking", "tool"]
 
 _KINDS: tuple[tuple[type, SegmentKind], ...] = (
     (Text, "text"), (Image, "image"), (ToolCall, "tool_call"), (ToolResult, "tool_result"),
+    (ToolReferences, "tool_result"),
     (Thinking, "thinking"), (ToolDefinition, "tool"),
 )  # fmt: skip
 _ROLES = {"user": "question", "assistant": "answer", "tool": "results of tools"}

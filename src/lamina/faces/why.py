@@ -251,6 +251,11 @@ def _listed(context: RequestContext, state: State) -> list[Reason]:
         if allowed is not None and definition.name not in allowed:
             notes.append("in the list, and not to be called now")
         reasons.append(_tool(tool, definition.name, definition.description, tuple(notes)))
+    listed = {definition.name for definition in state.envelope.tool_list}
+    for name, loaded in state.loaded.items():
+        if name in known and name not in listed:
+            note = "loaded by a result, and no part of the prefix"
+            reasons.append(_tool(known[name], name, loaded.definition.description, (note,)))
     return reasons
 
 

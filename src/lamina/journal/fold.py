@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from lamina.errors import JournalError
 from lamina.journal.calibration import calibrate
 from lamina.journal.laid_versions import laid_items, lay_uses
+from lamina.journal.loaded_tools import load_tools, move_loaded
 from lamina.journal.patch_effects import append_messages, calls_wait
 from lamina.journal.patched_state import patch_state
 from lamina.journal.removed_tools import TAKEN_OUT, TOOLS_JOIN, move_tools
@@ -111,7 +112,7 @@ def fold_entry(state: State, entry: Entry) -> State:
         case TransformEntry(transformer=transformer, patch=patch):
             before, state = state, patch_state(state, transformer, patch)
             state = move_tools(before, state, transformer, patch)
-            state = move_digests(before, state, transformer, patch)
+            state = move_loaded(before, move_digests(before, state, transformer, patch))
             if transformer == ALWAYS:
                 always = state.envelope.always | {item for item, _ in _laid_by(patch)}
                 state = replace(state, envelope=replace(state.envelope, always=always))
@@ -247,6 +248,8 @@ def _append(state: State, message: Message, leaf: str) -> State:
             )
         envelope = replace(state.envelope, cached=messages)
         state = replace(state, pictured=pictured, envelope=envelope, turn=turn, leaf=leaf)
+        if message.loads:
+            state = replace(state, loaded=load_tools(state.loaded, (message,)))
         # An answer that no request of ours waits for: it was imported, and ends its turn.
         ends = message.role == "assistant" and state.requests.open is None and not message.calls
         return _end_turn(state) if ends else state

@@ -21,7 +21,7 @@ from lamina.values.entry import (
 )
 from lamina.values.envelope import Envelope, Options
 from lamina.values.item import Item, ItemId
-from lamina.values.message import Message, ToolDefinition, ToolResult
+from lamina.values.message import LoadedTool, Message, ToolDefinition, ToolResult
 from lamina.values.patch import OnceOps
 from lamina.values.settings import Settings
 from lamina.values.usage import Usage
@@ -156,7 +156,8 @@ class State(Struct, frozen=True, kw_only=True):
     reason, and stay away until somebody gives them back; `hosted` are names in the list that came
     with a runner's tools, which alone can run them; `tool_joins` is how often chosen tools joined a
     list that had been sent. `shortened` are results that are not sent in full, by message and call,
-    with the digest of all of each.
+    with the digest of all of each. `loaded` are the tools that results which stand have loaded, by
+    the model's names for them.
     """
 
     session: SessionEntry
@@ -180,6 +181,7 @@ class State(Struct, frozen=True, kw_only=True):
     hosted: frozenset[str] = frozenset()
     tool_joins: int = 0
     shortened: Mapping[tuple[str, str], str] = {}
+    loaded: Mapping[str, LoadedTool] = {}
 
     @property
     def options(self) -> Options:

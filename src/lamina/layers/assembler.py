@@ -18,12 +18,14 @@ import lamina.text as render
 from lamina.codec import canonical_bytes
 from lamina.layers.layout import Layout
 from lamina.layers.token_sizes import CALL_TOKENS, MESSAGE_TOKENS, picture_tokens
+from lamina.text.loaded_tools import render_loaded
 from lamina.values.collections import Chain
 from lamina.values.envelope import Envelope, SystemPart, is_personal
 from lamina.values.item import Item, ItemId, Picture
 from lamina.values.message import (
     Context,
     Image,
+    LoadedTools,
     Message,
     Text,
     Thinking,
@@ -40,6 +42,7 @@ from lamina.values.prompt import (
     SegmentLink,
     Strand,
     StrandRecord,
+    ToolReferences,
     WireRole,
     link_segments,
 )
@@ -119,6 +122,9 @@ class Assembler:
 
     def count_text(self, text: str) -> int:
         return self._count(text)
+
+    def definition_tokens(self, tool: ToolDefinition) -> int:
+        return self._count(canonical_bytes(tool).decode()) + CALL_TOKENS
 
     def message_sizes(
         self, messages: Sequence[Message], items: ItemVersions | None = None
@@ -217,6 +223,7 @@ class Assembler:
             if (context or tool_texts) and not bare:
                 segments += self._context_segments(message, context, items, region, tool_texts)
         source = f"message:{message.id}"
+        loads = message.loads if role == "tool" else {}
         for block in message.blocks:
             # Not by `match`: nearly all blocks are texts, and all of history comes by here.
             if isinstance(block, Text):
@@ -225,13 +232,27 @@ class Assembler:
                     continue
                 if strips:
                     block = Text(text.strip())
-            elif isinstance(block, Context) or (
+            elif isinstance(block, Context | LoadedTools) or (
                 isinstance(block, Thinking) and not self._takes_back(block, message.model)
             ):
                 continue
+            content: Content = block
+            if loads and isinstance(block, ToolResult) and block.call_id in loads:
+                content = self._load(block, loads[block.call_id])
             opens = not segments
-            segments.append(self._segment(layer, role, message.id, block, source, opens=opens))
+            segments.append(self._segment(layer, role, message.id, content, source, opens=opens))
         return segments
+
+    def _load(self, result: ToolResult, loads: LoadedTools) -> ToolReferences | ToolResult:
+        """A result that loads tools; for whom it cannot, it describes them."""
+        if self.layout.loads_for(loads.model):
+            return ToolReferences(
+                call_id=result.call_id,
+                name=result.name,
+                text=result.text,
+                tools=tuple(tool.definition for tool in loads.tools),
+            )
+        return replace(result, text=render_loaded(result.text, loads.tools))
 
     def _takes_back(self, block: Thinking, model: str) -> bool:
         layout = self.layout
@@ -342,10 +363,12 @@ class Assembler:
                 return self._count(name) + self._count(arguments) + CALL_TOKENS
             case ToolResult(text=text):
                 return self._count(text) + CALL_TOKENS
+            case ToolReferences(tools=tools):
+                return sum(map(self.definition_tokens, tools)) + CALL_TOKENS
             case Image(picture=picture):
                 return picture_tokens(picture)
             case ToolDefinition():
-                return self._count(canonical_bytes(content).decode()) + CALL_TOKENS
+                return self.definition_tokens(content)
 
 
 class _Piece(Struct, frozen=True, kw_only=True):

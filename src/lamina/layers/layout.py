@@ -10,6 +10,8 @@ from lamina.values.settings import Promotion
 
 # Over these, thinking goes back to the model that it is of.
 _THINKING_WIRES = ("anthropic", "gemini")
+# Over this one a result can load tools.
+_LOADING_WIRE = "anthropic"
 
 
 class Layout(Struct, frozen=True, kw_only=True):
@@ -25,6 +27,10 @@ class Layout(Struct, frozen=True, kw_only=True):
     def shares_front(self) -> bool:
         """Whether what is personal stands behind what is shared, since the second renderer."""
         return self.renderer > 1
+
+    def loads_for(self, model: str) -> bool:
+        """Whether tools that were loaded for `model` can be named to whom this is for."""
+        return self.wire == _LOADING_WIRE and model == self.model
 
     def order_parts(self, parts: Iterable[SystemPart]) -> SystemOrder:
         """Where the parts of L1 stand. In eager the library grows, and stands last of all."""

@@ -56,6 +56,7 @@ class ModelFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     keeps_answers: bool = False
     restricts_tools: bool = False
     enforces_citations: bool = False
+    loads_tools: bool = False
     takes_sampling: bool = True
     efforts: tuple[str, ...] | None = None
     max_tools: Annotated[int, Meta(ge=0)] = 0

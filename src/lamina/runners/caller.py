@@ -53,9 +53,11 @@ def check_call(
     definitions: Mapping[str, ToolDefinition],
     tools: Mapping[str, OfferedTool],
     removed: Collection[str] = (),
+    described: Collection[str] = (),
 ) -> CheckedCall | str:
     """A call checked against the definitions that were sent, the tools that are there now and the
-    names of those that were removed; or what is wrong with it."""
+    names of those that were removed; or what is wrong with it, which says more of tools that were
+    only `described`."""
     intended = intended_call(call, tools)
     if call.name in removed or intended.name in removed:
         return REMOVED
@@ -79,7 +81,8 @@ def check_call(
     if problem := check_arguments(definition.parameters, arguments):
         told = f"The arguments do not fit the tool: {problem}"
         # It may have been described in brief.
-        return told if intended is call else f"{told}\n\n{describe_tool(tool).content}"
+        is_known = intended is call and call.name not in described
+        return told if is_known else f"{told}\n\n{describe_tool(tool).content}"
     return CheckedCall(call=call, intended=intended, tool=tool, arguments=arguments)
 
 
@@ -136,7 +139,8 @@ class Caller:
         which nobody here can make."""
         state, policy = self._session.state, self._session.settings.ask_before_tools
         described = {n: t.definition for n, t in tools.items() if is_described(t, state)}
-        definitions = sent_definitions(turn) | described
+        listed = sent_definitions(turn)
+        definitions = listed | described
         free: list[CheckedCall] = []
         open_calls: list[CheckedCall] = []
         own_calls: list[ToolCall] = []
@@ -145,7 +149,9 @@ class Caller:
             if engine.answers(call, definitions):
                 own_calls.append(call)
                 continue
-            checked = check_call(call, definitions, tools, state.withdrawn)
+            checked = check_call(
+                call, definitions, tools, state.withdrawn, described.keys() - listed
+            )
             if isinstance(checked, str):
                 await self._keep(call, ToolOutput(text=checked, is_error=True))
             elif (entry := state.turn.decisions.get(call.id)) and holds(entry, checked.tool):

@@ -1,11 +1,13 @@
 """Calls that wait: decisions about them, and giving up on the rest."""
 
+from msgspec.structs import replace
+
 from lamina.assembly.items import lay_found
 from lamina.errors import TurnStateError, UsageError
 from lamina.journal import awaits_results
 from lamina.record.record import Record
 from lamina.session.turn_hooks import TurnHooks
-from lamina.sources.found_tools import attach_finds
+from lamina.sources.found_tools import attach_finds, find_loads
 from lamina.values.entry import (
     PROBLEM,
     CustomEntry,
@@ -71,7 +73,8 @@ async def abandon_turn(record: Record, hooks: TurnHooks, why: str) -> bool:
         message = Message(role="tool", blocks=blocks, id=page.next_id())
         hooked = await hooks.on_reply(message, state, state.requests.sent)
         wholes = dict(state.turn.whole_results)
-        page.write(MessageEntry, message=hooked.message, whole_results=wholes)
+        message = replace(hooked.message, blocks=(*hooked.message.blocks, *find_loads(state)))
+        page.write(MessageEntry, message=message, whole_results=wholes)
         lay_found(page, (), attach_finds(state, (), NOTHING).attachments)
         for warning in hooked.warnings:
             problem = {"where": "message hook", "problem": warning}

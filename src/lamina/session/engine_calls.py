@@ -20,11 +20,11 @@ from lamina.schemas import check_arguments
 from lamina.session.calls import require_waiting
 from lamina.session.result_reader import ResultReader
 from lamina.session.tool_results import ToolResults
-from lamina.sources.found_tools import ToolFinds, find_tools, found_items
+from lamina.sources.found_tools import ToolFinds, find_tools, found_items, loaded_now
 from lamina.sources.selector import Selector
 from lamina.values.entry import ResultEntry
 from lamina.values.item import Attachment
-from lamina.values.message import ToolCall, ToolResult
+from lamina.values.message import LoadedTools, ToolCall, ToolResult
 from lamina.values.tool import OfferedTool, Toolset
 
 
@@ -96,10 +96,14 @@ class EngineCalls:
             result = ToolResult(
                 call_id=call.id, name=call.name, text=finds.text, is_error=finds.is_error
             )
+            loads = None
+            if finds.loaded:
+                model = self._layouts.book.find(target).model
+                loads = LoadedTools(call_id=call.id, model=model, tools=finds.loaded)
             async with self._record.writing() as page:
                 for item in finds.items:
                     keep_item(page, Attachment(item=item))
-                page.write(ResultEntry, result=result, query=text, found=finds.found)
+                page.write(ResultEntry, result=result, query=text, found=finds.found, loads=loads)
             return result
 
     async def _find(self, query: str, target: str) -> ToolFinds:
@@ -110,10 +114,12 @@ class EngineCalls:
         assembler = layouts.assembler_for(model, state.settings.promotion)
         room = layouts.room(model, state).beside(assemble_standing(state, assembler)).left
         room -= sum(assembler.item_tokens(item) for _, _, item in found_items(state))
+        room -= sum(assembler.definition_tokens(tool.definition) for tool in loaded_now(state))
         room -= sum(assembler.count_text(r.text) for r in state.turn.results.values())
         return await find_tools(
-            self._tools.selector, state, toolset.tools, query, assembler, int(room * CHOSEN_SHARE)
-        )
+            self._tools.selector, state, toolset.tools, query, assembler, int(room * CHOSEN_SHARE),
+            loads_late=model.loads_late,
+        )  # fmt: skip
 
 
 def _read_query(call: ToolCall) -> str | ToolFinds:

@@ -38,7 +38,7 @@ from lamina.session.wire_requests import WireRequests
 from lamina.sources.attachments import Attachable, AttachmentReader
 from lamina.sources.changes import change_warnings
 from lamina.sources.choices import NO_TOOLS, ChosenTools, TurnChoices, tools_of
-from lamina.sources.found_tools import attach_finds
+from lamina.sources.found_tools import attach_finds, find_loads
 from lamina.sources.hooks import Hooks
 from lamina.sources.memory_part import update_memory
 from lamina.sources.secrets import typed_secret_warnings
@@ -296,7 +296,7 @@ class TurnLifecycle:
             page, draft, results, assembler,
             self.layouts.last_sent(page.state, assembler, target), attachments,
             request.context.left_out if left_out is None else left_out, wholes,
-            found.attachments,
+            found.attachments, find_loads(page.state, removed_items(page.state, self.toolset)),
         )  # fmt: skip
         await self.results.keep_shortened(plan.entries, results)
         return await self._keep(plan, target)

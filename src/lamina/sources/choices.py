@@ -17,7 +17,7 @@ from lamina.assembly.inclusion import (
 )
 from lamina.assembly.items import stands
 from lamina.assembly.page import Page
-from lamina.assembly.tools import describe_tool, is_described, plan_tools
+from lamina.assembly.tools import describe_tool, is_described, is_loaded, plan_tools
 from lamina.layers import Assembler
 from lamina.record.layouts import Layouts
 from lamina.sources.candidates import expanding_results
@@ -256,6 +256,7 @@ class TurnChoices:
         """The tools that the turn under way can call already."""
         names = {tool.name for tool in self._page.state.envelope.tool_list}
         described = {attachment.item.id for attachment in attached}
+        described |= {t.id for t in tools if is_loaded(t, self._page.state)}
         return frozenset(t.id for t in tools if t.definition.name in names or t.id in described)
 
     def _add_mentioned(self, guides: Guides, attached: set[ItemId]) -> list[LeftOut]:

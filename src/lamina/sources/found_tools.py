@@ -5,6 +5,8 @@ can call already is only named, so that the same words, asked again, bring other
 search brings is said in brief, is not far from the best, and takes no more than as many tools of
 usual size: every later request pays for it, too. A call whose arguments do not fit is told the
 rest. What is found stands behind the results from the next request on: nothing that was sent moves.
+Where the vendor loads tools late, their definitions are loaded by the result instead of described;
+a name that was loaded once, for a tool that changed since, is described.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,13 +17,14 @@ from msgspec.structs import replace
 
 from lamina.assembly.engine_tools import FOUND_TOKENS, MOST_FOUND
 from lamina.assembly.inclusion import sort_tools
-from lamina.assembly.tools import describe_found, is_described
+from lamina.assembly.tools import define_found, describe_found, is_described
 from lamina.journal import State
 from lamina.layers import Assembler
 from lamina.sources.candidates import tool_document
 from lamina.sources.selector import Selector
 from lamina.values.entry import FoundTool, ResultEntry
 from lamina.values.item import Attachment, Item, ItemId, Provenance
+from lamina.values.message import LoadedTool, LoadedTools, ToolDefinition
 from lamina.values.request import Attachments
 from lamina.values.selection import SearchSettings, SelectedItem
 from lamina.values.tool import OfferedTool
@@ -34,10 +37,12 @@ NOTHING_FOUND = "No other tool fits that. Say in other words what it has to do."
 
 
 class ToolFinds(Struct, frozen=True, kw_only=True):
-    """What a search of the model's brought: its result as text, and the tools to be described."""
+    """What a search of the model's brought: its result as text, and the tools to be described, or
+    to be loaded."""
 
     text: str
     items: tuple[Item, ...] = ()
+    loaded: tuple[LoadedTool, ...] = ()
     found: tuple[FoundTool, ...] = ()
     is_error: bool = False
 
@@ -65,8 +70,11 @@ async def find_tools(
     query: str,
     assembler: Assembler,
     room: int,
+    *,
+    loads_late: bool = False,
 ) -> ToolFinds:
-    """What fits a query of the model's, of the `tools` there are; not more than `room` tokens."""
+    """What fits a query of the model's, of the `tools` there are; not more than `room` tokens. With
+    `loads_late` the vendor loads what is found."""
     if selector.index is None:
         return ToolFinds(text=f"Tools cannot be searched: {selector.no_index}.", is_error=True)
     inclusion = sort_tools(state, tools)
@@ -78,7 +86,8 @@ async def find_tools(
     except Exception as error:  # noqa: BLE001
         return ToolFinds(text=f"The search failed: {type(error).__name__}: {error}", is_error=True)
     callable_names = {tool.name for tool in state.envelope.tools}
-    earlier = {item.id for _, _, item in found_items(state)}
+    loaded = {tool.definition.name: tool.item for tool in loaded_now(state)}
+    earlier = {item.id for _, _, item in found_items(state)} | {*loaded.values()}
 
     def is_known(tool: OfferedTool) -> bool:
         name = tool.definition.name
@@ -88,11 +97,24 @@ async def find_tools(
     known = [tool.definition.name for tool in first if is_known(tool)]
     new = [hit for hit in ranking if not is_known(usable[hit.item])][:COMPARED]
     items = {hit.item: describe_found(usable[hit.item]) for hit in new}
+    # Two tools of one name cannot be told apart: what has it first keeps it.
+    late = {
+        hit.item: define_found(usable[hit.item])
+        for hit in new
+        if loads_late and usable[hit.item].definition.name not in {**state.loaded, **loaded}
+    }
+    sizes = {item: assembler.item_tokens(items[item]) for item in items if item not in late}
+    sizes |= {item: assembler.definition_tokens(tool) for item, tool in late.items()}
     room = min(room, FOUND_TOKENS) - assembler.count_text(_say(MOST_FOUND, known))
-    hits = _take(new, {key: assembler.item_tokens(item) for key, item in items.items()}, room)
+    hits = _take(new, sizes, room)
     return ToolFinds(
-        text=_say(len(hits), known),
-        items=tuple(items[hit.item] for hit in hits),
+        text=_say_loaded(hits, late, known) if late else _say(len(hits), known),
+        items=tuple(items[hit.item] for hit in hits if hit.item not in late),
+        loaded=tuple(
+            LoadedTool(item=hit.item, definition=late[hit.item], score=hit.score, source=query)
+            for hit in hits
+            if hit.item in late
+        ),
         found=tuple(
             FoundTool(item=hit.item, version=items[hit.item].version, score=hit.score)
             for hit in hits
@@ -117,10 +139,27 @@ def _take(
     return hits
 
 
+def _say_loaded(
+    hits: Sequence[SelectedItem], late: Mapping[ItemId, ToolDefinition], known: Sequence[str]
+) -> str:
+    names = [late[hit.item].name for hit in hits if hit.item in late]
+    if not names:
+        return _say(len(hits), known)
+    described = len(hits) - len(names)
+    lines = [f"Found {len(hits)}: {', '.join(names)}"]
+    if described:
+        lines.append(f"and {described} described below. Call those through use_tool.")
+    return _add_known(lines, known)
+
+
 def _say(count: int, known: Sequence[str]) -> str:
     lines = [NOTHING_FOUND]
     if count:
         lines = [f"Found {count}, described below. Call them through use_tool."]
+    return _add_known(lines, known)
+
+
+def _add_known(lines: list[str], known: Sequence[str]) -> str:
     if known:
         lines.append(f"There already: {', '.join(known)}")
     return "\n".join(lines)
@@ -133,8 +172,28 @@ def found_items(state: State) -> list[tuple[ResultEntry, FoundTool, Item]]:
         (entry, tool, kept[tool.item, tool.version])
         for entry in state.turn.searches
         for tool in entry.found
-        if (tool.item, tool.version) in kept
+        if (tool.item, tool.version) in kept and not _loads(entry, tool.item)
     ]
+
+
+def _loads(entry: ResultEntry, item: ItemId) -> bool:
+    return entry.loads is not None and any(tool.item == item for tool in entry.loads.tools)
+
+
+def loaded_now(state: State) -> list[LoadedTool]:
+    """What searches loaded for the calls that wait."""
+    return [tool for entry in state.turn.searches if entry.loads for tool in entry.loads.tools]
+
+
+def find_loads(state: State, removed: Iterable[ItemId] = ()) -> tuple[LoadedTools, ...]:
+    """What the results of the calls that wait load, less what was removed meanwhile."""
+    gone = {*removed}
+    loads = [entry.loads for entry in state.turn.searches if entry.loads is not None]
+    rest = [
+        replace(block, tools=tuple(tool for tool in block.tools if tool.item not in gone))
+        for block in loads
+    ]
+    return tuple(block for block in rest if block.tools)
 
 
 def attach_finds(state: State, removed: Iterable[ItemId], found: Attachments) -> Attachments:

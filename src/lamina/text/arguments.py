@@ -26,12 +26,37 @@ def describe_briefly(name: str, description: str, schema: dict[str, Any]) -> str
     arguments = [
         f"{field}{'' if field in required else '?'}: {_type_name(inner)}" for field, inner in fields
     ]
+    head = ": ".join(filter(None, (name, first_sentence(description))))
+    return f"{head}\nArguments: {', '.join(arguments) or 'none'}"
+
+
+def first_sentence(description: str) -> str:
+    """What a brief description says of a tool."""
     lines = description.strip().splitlines()
     sentence = _SENTENCE_END.split(lines[0], maxsplit=1)[0].strip() if lines else ""
     if len(sentence) > _LONGEST_SENTENCE:
         sentence = f"{sentence[: _LONGEST_SENTENCE - 1].rstrip()}…"
-    head = ": ".join(filter(None, (name, sentence)))
-    return f"{head}\nArguments: {', '.join(arguments) or 'none'}"
+    return sentence
+
+
+def brief_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema that says as much as a signature does: names, types and what is required."""
+    properties, required = schema.get("properties"), schema.get("required")
+    fields = properties.items() if isinstance(properties, dict) else ()
+    brief: dict[str, Any] = {
+        "type": "object",
+        "properties": {field: _brief_field(inner) for field, inner in fields},
+    }
+    return brief | {"required": required} if isinstance(required, list) and required else brief
+
+
+def _brief_field(schema: Any) -> dict[str, Any]:
+    if not isinstance(schema, dict):
+        return {}
+    brief = {key: schema[key] for key in ("type", "enum") if key in schema}
+    if "items" in schema:
+        brief["items"] = _brief_field(schema["items"])
+    return brief
 
 
 def _type_name(schema: Any) -> str:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from lamina.values.envelope import Options, SystemPart
 from lamina.values.item import Item, ItemId
-from lamina.values.message import Message, ToolDefinition, ToolResult, ToolText
+from lamina.values.message import LoadedTools, Message, ToolDefinition, ToolResult, ToolText
 from lamina.values.patch import Display, OnceOps, Patch
 from lamina.values.request import CacheVerdict, RequestContext
 from lamina.values.settings import Promotion, Settings
@@ -157,13 +157,14 @@ class FoundTool(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
 class ResultEntry(EntryBase, frozen=True, kw_only=True, tag="result"):
     """A tool has run while other calls of its turn still wait: it must not run again. The message
     that answers all of them repeats the result. `whole` is the blob with all of it, if it was
-    cut; `found` are the tools that a search for `query` brought, which are described behind the
-    results."""
+    cut; `found` are the tools that a search for `query` brought: `loads` those of them that the
+    vendor loads; the others are described behind the results."""
 
     result: ToolResult
     whole: str = ""
     query: str = ""
     found: tuple[FoundTool, ...] = ()
+    loads: LoadedTools | None = None
 
 
 class DecisionEntry(EntryBase, frozen=True, kw_only=True, tag="decision"):

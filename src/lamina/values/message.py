@@ -85,7 +85,26 @@ class Context(Struct, frozen=True, gc=False, tag="context", kw_only=True, omit_d
     in_force: tuple[ItemId, ...] | None = None
 
 
-Block = Text | Image | ToolCall | ToolResult | Thinking | Context
+class LoadedTool(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """A tool that a vendor loads late: what it is, the definition that is sent of it, and how well
+    it fits what was searched for."""
+
+    item: ItemId
+    definition: "ToolDefinition"
+    score: float | None = None
+    source: str = ""
+
+
+class LoadedTools(Struct, frozen=True, gc=False, tag="loaded_tools", kw_only=True):
+    """The tools that the result of `call_id`, which stands in the same message, loads for `model`.
+    For any other model they are described in that result."""
+
+    call_id: str
+    model: str
+    tools: tuple[LoadedTool, ...]
+
+
+Block = Text | Image | ToolCall | ToolResult | Thinking | Context | LoadedTools
 
 
 class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -126,6 +145,15 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
             if isinstance(block, Context):
                 return block
         return None
+
+    @property
+    def loads(self) -> dict[str, LoadedTools]:
+        """The tools that its results load, by call; only those whose result is there."""
+        if self.role != "tool":
+            return {}
+        loads = {block.call_id: block for block in self.blocks if isinstance(block, LoadedTools)}
+        calls = {b.call_id for b in self.blocks if isinstance(b, ToolResult)} if loads else ()
+        return {call: block for call, block in loads.items() if call in calls}
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

@@ -29,7 +29,19 @@ from lamina.values.message import (
 Layer = Literal["tools", "L1", "L2", "L3", "L4", "L5"]
 LAYERS: tuple[Layer, ...] = ("tools", "L1", "L2", "L3", "L4", "L5")
 WireRole = Literal["tools", "system", "user", "assistant", "tool"]
-Content = Text | Image | ToolCall | ToolResult | Thinking | ToolDefinition
+
+
+class ToolReferences(Struct, frozen=True, gc=False, tag="tool_references", kw_only=True):
+    """The result of a search for tools, on a wire that loads them late: it names them, and their
+    definitions go beside the list. `text` is what it says where none can be loaded."""
+
+    call_id: str
+    name: str
+    text: str
+    tools: tuple[ToolDefinition, ...]
+
+
+Content = Text | Image | ToolCall | ToolResult | ToolReferences | Thinking | ToolDefinition
 
 
 class Segment(Struct, frozen=True, kw_only=True, gc=False):
@@ -51,7 +63,12 @@ class Segment(Struct, frozen=True, kw_only=True, gc=False):
     def text(self) -> str:
         """Its text; empty for what is none, as a picture."""
         match self.content:
-            case Text(text=text) | ToolResult(text=text) | Thinking(text=text):
+            case (
+                Text(text=text)
+                | ToolResult(text=text)
+                | ToolReferences(text=text)
+                | Thinking(text=text)
+            ):
                 return text
             case ToolCall(arguments=arguments):
                 return arguments

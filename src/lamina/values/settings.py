@@ -306,6 +306,8 @@ class Target(Struct, frozen=True, kw_only=True):
     takes_sampling: bool = True
     # The words it takes for how much it is to think; None if nobody knows them.
     efforts: tuple[str, ...] | None = None
+    # Whether a result can load tools whose definitions do not stand in the prefix.
+    loads_tools: bool = False
     # How many tools a request takes; 0 if nothing is known of a limit.
     max_tools: int = 0
     # Where it is reached, if not where its SDK looks, and the environment variable with its key.
@@ -330,6 +332,11 @@ class Target(Struct, frozen=True, kw_only=True):
     def bars_tools(self) -> bool:
         """Whether `restricts_tools` can be said on its wire."""
         return self.restricts_tools and self.wire in ("openai", "llamacpp")
+
+    @property
+    def loads_late(self) -> bool:
+        """Whether `loads_tools` can be said on its wire."""
+        return self.loads_tools and self.wire == "anthropic"
 
     @property
     def takes_citations(self) -> bool:

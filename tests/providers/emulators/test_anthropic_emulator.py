@@ -50,7 +50,27 @@ def picture(media: str, data: bytes) -> JSON:
     return {"type": "image", "source": source}
 
 
+LATE = CLOCK | {"name": "late", "defer_loading": True}
+NAMED = RESULT | {"content": [{"type": "tool_reference", "tool_name": "late"}]}
+
+
+def naming(*tools: JSON, **given: Any) -> JSON:
+    """A request whose last result names the tool `late`."""
+    return body(hello(), said("assistant", CALL), said("user", NAMED), tools=list(tools), **given)
+
+
 REFUSED: dict[str, tuple[JSON, str]] = {
+    "deferred tools alone": (naming(LATE), "All tools cannot be deferred"),
+    "a name without a definition": (naming(CLOCK), "Tool reference 'late' not found"),
+    "a name of what is not deferred": (
+        naming(CLOCK, CLOCK | {"name": "late"}), "Tool reference 'late' not found",
+    ),
+    "a deferred tool with a marker": (
+        naming(CLOCK, LATE | {"cache_control": MARK}), "cannot have both defer_loading=true and",
+    ),
+    "a deferred tool for a model that loads none": (
+        naming(CLOCK, LATE, model="claude-3-haiku-20240307"), "defer_loading is not supported",
+    ),
     "the assistant first": (
         body(said("assistant", text("Hi"))), 'first message must use the "user" role',
     ),
@@ -137,6 +157,30 @@ def test_what_the_api_refuses_is_refused_in_its_words() -> None:
             assert caught.value.request_id
         assert {row.status for row in server.report.rows} == {400}
         assert server.cache_uses == []
+
+    run(use)
+
+
+def test_a_deferred_tool_is_counted_and_cached_where_a_result_names_it() -> None:
+    more = LATE | {"name": "more", "description": LONG}
+    front: Any = [text(LONG) | {"cache_control": MARK}]
+
+    async def use(client: anthropic.AsyncAnthropic, server: AnthropicEmulator) -> None:
+        async def ask(*tools: JSON) -> Any:
+            usage = (await client.messages.create(**naming(*tools), system=front)).usage
+            return usage.cache_read_input_tokens, usage.input_tokens
+
+        assert (await ask(CLOCK, LATE))[0] == 0
+        read, once = await ask(CLOCK, LATE)
+        assert read > 0
+        # What nobody names costs nothing and moves nothing; what is named costs its definition.
+        assert await ask(CLOCK, LATE, more) == (read, once)
+        again, longer = await ask(CLOCK, LATE | {"description": LONG})
+        assert again == read
+        assert longer > once + 1_000
+        # One that is not deferred stands in front of it all.
+        assert (await ask(CLOCK, LATE, CLOCK | {"name": "new"}))[0] == 0
+        assert [row.status for row in server.report.rows] == [200] * 5
 
     run(use)
 

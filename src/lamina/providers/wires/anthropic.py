@@ -6,11 +6,14 @@ front, of the history and of what the current turn adds to it, and if one is lef
 of L1; if what the last request left in the cache ends out of their reach, one marks that place, if
 need be instead of the end of the history. Before anything was shared, the first two stood at the
 ends of L1 and of L2. All markers of a request ask for the
-same lifetime, as a longer one must not follow a shorter one.
+same lifetime, as a longer one must not follow a shorter one. Tools that results load are defined
+behind the list, deferred: they are no part of the prefix, and carry no marker. What stands in the
+list is not loaded, and without a list nothing is; the result says then in words what was found.
 """
 
 import re
 from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -25,8 +28,16 @@ from lamina.providers.wires.tool_calls import (
     parse_arguments,
     write_arguments,
 )
-from lamina.values.message import Block, Image, Text, Thinking, ToolCall, ToolResult
-from lamina.values.prompt import Segment
+from lamina.values.message import (
+    Block,
+    Image,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+)
+from lamina.values.prompt import Prompt, Segment, ToolReferences
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply, WireRequest
 
@@ -49,12 +60,19 @@ def encode(request: WireRequest) -> dict[str, Any]:
         "model": request.target.model,
         "max_tokens": options.max_tokens or min(_MAX_TOKENS, request.target.max_output),
     }
+    late = _late_tools(request.prompt, tools)
     if tools:
         body["tools"] = [describe_tool(tool, "input_schema") for tool in tools]
+        body["tools"] += [
+            describe_tool(tool, "input_schema") | {"defer_loading": True} for tool in late.values()
+        ]
     if system:
-        body["system"] = [_part(segment, request, marks) for segment in system]
+        body["system"] = [_part(segment, request, marks, late) for segment in system]
     body["messages"] = [
-        {"role": message.role, "content": [_part(s, request, marks) for s in message.segments]}
+        {
+            "role": message.role,
+            "content": [_part(segment, request, marks, late) for segment in message.segments],
+        }
         for message in merge_roles(messages)
     ]
     _trim_prefill(body["messages"])
@@ -74,6 +92,19 @@ def encode(request: WireRequest) -> dict[str, Any]:
         # Null only asks for an id that the next request can be compared with.
         body["diagnostics"] = {"previous_message_id": request.previous or None}
     return body
+
+
+def _late_tools(prompt: Prompt, listed: Sequence[ToolDefinition]) -> dict[str, ToolDefinition]:
+    """The tools that results load, by name: each as it was loaded first."""
+    late: dict[str, ToolDefinition] = {}
+    if listed:
+        names = {tool.name for tool in listed}
+        for segment in prompt.since(prompt.ends[0]):
+            if isinstance(content := segment.content, ToolReferences):
+                for tool in content.tools:
+                    if tool.name not in names:
+                        late.setdefault(tool.name, tool)
+    return late
 
 
 def _marks(request: WireRequest) -> set[int]:
@@ -121,8 +152,13 @@ def _marks(request: WireRequest) -> set[int]:
     return {id(segment) for _, segment in ends.values()}
 
 
-def _part(segment: Segment, request: WireRequest, marks: set[int]) -> dict[str, Any]:
-    part = _content(segment, request)
+def _part(
+    segment: Segment, request: WireRequest, marks: set[int], late: Mapping[str, ToolDefinition]
+) -> dict[str, Any]:
+    if isinstance(content := segment.content, ToolReferences):
+        part = _references(content, late)
+    else:
+        part = _content(segment, request)
     if id(segment) in marks:
         part["cache_control"] = dict(_MARKS[request.cache_ttl])
     return part
@@ -147,6 +183,16 @@ def _content(segment: Segment, request: WireRequest) -> dict[str, Any]:
             return {"type": "thinking", "thinking": text, "signature": signature}
         case other:
             raise AssertionError(f"{type(other).__name__} does not stand in a message")
+
+
+def _references(content: ToolReferences, late: Mapping[str, ToolDefinition]) -> dict[str, Any]:
+    """A result that loads tools. It names them and says nothing else: the API documents no result
+    that does both."""
+    names = [tool.name for tool in content.tools if late.get(tool.name) == tool]
+    result = _result(_safe_id(content.call_id), content.text, is_error=False)
+    if names:
+        result["content"] = [{"type": "tool_reference", "tool_name": name} for name in names]
+    return result
 
 
 def _result(call: str, text: str, is_error: bool) -> dict[str, Any]:

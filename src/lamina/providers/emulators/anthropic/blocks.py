@@ -41,6 +41,7 @@ def read_blocks(body: JSON, target: Target) -> Iterator[PrefixBlock]:
     until = position = 0
     layer_before, kind_before, role_before = "", "", ""
     automatic = _automatic(body)
+    late = late_tools(body)
     for index, (layer, role, block) in enumerate(walk_body(body)):
         if layer == "messages" != layer_before:
             running = chain_digest(running, encode_parameters(body))
@@ -48,7 +49,11 @@ def read_blocks(body: JSON, target: Target) -> Iterator[PrefixBlock]:
         in_run = kind in ("tool_use", "tool_result") and (kind, role) == (kind_before, role_before)
         position += not in_run
         running = chain_digest(running, f"{layer}\x1f{role}\x1f{encode_bare(block)}")
-        until += _tokens(block, count) + (MESSAGE_TOKENS if role and role != role_before else 0)
+        definitions = [encode_bare(late[name]) for name in referenced_tools(block)]
+        # What a result loads stands where it is named.
+        running = chain_digest(running, *definitions) if definitions else running
+        until += _tokens(block, count) + sum(map(count, definitions))
+        until += MESSAGE_TOKENS if role and role != role_before else 0
         ttl = _ttl(block)
         if automatic is not None and automatic[0] == index:
             ttl = ttl or automatic[1]
@@ -56,9 +61,24 @@ def read_blocks(body: JSON, target: Target) -> Iterator[PrefixBlock]:
         layer_before, kind_before, role_before = layer, kind, role
 
 
+def late_tools(body: JSON) -> dict[str, JSON]:
+    """The tools whose definitions are no part of the prefix until a result names them."""
+    tools = body.get("tools") or ()
+    return {str(tool.get("name", "")): tool for tool in tools if tool.get("defer_loading")}
+
+
+def referenced_tools(block: JSON) -> list[str]:
+    """The tools that a result names."""
+    if block.get("type") != "tool_result":
+        return []
+    inside = as_blocks(block.get("content") or ())
+    return [str(part.get("tool_name")) for part in inside if part.get("type") == "tool_reference"]
+
+
 def walk_body(body: JSON) -> Iterator[tuple[PrefixLayer, str, JSON]]:
     for tool in body.get("tools") or ():
-        yield "tools", "", tool
+        if not tool.get("defer_loading"):
+            yield "tools", "", tool
     for block in as_blocks(body.get("system") or ()):
         yield "system", "", block
     for message in body.get("messages") or ():
@@ -94,7 +114,8 @@ def _ttl(block: JSON) -> str | None:
 
 
 def encode_bare(block: JSON) -> str:
-    fields = {key: value for key, value in block.items() if key != "cache_control"}
+    switches = ("cache_control", "defer_loading")
+    fields = {key: value for key, value in block.items() if key not in switches}
     return msgspec.json.encode(fields).decode()
 
 
@@ -122,6 +143,8 @@ def _tokens(block: JSON, count: Any) -> int:
         case "tool_use":
             input_json = msgspec.json.encode(block.get("input")).decode()
             return int(count(str(block.get("name", ""))) + count(input_json))
+        case "tool_reference":
+            return 0  # its definition is counted instead
         case "tool_result":
             inside = as_blocks(block.get("content") or ())
             return sum(_tokens(mapping, count) for mapping in inside)

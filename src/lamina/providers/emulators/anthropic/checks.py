@@ -10,7 +10,7 @@ from itertools import chain, groupby
 from typing import Any
 
 from lamina.providers.emulators.anthropic.block_checks import check_block, check_control
-from lamina.providers.emulators.anthropic.blocks import as_blocks
+from lamina.providers.emulators.anthropic.blocks import as_blocks, late_tools, referenced_tools
 from lamina.providers.emulators.anthropic.refusals import refuse_unless
 from lamina.values.settings import Target
 
@@ -68,6 +68,7 @@ def check_body(body: JSON, target: Target, *, counting: bool = False) -> None:
     for index, message in enumerate(messages):
         _check_message(index, message, target.model, last=index == len(messages) - 1)
     refuse_unless(messages[0]["role"] == "user", 'messages: first message must use the "user" role')
+    _check_late_tools(body, target)
     _check_pairs(messages)
     _check_prefill(messages[-1])
     _check_markers(body)
@@ -137,6 +138,30 @@ def _check_tools(tools: Sequence[JSON]) -> set[str]:
         )
         check_control(tool, at)
     return names
+
+
+def _check_late_tools(body: JSON, target: Target) -> None:
+    """What is deferred has no marker and stands beside a tool that is not, and what a result names
+    is defined."""
+    tools = body.get("tools") or ()
+    late = late_tools(body)
+    refuse_unless(
+        not late or target.loads_tools, f"tools: defer_loading is not supported on {target.model}"
+    )
+    refuse_unless(
+        not late or any(not tool.get("defer_loading") for tool in tools),
+        "At least one tool must have defer_loading=false. All tools cannot be deferred.",
+    )
+    for name, tool in late.items():
+        refuse_unless(
+            not tool.get("cache_control"),
+            f"Tool '{name}' cannot have both defer_loading=true and cache_control set. Tools with "
+            f"defer_loading cannot use prompt caching.",
+        )
+    for message in body["messages"]:
+        for block in as_blocks(message["content"]):
+            for name in referenced_tools(block):
+                refuse_unless(name in late, f"Tool reference '{name}' not found in available tools")
 
 
 def _check_vendor_tool(tool: JSON, at: str) -> None:

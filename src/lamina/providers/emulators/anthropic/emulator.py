@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from lamina.providers.emulators.answers import EmulatedRequest, EmulatedRole, ask
-from lamina.providers.emulators.anthropic.blocks import as_blocks, read_blocks
+from lamina.providers.emulators.anthropic.blocks import as_blocks, read_blocks, referenced_tools
 from lamina.providers.emulators.anthropic.cache import AnthropicCache, AnthropicCacheUse
 from lamina.providers.emulators.anthropic.checks import check_body
 from lamina.providers.emulators.anthropic.message import AnthropicMessage, compose_message
@@ -249,12 +249,15 @@ def _read_request(body: Mapping[str, Any]) -> EmulatedRequest:
         messages.append((role, "\n".join(_texts(message["content"]))))
     choice = body.get("tool_choice") or {}
     form = (body.get("output_config") or {}).get("format") or {}
+    blocks = [block for message in body["messages"] for block in as_blocks(message["content"])]
+    loaded = {name for block in blocks for name in referenced_tools(block)}
     return EmulatedRequest(
         messages=tuple(messages),
         tools={
             tool["name"]: tool["input_schema"]
             for tool in body.get("tools") or ()
             if "input_schema" in tool
+            and (not tool.get("defer_loading") or tool["name"] in loaded)
             and choice.get("type") != "none"
             and choice.get("name", tool["name"]) == tool["name"]
         },
