@@ -70,9 +70,9 @@ def test_a_session_is_accounted_for_by_what_stood_on_the_wire(target: str, tmp_p
     # What cannot be in the list any more is described, and called all the same.
     assert [outcome.recall for outcome in (sticky, joining, exact, everything)] == [1.0] * 4
     assert (sticky.described, joining.described, exact.described) == (8, 0, 0)
-    # `use_tool` and `find_tools` are in the list, too.
-    assert (sticky.most_tools, joining.most_tools) == (6, 12)
-    assert (exact.most_tools, everything.most_tools) == (2, len(TOOLS))
+    # `use_tool`, `find_tools` and `read_result` are in the list, too; the latter in every list.
+    assert (sticky.most_tools, joining.most_tools) == (7, 13)
+    assert (exact.most_tools, everything.most_tools) == (3, len(TOOLS) + 1)
     assert sticky.cost > 0
     assert sticky.total("cached") > joining.total("cached")
 
@@ -105,7 +105,7 @@ def test_a_model_that_searches_finds_what_was_not_chosen(target: str, tmp_path: 
     takes = played(target, Way(name="takes", settings=none), tmp_path)
     looks = played(target, Way(name="looks", settings=none, searches=True), tmp_path)
     assert (takes.recall, looks.recall) == (0.0, 1.0)
-    assert (looks.breaks, looks.most_tools) == (0, 2)
+    assert (looks.breaks, looks.most_tools) == (0, 3)
     assert looks.described_tokens == looks.found_tokens > takes.described_tokens == 0
     # It asks with the question and with both of its steps, if it misses something.
     assert 3 <= looks.searched <= 3 * len(QUESTIONS)
