@@ -133,6 +133,8 @@ from lamina.values.message import (
     Block,
     Context,
     Image,
+    LoadedTool,
+    LoadedTools,
     Message,
     Role,
     Text,
@@ -161,7 +163,7 @@ from lamina.values.piece import (
     ThinkingPiece,
 )
 from lamina.values.prices import Prices, PriceTier
-from lamina.values.prompt import Layer, LayerSize, Prompt, Segment
+from lamina.values.prompt import Layer, LayerSize, Prompt, Segment, ToolReferences
 from lamina.values.request import (
     Agreement,
     Boundary,
@@ -215,25 +217,6 @@ from lamina.values.wire import Reply, WireRequest
 from lamina.wiring.opening_arguments import AgentOpening, SessionOpening
 
 __all__ = [
-    # What is attached, and how it is named.
-    "Attachable",
-    "Attachment",
-    "AttachmentSpec",
-    "Attachments",
-    "Excerpt",
-    "Include",
-    "ItemId",
-    "ItemKind",
-    "LoadedItem",
-    "Picture",
-    "Provenance",
-    "Shape",
-    "item_id",
-    "note_id",
-    "query_id",
-    "selection_id",
-    "tool_id",
-    "url_id",
     # Messages and what they are made of.
     "AbsentAttachment",
     "Block",
@@ -379,6 +362,14 @@ __all__ = [
 ]
 # What is given on opening, and what a vendor is sent.
 __all__ += ["AgentOpening", "SessionOpening", "Wire", "WireRequest"]
+# What is attached, and how it is named.
+__all__ += [
+    "Attachable", "Attachment", "AttachmentSpec", "Attachments", "Excerpt", "Include", "ItemId",
+    "ItemKind", "LoadedItem", "Picture", "Provenance", "Shape", "item_id", "note_id", "query_id",
+    "selection_id", "tool_id", "url_id",
+]  # fmt: skip
+# Tools that a vendor loads where they are named.
+__all__ += ["LoadedTool", "LoadedTools", "ToolReferences"]
 # What hooks get.
 __all__ += [
     "CancelSignal", "ContextEvent", "Hook", "HookDisplay", "HookReason", "MessageEvent", "TurnItem",
