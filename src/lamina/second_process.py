@@ -5,6 +5,9 @@ that cannot be started, dies, hangs or gives nonsense costs time and nothing els
 give back is done here. It runs this package alone: it gets batches, and nothing of the caller's
 code, arguments or environment.
 
+No thread talks to it: one would wait for the interpreter at every read and write while this process
+is busy, and the other one would stand idle. Batches are sent and results taken in between.
+
 Private: see `lamina` for what is public.
 """
 
@@ -12,14 +15,15 @@ import importlib
 import importlib.util
 import json
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from queue import Empty, Full, Queue
-from threading import Event, Thread
 from typing import IO, Generic, TypeVar, get_type_hints
 
 import msgspec
@@ -27,11 +31,17 @@ import msgspec
 B = TypeVar("B")
 R = TypeVar("R")
 
-# How many seconds the last batch is waited for; it takes a fraction of one.
+# How many seconds the next batch is waited for; it takes a fraction of one.
 PATIENCE = 5.0
+# How many batches it has at a time: one that it works on, and others that wait for it.
+MOST_GIVEN = 3
+# What may be under way to it, or back, while nobody looks; a system may allow less.
+BUFFER = 1 << 20
 _LENGTH = 8
 # What a process needs to start at all, which excludes keys and tokens.
-_ENVIRONMENT = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "TEMP")
+_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")
+# It does one thing at a time; numpy would start a thread for every processor.
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 _START = (
     "import json, sys; sys.path += json.loads(sys.argv[1]); "
     "from lamina.second_process import serve; serve(sys.argv[2])"
@@ -64,115 +74,135 @@ def _can_help() -> bool:
     processors = len(affinity(0)) if affinity else os.cpu_count() or 1
     # A program that brings its own Python would start itself.
     is_python = Path(sys.executable or "").name.lower().startswith("python")
-    return processors > 1 and is_python and not getattr(sys, "frozen", False)
+    is_unix = os.name == "posix"
+    return processors > 1 and is_unix and is_python and not getattr(sys, "frozen", False)
 
 
 class _Helper(Generic[B, R]):
-    """The second process, and the thread that talks to it."""
+    """The second process, and what it was given and has not given back."""
 
     def __init__(self, run: Callable[[B], R], packages: Sequence[str]) -> None:
         self._run = run
-        self._packages = packages
-        self._is_ready = Event()
-        # It works on one batch, and one waits here; None is the end.
-        self._given: Queue[B | None] = Queue(maxsize=1)
-        # Batches with their results, as they come; None where there is none.
-        self._results: Queue[tuple[B, R | None]] = Queue()
-        self._open_count = 0
+        self._decoder = msgspec.msgpack.Decoder(get_type_hints(run)["return"])
+        # In the order in which they were given, which is the one in which results come.
+        self._given: deque[B] = deque()
+        self._is_ready = False
+        self._unsent = b""
+        self._received = bytearray()
+        self._socket, other = socket.socketpair()
+        self._socket.setblocking(False)
+        for end in (self._socket, other):
+            for size in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+                with suppress(OSError):
+                    end.setsockopt(socket.SOL_SOCKET, size, BUFFER)
         self._process: subprocess.Popen[bytes] | None = None
-        self._thread = Thread(target=self._attend, name="lamina-second-process", daemon=True)
-        self._thread.start()
+        with other, suppress(OSError, ValueError):
+            self._process = _start(run, packages, other)
 
     def takes(self, batch: B) -> bool:
         """Whether it does this batch."""
-        if not self._is_ready.is_set():
+        if not self._is_ready or len(self._given) >= MOST_GIVEN:
             return False
-        with suppress(Full):
-            self._given.put_nowait(batch)
-            self._open_count += 1
-            return True
-        return False
+        try:
+            content = msgspec.msgpack.encode(batch)
+        except (TypeError, ValueError, OverflowError):
+            return False
+        self._given.append(batch)
+        self._unsent += len(content).to_bytes(_LENGTH, "little") + content
+        self._send()
+        return True
 
     def finished(self) -> Iterator[tuple[B, R]]:
-        """What it is done with."""
-        while not self._results.empty():
-            yield self._next_result()
+        """What it is done with; all that it was given, if it is no more."""
+        if self._process is None:
+            return
+        self._send()
+        is_alive = self._receive()
+        while (content := self._next_message()) is not None:
+            if not self._is_ready:
+                # It says hello once it has imported what it needs.
+                self._is_ready = True
+                continue
+            batch = self._given.popleft()
+            yield batch, self._result(batch, content)
+        if not is_alive:
+            self.stop()
+            yield from self._taken_back()
 
     def rest(self) -> Iterator[tuple[B, R]]:
         """All other batches that it took."""
-        with suppress(Empty):
-            if (batch := self._given.get_nowait()) is not None:
-                self._open_count -= 1
-                yield batch, self._run(batch)
-        while self._open_count:
-            try:
-                yield self._next_result(PATIENCE)
-            except Empty:
-                # Its thread gives the batch back.
+        while self._given:
+            ends = [self._socket]
+            readable, writable, _ = select.select(ends, ends if self._unsent else [], [], PATIENCE)
+            if not readable and not writable:
                 self.stop()
-                yield self._next_result()
+                yield from self._taken_back()
+                return
+            yield from self.finished()
 
     def stop(self) -> None:
         """Ends it."""
-        self._is_ready.clear()
-        with suppress(Full):
-            self._given.put_nowait(None)
-        if self._process is not None:
-            self._process.kill()
-
-    def _next_result(self, patience: float | None = None) -> tuple[B, R]:
-        batch, result = self._results.get(timeout=patience)
-        self._open_count -= 1
-        return batch, self._run(batch) if result is None else result
-
-    def _attend(self) -> None:
-        """Gives batches to the process; what it does not do is given back without a result."""
-        try:
-            process = self._process = _start(self._run, self._packages)
-        except (OSError, ValueError):
-            return
-        try:
-            self._give_all(process)
-        finally:
-            self._is_ready.clear()
+        self._is_ready = False
+        process, self._process = self._process, None
+        self._socket.close()
+        if process is not None:
             process.kill()
-            process.communicate()
-        # What came at the very last moment.
-        with suppress(Empty):
-            if (batch := self._given.get_nowait()) is not None:
-                self._results.put((batch, None))
+            process.wait()
 
-    def _give_all(self, process: "subprocess.Popen[bytes]") -> None:
-        batches, results = process.stdin, process.stdout
-        assert batches is not None
-        assert results is not None
-        decode = msgspec.msgpack.Decoder(get_type_hints(self._run)["return"]).decode
-        # It says hello once it has imported what it needs.
-        if _receive(results) is None:
-            return
-        self._is_ready.set()
-        is_alive = True
-        while is_alive and (batch := self._given.get()) is not None:
-            result, answer = None, None
-            with suppress(OSError, ValueError, TypeError, OverflowError):
-                _send(batches, msgspec.msgpack.encode(batch))
-                answer = _receive(results)
-                result = decode(answer) if answer else None
-            is_alive = answer is not None
-            self._results.put((batch, result))
+    def _taken_back(self) -> Iterator[tuple[B, R]]:
+        while self._given:
+            batch = self._given.popleft()
+            yield batch, self._run(batch)
+
+    def _result(self, batch: B, content: bytes) -> R:
+        with suppress(msgspec.MsgspecError):
+            if content:
+                result: R = self._decoder.decode(content)
+                return result
+        return self._run(batch)
+
+    def _send(self) -> None:
+        """As much as goes through for now."""
+        # Whether it is dead shows when there is nothing more to receive.
+        with suppress(OSError):
+            while self._unsent:
+                self._unsent = self._unsent[self._socket.send(self._unsent) :]
+
+    def _receive(self) -> bool:
+        """Takes what there is; whether more can come."""
+        try:
+            while piece := self._socket.recv(BUFFER):
+                self._received += piece
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def _next_message(self) -> bytes | None:
+        """The next message that is there as a whole."""
+        size = int.from_bytes(self._received[:_LENGTH], "little")
+        end = _LENGTH + size
+        if len(self._received) < _LENGTH or len(self._received) < end:
+            return None
+        content = bytes(self._received[_LENGTH:end])
+        del self._received[:end]
+        return content
 
 
-def _start(run: Callable[[B], R], packages: Sequence[str]) -> "subprocess.Popen[bytes]":
+def _start(
+    run: Callable[[B], R], packages: Sequence[str], end: socket.socket
+) -> "subprocess.Popen[bytes]":
     # Isolated (-I), without the start-up of installed packages (-S): faster, and less to run.
     places, name = json.dumps(_places(packages)), f"{run.__module__}:{run.__name__}"
     command = [sys.executable, "-I", "-S", "-c", _START, places, name]
     environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     return subprocess.Popen(
         command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        stdin=end.fileno(),
+        stdout=end.fileno(),
         stderr=subprocess.DEVNULL,
-        env=environment,
+        env=environment | _ONE_THREAD,
     )
 
 
@@ -181,10 +211,10 @@ def _places(packages: Sequence[str]) -> list[str]:
     places: dict[str, None] = {}
     for name in packages:
         spec = importlib.util.find_spec(name)
-        folders = spec.submodule_search_locations if spec else None
-        if not folders:
-            raise ValueError(f"{name} is not a folder of modules")
-        places[str(Path(next(iter(folders))).absolute().parent)] = None
+        folder = next(iter(spec.submodule_search_locations or ()), None) if spec else None
+        if spec is None or (folder or spec.origin) is None:
+            raise ValueError(f"{name} is nowhere to be found")
+        places[str(Path(folder or spec.origin or "").absolute().parent)] = None
     return list(places)
 
 

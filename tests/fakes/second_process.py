@@ -1,6 +1,7 @@
 """Work for a second process: batches say what is to happen in it."""
 
 import os
+import signal
 import sys
 
 
@@ -20,4 +21,9 @@ def act_up(batch: tuple[str, int]) -> list[str]:
     if not is_here and deed == "print":
         sys.stdout.write("noise" * 1000)
         sys.stdout.flush()
+    if not is_here and deed == "babble":
+        # To whoever sent the batch, in place of a result.
+        os.write(0, b"\xff" * 1000)
+    if not is_here and deed == "hang":
+        signal.pause()
     return [deed, "here" if is_here else "there"]

@@ -2,16 +2,18 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
 from tests.fakes.second_process import act_up, name_process
 
-from lamina.notes.note_batches import read_notes
+from lamina import second_process
+from lamina.notes.note_batches import NoteBytes, NoteWithTerms, read_notes, read_searched_notes
 from lamina.second_process import share_work
 
-PACKAGES = ("lamina", "msgspec", "yaml", "tests")
+PACKAGES = ("lamina", "msgspec", "yaml", "numpy", "Stemmer", "tests")
+Read = Callable[[list[NoteBytes]], list[NoteWithTerms | None]]
 HAS_SECOND = len(os.sched_getaffinity(0)) > 1 if hasattr(os, "sched_getaffinity") else True
 # A second process is there long before so many batches are done.
 MOST = 3_000_000
@@ -44,8 +46,11 @@ def test_another_process_does_some_of_the_work() -> None:
 
 
 @needs_second
-@pytest.mark.parametrize("deed", ["die", "raise", "print"])
-def test_whatever_happens_in_the_other_process_nothing_is_lost(deed: str) -> None:
+@pytest.mark.parametrize("deed", ["die", "raise", "print", "babble", "hang"])
+def test_whatever_happens_in_the_other_process_nothing_is_lost(
+    deed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(second_process, "PATIENCE", 0.5)
     begun = False
 
     def batches() -> Iterator[tuple[str, int]]:
@@ -79,7 +84,8 @@ def test_a_caller_that_stops_early_leaves_nothing_running() -> None:
     work.close()  # type: ignore[attr-defined]
 
 
-def test_notes_arrive_as_they_were_read() -> None:
+@pytest.mark.parametrize("read", [read_notes, read_searched_notes])
+def test_notes_arrive_as_they_were_read(read: Read) -> None:
     files = [
         (f"n{n}.md", f"---\ntags: [a]\nn: {n}\n---\n# T\n\n[[x]] #t\n- [ ] do\n".encode(), 1.5, 2.5)
         for n in range(50)
@@ -89,5 +95,12 @@ def test_notes_arrive_as_they_were_read() -> None:
         ("bad.md", b"\xef\xbb\xbf# \xff\r\n\r\ntext\0\r\n", 0.0, 0.0),
     ]  # fmt: skip
     batches = [files] * 60
-    for batch, notes in share_work(read_notes, batches, PACKAGES):
-        assert notes == read_notes(batch)
+    for batch, notes in share_work(read, batches, PACKAGES):
+        assert notes == read(batch)
+
+
+def test_a_batch_of_any_size_comes_through() -> None:
+    # More than what is under way at a time.
+    long = "x" * 5_000_000
+    pairs = list(share_work(act_up, [(long + str(n), 0) for n in range(12)], PACKAGES))
+    assert {result[0] for _, result in pairs} == {long + str(n) for n in range(12)}

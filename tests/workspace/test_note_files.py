@@ -1,6 +1,7 @@
-"""Many files read with the help of a second process, and texts that are not read twice."""
+"""Many files read with the help of a second process, and their terms taken meanwhile."""
 
 import random
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -9,12 +10,14 @@ import pytest
 
 from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.files.root import Root
+from lamina.selection.packed_terms import pack_texts
 from lamina.sources.note_search import WorkspaceSearch
 from lamina.values.note import Catalogue
 from lamina.workspace import note_files
 from lamina.workspace.catalogue import NoteCatalogue
+from lamina.workspace.catalogue_file import CatalogueFile
 from lamina.workspace.folder import FolderWorkspace
-from lamina.workspace.fresh_texts import LONGEST_HELD_NS, FreshTexts
+from lamina.workspace.fresh_terms import LONGEST_HELD_NS, FreshTerms
 
 WORDS = (
     "lamp",
@@ -57,19 +60,26 @@ def write_vault(folder: Path, notes: int) -> None:
     (folder / "odd.md").write_bytes(b"\xef\xbb\xbf# T\xff\r\n\r\nW\xc3\xb6rter\r\n")
 
 
-def read_vault(folder: Path) -> Catalogue:
-    return NoteCatalogue(Root(folder)).refresh(for_search=True)
+def read_vault(folder: Path) -> tuple[Catalogue, dict[bytes, bytes]]:
+    notes = NoteCatalogue(Root(folder))
+    catalogue = notes.refresh(for_search=True)
+    return catalogue, notes.take_terms(digests_of(catalogue))
+
+
+def digests_of(catalogue: Catalogue) -> list[bytes]:
+    return [passage.digest for note in catalogue.notes for passage in note.passages]
 
 
 def test_a_catalogue_is_the_same_however_many_processes_read_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_vault(tmp_path, 900)
-    shared = read_vault(tmp_path)
+    shared, shared_terms = read_vault(tmp_path)
     assert sum(note.size for note in shared.notes) > note_files.SHARED_BYTES
     monkeypatch.setattr(note_files, "SHARED_BYTES", 1 << 60)
-    alone = read_vault(tmp_path)
-    assert shared == alone
+    alone, terms = read_vault(tmp_path)
+    assert shared == alone == NoteCatalogue(Root(tmp_path)).refresh()
+    assert shared_terms == terms
     assert len(shared.notes) == 901
     assert len(shared.unreadable) == 1
 
@@ -95,29 +105,67 @@ def test_a_search_opens_every_note_once(tmp_path: Path) -> None:
     assert max(counts.values()) == 2
 
 
-def test_texts_are_the_same_whether_they_were_just_read_or_not(tmp_path: Path) -> None:
+def test_terms_are_those_of_the_texts_and_are_given_once(tmp_path: Path) -> None:
     write_vault(tmp_path, 40)
-    fresh, other = NoteCatalogue(Root(tmp_path)), NoteCatalogue(Root(tmp_path))
-    notes = fresh.refresh(for_search=True).notes
-    other.refresh()
-    wanted = [(note.path, passage) for note in notes for passage in note.passages]
-    texts = fresh.texts(wanted)
+    notes = NoteCatalogue(Root(tmp_path))
+    catalogue = notes.refresh(for_search=True)
+    digests = digests_of(catalogue)
+    terms = notes.take_terms(digests)
+    passages = [(note.path, passage) for note in catalogue.notes for passage in note.passages]
+    texts = notes.texts(passages)
     assert None not in texts
-    assert texts == other.texts(wanted)
-    # They were taken; now they are read.
-    assert texts == fresh.texts(wanted)
+    packs = pack_texts([text or "" for text in texts])
+    assert terms == dict(zip(digests, packs, strict=True))
+    assert notes.take_terms(digests) == {}
 
 
-def test_texts_that_nobody_takes_are_dropped_and_there_is_a_limit() -> None:
-    texts = FreshTexts(most=10)
-    texts.add({b"a": "12345"}, now=5)
-    texts.add({b"b": "123456"}, now=5)
-    assert texts.take(b"b") is None
-    texts.drop_old(5 + LONGEST_HELD_NS - 1)
-    assert texts.take(b"a") == "12345"
-    assert texts.take(b"a") is None
-    texts.add({b"c": "1234567890"}, now=7)
-    texts.drop_old(7 + LONGEST_HELD_NS)
-    assert texts.take(b"c") is None
-    texts.add({b"d": "1234567890"}, now=8)
-    assert texts.take(b"d") is not None
+def test_whoever_does_not_search_makes_no_terms(tmp_path: Path) -> None:
+    write_vault(tmp_path, 5)
+    notes = NoteCatalogue(Root(tmp_path))
+    assert notes.take_terms(digests_of(notes.refresh())) == {}
+
+
+def test_terms_that_nobody_takes_are_dropped_and_there_is_a_limit() -> None:
+    terms = FreshTerms(most=10)
+    terms.add([b"a"], [b"12345"], now=5)
+    terms.add([b"b"], [b"123456"], now=5)
+    assert terms.take([b"b"]) == {}
+    terms.drop_old(5 + LONGEST_HELD_NS - 1)
+    assert terms.take([b"a", b"b"]) == {b"a": b"12345"}
+    assert terms.take([b"a"]) == {}
+    terms.add([b"c"], [b"1234567890"], now=7)
+    terms.drop_old(7 + LONGEST_HELD_NS)
+    assert terms.take([b"c"]) == {}
+    terms.add([b"d"], [b"1234567890"], now=8)
+    assert terms.take([b"d"])
+
+
+@pytest.mark.parametrize("searches", [True, False])
+def test_what_was_read_is_saved_when_a_search_is_answered_and_at_once_otherwise(
+    tmp_path: Path, searches: bool
+) -> None:
+    vault, kept = tmp_path / "vault", tmp_path / "catalogue.sqlite"
+    vault.mkdir()
+    write_vault(vault, 600)
+    folder = FolderWorkspace(vault, cache=kept)
+    index = SqliteIndex(tmp_path / "index.sqlite", None)
+
+    async def act() -> None:
+        if searches:
+            await folder.catalogue_to_search()
+            assert not saved_notes(kept)
+            await WorkspaceSearch(folder, index).search("river kernel")
+        else:
+            await folder.catalogue()
+        for thread in threading.enumerate():
+            if thread.name.startswith("lamina-"):
+                thread.join()
+        assert saved_notes(kept) == 601
+        await folder.aclose()
+
+    anyio.run(act)
+    index.close()
+
+
+def saved_notes(path: Path) -> int:
+    return len(CatalogueFile(path).load())

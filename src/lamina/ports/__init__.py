@@ -18,6 +18,7 @@ from lamina.ports.search_index import FluentEmbedder as FluentEmbedder
 from lamina.ports.search_index import GradualCorpus as GradualCorpus
 from lamina.ports.search_index import GradualIndex as GradualIndex
 from lamina.ports.search_index import Index as Index
+from lamina.ports.search_index import KnownTerms as KnownTerms
 from lamina.ports.search_index import Progress as Progress
 from lamina.ports.search_index import ReadTexts as ReadTexts
 from lamina.ports.search_index import WordEmbedder as WordEmbedder
@@ -222,6 +223,20 @@ class NoteSource(Protocol):
 
     def take_warnings(self) -> Sequence[str]:
         """What went wrong with keeping what is known of them; each is given once."""
+        ...
+
+
+@runtime_checkable
+class SearchedNoteSource(NoteSource, KnownTerms, Protocol):
+    """A source of notes that takes their terms while it reads them for a search, and saves what it
+    knows once that is answered."""
+
+    async def catalogue_to_search(self, progress: Progress | None = None) -> Catalogue:
+        """As `catalogue`; the terms of what was read can be taken."""
+        ...
+
+    def save(self) -> None:
+        """Saves what is known of the notes, in nobody's way."""
         ...
 
 

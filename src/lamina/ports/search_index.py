@@ -22,6 +22,17 @@ Progress = Callable[[int, int], None]
 ReadTexts = Callable[[Sequence[bytes]], Awaitable[Mapping[bytes, str]]]
 
 
+@runtime_checkable
+class KnownTerms(Protocol):
+    """What the reader of texts that an index is given may be, too: one that knows the terms of some
+    texts before anybody asks for these."""
+
+    def take_terms(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        """Terms as `selection.packed_terms` packs them, by the digests of their texts; some may be
+        missing, and each is given once."""
+        ...
+
+
 class Embedder(Protocol):
     """Turns texts into vectors, on this machine and without a network."""
 

@@ -7,7 +7,6 @@ reported with its hits, and never stops a question.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -15,7 +14,7 @@ from msgspec import Struct
 
 from lamina.notes.names import is_in_folder, tag_matches
 from lamina.notes.time_ranges import is_of_time
-from lamina.ports import Corpus, GradualIndex, Index, NoteSource, Progress
+from lamina.ports import Corpus, GradualIndex, Index, NoteSource, Progress, SearchedNoteSource
 from lamina.sources.candidates import corpus_warnings
 from lamina.sources.note_hits import join_neighbours, make_hit, take_distinct
 from lamina.values.item import Excerpt, note_id
@@ -89,6 +88,8 @@ class WorkspaceSearch:
         except Exception as error:  # noqa: BLE001
             problem = f"the notes were not searched: {type(error).__name__}: {error}"
             return NoteSearchResult(warnings=(problem,))
+        finally:
+            self._save()
 
     async def prepare(self, patience: float | None = None) -> NoteSearchResult:
         """Makes what searches need, for at most `patience` seconds; says how many notes there are
@@ -97,6 +98,7 @@ class WorkspaceSearch:
             shelf = await self._take_up()
             corpus = await self._load(shelf, patience)
             warnings = self._source_news(shelf) + self._corpus_news(corpus)
+            self._save()
             count = len(shelf.catalogue.notes)
             return NoteSearchResult(searched=count, warnings=warnings, late=corpus.late)
 
@@ -121,8 +123,9 @@ class WorkspaceSearch:
         """A share of what is missing, of the notes as they are now; how much it was."""
         async with self._lock:
             shelf = await self._take_up()
+            self._save()
         order = order_passages(shelf.catalogue.notes, self._looked_at)
-        return await index.fill(order, partial(self._read_texts, shelf), progress)
+        return await index.fill(order, _ShelfTexts(shelf, self._source), progress)
 
     async def _search(
         self, search: "_NoteSearch", *, last: bool = False
@@ -168,18 +171,25 @@ class WorkspaceSearch:
         )
 
     async def _take_up(self) -> "_Shelf":
-        catalogue = await self._source.catalogue(self.reading)
+        source = self._source
+        if isinstance(source, SearchedNoteSource):
+            catalogue = await source.catalogue_to_search(self.reading)
+        else:
+            catalogue = await source.catalogue(self.reading)
         if catalogue is not self._shelf.catalogue:
             self._shelf = _Shelf(catalogue, self._shelf)
         return self._shelf
+
+    def _save(self) -> None:
+        if isinstance(self._source, SearchedNoteSource):
+            self._source.save()
 
     async def _load(
         self, shelf: "_Shelf", patience: float | None, among: Collection[bytes] | None = None
     ) -> Corpus:
         try:
-            return await self._index.load(
-                shelf.documents, self.indexing, partial(self._read_texts, shelf), patience, among
-            )
+            texts = _ShelfTexts(shelf, self._source)
+            return await self._index.load(shelf.documents, self.indexing, texts, patience, among)
         finally:
             shelf.rest()
 
@@ -192,22 +202,15 @@ class WorkspaceSearch:
             corpus = await self._load(shelf, self.patience, among)
             return corpus, SearchTier(by="words" if corpus.lexical else "meaning")
         try:
-            read_texts = partial(self._read_texts, shelf)
+            texts = _ShelfTexts(shelf, self._source)
             gradual_corpus = await index.load_for(
-                parts, shelf.documents, self.indexing, read_texts, self.patience, among
+                parts, shelf.documents, self.indexing, texts, self.patience, among
             )
         finally:
             shelf.rest()
         if gradual_corpus.late:
             self._gaps.set()
         return gradual_corpus, gradual_corpus.tier
-
-    async def _read_texts(self, shelf: "_Shelf", digests: Sequence[bytes]) -> Mapping[bytes, str]:
-        """The texts that an index has not met yet, as they are searched."""
-        places = shelf.find(digests)
-        texts = await self._source.texts(list(places.values()))
-        pairs = zip(places, texts, strict=True)
-        return {digest: text for digest, text in pairs if text is not None}
 
     async def _read(
         self, passages: Sequence["ChosenPassage"], notes: Sequence[Note]
@@ -282,6 +285,25 @@ class _Shelf:
         """Forgets where texts are; it is worked out again when it is needed."""
         self._places, self._knows_all = None, False
         self._fresh = []
+
+
+class _ShelfTexts:
+    """The texts that an index has not met yet, as they are searched; or their terms, where the
+    source has just read them."""
+
+    def __init__(self, shelf: _Shelf, source: NoteSource) -> None:
+        self._shelf = shelf
+        self._source = source
+
+    async def __call__(self, digests: Sequence[bytes]) -> Mapping[bytes, str]:
+        places = self._shelf.find(digests)
+        texts = await self._source.texts(list(places.values()))
+        pairs = zip(places, texts, strict=True)
+        return {digest: text for digest, text in pairs if text is not None}
+
+    def take_terms(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        source = self._source
+        return source.take_terms(digests) if isinstance(source, SearchedNoteSource) else {}
 
 
 def _same_passages(before: Note, now: Note) -> bool:

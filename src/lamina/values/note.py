@@ -50,7 +50,7 @@ class NoteQuery(Struct, frozen=True, array_like=True, gc=False):
         return self.text if self.kind in ("block", "inline") else f"{self.kind}: {self.text}"
 
 
-class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Note(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What is known of a note. `digest` is the sha256 of its bytes; times are seconds since the
     epoch; tags are without `#`, in the order of the note; `links` and `embeds` are targets as they
     are spelled; `properties` is its frontmatter as JSON values; `fields` are the `name:: value` of

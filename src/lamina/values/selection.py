@@ -120,7 +120,7 @@ def read_search(
     return SearchSettings(**{**parts, **value})
 
 
-class Document(Struct, frozen=True):
+class Document(Struct, frozen=True, gc=False):
     """An item as it is searched: by chunks of its text, the first of which names it. Where the
     texts are elsewhere, `digests` (sha256 of their UTF-8) stand for them, and `chunks` is empty."""
 

@@ -28,7 +28,7 @@ from lamina.values.note import Catalogue, Passage
 from lamina.workspace.catalogue_file import CatalogueFile, KnownNote
 from lamina.workspace.file_secrets import FileSecrets, line_span
 from lamina.workspace.folder_watcher import FolderWatcher
-from lamina.workspace.fresh_texts import FreshTexts
+from lamina.workspace.fresh_terms import FreshTerms
 from lamina.workspace.note_files import FileReader, SeenFile, stamp_of
 
 R = TypeVar("R")
@@ -39,7 +39,7 @@ MOST_WALKED_NOTES = 5_000
 WALK_INTERVAL_NS = 300_000_000_000
 # Notes are saved in batches of this size, so little is lost if reading is interrupted.
 SAVE_BATCH = 16_384
-# From this many notes on, the last batch is saved while others go on with the notes.
+# From this many notes on, the last batch is saved later, while others go on with the notes.
 SAVED_LATER = 500
 # Progress is reported once per this many files.
 PROGRESS_STEP = 50
@@ -89,18 +89,18 @@ class NoteCatalogue:
         self._last_walk: int | None = None
         self._unread: tuple[str, ...] = ()
         self._secrets = FileSecrets()
-        self._fresh_texts = FreshTexts()
+        self._fresh_terms = FreshTerms()
 
     # -- what callers do ---------------------------------------------------------------------------
 
     def refresh(self, progress: Progress | None = None, *, for_search: bool = False) -> Catalogue:
         """All notes as they are now; `progress` is called for files that have to be read. If it is
-        `for_search`, `texts` of these need not read them again."""
+        `for_search`, the terms of these can be taken, and what is new waits for `save`."""
         with self._lock:
             notes = self._open()
             # Before anything is checked: what is written from now on counts as fresh.
             now = self._now()
-            self._fresh_texts.drop_old(now)
+            self._fresh_terms.drop_old(now)
             paths, last_walk = self._find_changes(now), self._last_walk
             # The watcher reports a change only once: after a failure from here on we have to walk.
             self._last_walk = None
@@ -124,14 +124,18 @@ class NoteCatalogue:
         self._doubts.add(path)
 
     def texts(self, passages: Sequence[tuple[str, Passage]]) -> tuple[str | None, ...]:
-        """Passages as they are searched, each with the path of its note; None if it changed, and
-        was not read for a search just before."""
-        texts = [self._fresh_texts.take(passage.digest) for _, passage in passages]
-        unread = [place for place, text in enumerate(texts) if text is None]
-        cuts = self._cut_all([passages[place] for place in unread], lambda _p, _l, text: text)
-        for place, text in zip(unread, cuts, strict=True):
-            texts[place] = text
-        return tuple(texts)
+        """Passages as they are searched, each with the path of its note; None if it changed."""
+        return self._cut_all(passages, lambda _passage, _lines, text: text)
+
+    def take_terms(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The packed terms of those passages that were read for a search just before, by the
+        digests of their texts; each is given once."""
+        return self._fresh_terms.take(digests)
+
+    def save(self) -> None:
+        """Saves what waits since it was read for a search, in nobody's way."""
+        if self._file:
+            self._file.write_later()
 
     def excerpts(self, passages: Sequence[tuple[str, Passage]]) -> tuple[Excerpt | None, ...]:
         """Passages as their notes hold them, each with the path of its note; None if it changed."""
@@ -159,7 +163,7 @@ class NoteCatalogue:
                 self._is_watching = False
             if self._file:
                 self._file.close()
-            self._fresh_texts.clear()
+            self._fresh_terms.clear()
 
     # -- texts -------------------------------------------------------------------------------------
 
@@ -291,8 +295,8 @@ class NoteCatalogue:
     ) -> None:
         batch: list[tuple[str, KnownNote]] = []
         # A path is no longer in doubt before its file is read: a mark that comes later stays.
-        fresh_texts = self._fresh_texts if for_search else None
-        reader = FileReader(self._root, notes, now, self._doubts.discard, fresh_texts)
+        terms = self._fresh_terms if for_search else None
+        reader = FileReader(self._root, notes, now, self._doubts.discard, terms)
         for number, (file, new) in enumerate(reader.read(suspects)):
             if progress and number % PROGRESS_STEP == 0:
                 progress(number, len(suspects))
@@ -311,6 +315,8 @@ class NoteCatalogue:
                 self._keep(batch)
                 batch = []
         self._keep(batch)
+        if not for_search:
+            self.save()
         if progress and suspects:
             progress(len(suspects), len(suspects))
 

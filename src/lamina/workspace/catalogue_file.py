@@ -81,14 +81,17 @@ class CatalogueFile:
         *,
         later: bool = False,
     ) -> None:
-        """Saves notes and deletes those of `lost_paths`, all or nothing. With `later`, in a thread
-        of its own; the program does not end before it is done."""
+        """Saves notes and deletes those of `lost_paths`, all or nothing. With `later`, it waits for
+        `write_later` or `close`."""
         with self._lock:
             self._waiting.append((notes, lost_paths))
-        if later:
-            Thread(target=self._write_waiting, name="lamina-catalogue-writer").start()
-        else:
+        if not later:
             self._write_waiting()
+
+    def write_later(self) -> None:
+        """Writes what waits, in a thread of its own. The program does not end before it is done."""
+        if self._waiting:
+            Thread(target=self._write_waiting, name="lamina-catalogue-writer").start()
 
     def take_warnings(self) -> tuple[str, ...]:
         """What went wrong with the file since the last call."""

@@ -5,7 +5,7 @@ Law: nothing outside the root is ever opened; `root` is the one door.
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -115,9 +115,22 @@ class FolderWorkspace:
 
     async def catalogue(self, progress: Progress | None = None) -> Catalogue:
         """All notes as they are now; only changed files are read again."""
+        return await anyio.to_thread.run_sync(self._notes.refresh, progress)
+
+    async def catalogue_to_search(self, progress: Progress | None = None) -> Catalogue:
+        """The same for a search: the terms of what was read can be taken, and it waits for `save`
+        to be saved."""
         return await anyio.to_thread.run_sync(
             lambda: self._notes.refresh(progress, for_search=True)
         )
+
+    def take_terms(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        """The terms of passages that were just read for a search; each is given once."""
+        return self._notes.take_terms(digests)
+
+    def save(self) -> None:
+        """Saves what is known of the notes, in nobody's way."""
+        self._notes.save()
 
     def read_catalogue(self, progress: Progress | None = None) -> Catalogue:
         """The same for whoever has a thread of their own."""

@@ -14,15 +14,24 @@ from msgspec.structs import replace
 
 from lamina.files.paths import PathRefused, say_too_large
 from lamina.files.root import MAX_FILE_BYTES, Root
-from lamina.notes.note_batches import NoteBytes, NoteWithTexts, read_note_texts, read_notes
+from lamina.notes.note_batches import (
+    NoteBytes,
+    NoteWithTerms,
+    read_notes,
+    read_searched_notes,
+    read_with_terms,
+)
+from lamina.notes.note_reader import read_note
 from lamina.second_process import share_work
 from lamina.workspace.catalogue_file import KnownNote
-from lamina.workspace.fresh_texts import FreshTexts
+from lamina.workspace.fresh_terms import FreshTerms
 
 # From this many bytes on a second process pays, which takes 0.1 seconds to start.
 SHARED_BYTES = 1_000_000
 # How many bytes are read at a time, as one batch.
-BATCH_BYTES = 100_000
+BATCH_BYTES = 50_000
+# What it imports, and what it imports besides where terms are wanted.
+PACKAGES, TERM_PACKAGES = ("lamina", "msgspec", "yaml"), ("numpy", "Stemmer")
 # How far the time of a write may lag behind the clock, in nanoseconds: the kernel's tick, or two
 # seconds where times are whole seconds, as on FAT.
 TICK, COARSE_TICK = 100_000_000, 2_000_000_000
@@ -42,7 +51,7 @@ class SeenFile(NamedTuple):
 
 class FileReader:
     """Reads files as they are at `now`. `before` is called with each path before it is opened;
-    texts that are searched go into `fresh_texts`, if there is any."""
+    terms of what is searched go into `fresh_terms`, if there is any."""
 
     def __init__(
         self,
@@ -50,53 +59,63 @@ class FileReader:
         known: Mapping[str, KnownNote],
         now: int,
         before: Callable[[str], None],
-        fresh_texts: FreshTexts | None,
+        fresh_terms: FreshTerms | None,
     ) -> None:
         self._root = root
         self._known = known
         self._now = now
         self._before = before
-        self._fresh_texts = fresh_texts
+        self._fresh_terms = fresh_terms
 
     def read(self, files: Sequence[SeenFile]) -> Iterator[tuple[SeenFile, KnownNote | PathRefused]]:
         """What becomes of each file, in any order."""
-        if sum(file.status.st_size for file in files) >= SHARED_BYTES:
-            yield from self._read_shared(files)
-            return
-        for file in files:
-            outcome = self._open(file)
-            if isinstance(outcome, bytes):
-                outcome = self._take(file, read_note_texts(_note_bytes(file, outcome)))
-            yield file, outcome
-
-    def _read_shared(
-        self, files: Sequence[SeenFile]
-    ) -> Iterator[tuple[SeenFile, KnownNote | PathRefused]]:
+        # Files of which nothing has to be parsed, and those that are being parsed.
         done: list[tuple[SeenFile, KnownNote | PathRefused]] = []
         by_path: dict[str, SeenFile] = {}
-
-        def open_all() -> Iterator[list[NoteBytes]]:
-            batch: list[NoteBytes] = []
-            size = 0
-            for file in files:
-                outcome = self._open(file)
-                if not isinstance(outcome, bytes):
-                    done.append((file, outcome))
-                    continue
-                by_path[file.path] = file
-                batch.append(_note_bytes(file, outcome))
-                size += len(outcome)
-                if size >= BATCH_BYTES:
-                    yield batch
-                    batch, size = [], 0
-            yield batch
-
-        for batch, notes in share_work(read_notes, open_all(), ("lamina", "msgspec", "yaml")):
+        batches = self._open_all(files, done, by_path)
+        for batch, notes in self._parse_all(batches, sum(file.status.st_size for file in files)):
             for note_bytes, pair in zip(batch, notes, strict=True):
                 file = by_path.pop(note_bytes[0])
-                yield file, self._take(file, pair or read_note_texts(note_bytes))
+                yield file, self._take(file, pair or self._parse_one(note_bytes))
             yield from done
             done.clear()
+
+    def _open_all(
+        self,
+        files: Sequence[SeenFile],
+        done: list[tuple[SeenFile, KnownNote | PathRefused]],
+        by_path: dict[str, SeenFile],
+    ) -> Iterator[list[NoteBytes]]:
+        """The files in batches; the last one may be empty."""
+        batch: list[NoteBytes] = []
+        size = 0
+        for file in files:
+            outcome = self._open(file)
+            if not isinstance(outcome, bytes):
+                done.append((file, outcome))
+                continue
+            by_path[file.path] = file
+            batch.append((file.path, outcome, file.status.st_ctime, file.status.st_mtime))
+            size += len(outcome)
+            if size >= BATCH_BYTES:
+                yield batch
+                batch, size = [], 0
+        yield batch
+
+    def _parse_all(
+        self, batches: Iterator[list[NoteBytes]], size: int
+    ) -> Iterator[tuple[list[NoteBytes], list[NoteWithTerms | None]]]:
+        parse = read_notes if self._fresh_terms is None else read_searched_notes
+        if size < SHARED_BYTES:
+            return ((batch, parse(batch)) for batch in batches)
+        packages = PACKAGES if self._fresh_terms is None else (*PACKAGES, *TERM_PACKAGES)
+        return share_work(parse, batches, packages)
+
+    def _parse_one(self, note_bytes: NoteBytes) -> NoteWithTerms:
+        if self._fresh_terms is not None:
+            return read_with_terms([note_bytes])[0]
+        path, data, ctime, mtime = note_bytes
+        return read_note(path, data, ctime=ctime, mtime=mtime), []
 
     def _open(self, file: SeenFile) -> bytes | KnownNote | PathRefused:
         """The bytes of a file; or its note, if it has not changed; or why it is not read."""
@@ -120,17 +139,13 @@ class FileReader:
         note = old.note if is_same else replace(old.note, **times)
         return KnownNote(file.stamp, _is_settled(status, self._now), note)
 
-    def _take(self, file: SeenFile, pair: NoteWithTexts) -> KnownNote:
-        note, texts = pair
-        if self._fresh_texts is not None and texts:
+    def _take(self, file: SeenFile, pair: NoteWithTerms) -> KnownNote:
+        note, terms = pair
+        if self._fresh_terms is not None:
             digests = [passage.digest for passage in note.passages]
-            self._fresh_texts.add(dict(zip(digests, texts, strict=True)), self._now)
+            self._fresh_terms.add(digests, terms, self._now)
         # The status from before the read: a write in between shows as a different stamp.
         return KnownNote(file.stamp, _is_settled(file.status, self._now), note)
-
-
-def _note_bytes(file: SeenFile, data: bytes) -> NoteBytes:
-    return file.path, data, file.status.st_ctime, file.status.st_mtime
 
 
 def stamp_of(status: os.stat_result) -> bytes:

@@ -112,16 +112,21 @@ def find_missing_texts(arrangement: Arrangement, *, vectors: bool) -> MissingTex
         lacks |= ~numpy.append(arrangement.table.is_settled, False)[columns]
     places = numpy.flatnonzero(lacks)
     digests = _digests_at(arrangement, places)
-    at_hand = {
-        digest: document.chunks[place]
-        for digest, (owner, place) in zip(digests, _owners_at(arrangement, places), strict=True)
-        if (document := arrangement.documents[owner]).chunks
-    }
+    at_hand: dict[bytes, str] = {}
+    # Notes have none; looking for them there would take longer than all else.
+    if any(document.chunks for document in arrangement.documents):
+        at_hand = {
+            digest: document.chunks[place]
+            for digest, (owner, place) in zip(digests, _owners_at(arrangement, places), strict=True)
+            if (document := arrangement.documents[owner]).chunks
+        }
     return MissingTexts(digests=tuple(dict.fromkeys(digests)), at_hand=at_hand)
 
 
 def _digests_at(arrangement: Arrangement, places: Indices) -> list[bytes]:
     """The digests of some chunks."""
+    if len(places) == len(arrangement.layout.owner):
+        return [digest for document in arrangement.documents for digest in chunk_digests(document)]
     chunks = _owners_at(arrangement, places)
     owners = {owner for owner, _ in chunks}
     digests = {owner: chunk_digests(arrangement.documents[owner]) for owner in owners}

@@ -12,7 +12,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from threading import Lock, RLock, Thread
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from zlib import crc32
 
 from msgspec import Struct
@@ -42,7 +42,7 @@ MOST_WAITING = 65_536
 DAY = 86_400
 
 
-class ChunkData(NamedTuple):
+class ChunkData(Struct, frozen=True, gc=False):
     """What is known of a text: its vector as float16 (empty if it has none), and its terms (None if
     they were packed in another way than now)."""
 
@@ -262,10 +262,10 @@ class ChunkFile:
                 file.execute("INSERT OR IGNORE INTO makers (name) VALUES (?)", (name,))
             numbers = {name: self._maker(file, name) for name in names}
             rows = [
-                (numbers[maker], digest, vector, terms, TERMS_VERSION, checksum, today)
-                for (maker, digest), (vector, packed_terms) in chunks.items()
-                for terms in (packed_terms or b"",)
-                for checksum in (_checksum(digest, vector, terms),)
+                (numbers[maker], digest, chunk.vector, terms, TERMS_VERSION, checksum, today)
+                for (maker, digest), chunk in chunks.items()
+                for terms in (chunk.terms or b"",)
+                for checksum in (_checksum(digest, chunk.vector, terms),)
             ]
             # Only what was missing, damaged or old is ever made, so old rows are replaced.
             file.executemany(f"REPLACE INTO chunks ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)

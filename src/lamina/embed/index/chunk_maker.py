@@ -3,7 +3,8 @@
 Laws: every batch is stored before the next begins, and its texts are asked for only then; words of
 many texts, which are made in no time, are written once the load is over. A text
 that fails takes no other with it, and leaves nothing that could be mistaken for a vector. A text
-whose digest is not the one it was asked for by is refused.
+whose digest is not the one it was asked for by is refused. Whose terms are known already is not
+asked for while only words are taken.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,14 +16,14 @@ from lamina.embed.index.arrangement import MissingTexts, digest_text
 from lamina.embed.index.chunk_file import ChunkData, ChunkFile
 from lamina.embed.index.chunk_table import ChunkTable, pack_vectors
 from lamina.errors import ModelMissing
-from lamina.ports import Embedder, Progress, ReadTexts
+from lamina.ports import Embedder, KnownTerms, Progress, ReadTexts
 from lamina.selection.packed_terms import pack_texts
 
 # How many texts are embedded between two writes: 0.2 seconds on a slow machine.
 BATCH = 64
 # The same where only words are taken, which is faster.
 WORDS_BATCH = 2048
-# From this many texts of a batch on, their words are written after the answer.
+# From this many texts of a load on, their words are written after the answer.
 MANY_WORDS = 1024
 # The maker of rows that have terms but no vector.
 WORDS_ALONE = ""
@@ -69,6 +70,7 @@ class ChunkMaker:
         # If a whole batch could not be embedded, it is not the texts: those of the next batches are
         # not tried one by one until some can be embedded.
         self._tries_singly = True
+        self._takes_many_words = False
 
     async def complete(self, table: ChunkTable, missing: MissingTexts) -> None:
         """Fills the table with the terms and vectors of the missing texts."""
@@ -80,6 +82,7 @@ class ChunkMaker:
         if (among := self._among) is not None:
             waiting = tuple(sorted(waiting, key=lambda digest: digest not in among))
             goal = sum(digest in among for digest in waiting)
+        self._takes_many_words = len(waiting) >= MANY_WORDS
         total, start = len(waiting), 0
         start_time = anyio.current_time()
         while start < len(waiting):
@@ -115,6 +118,7 @@ class ChunkMaker:
                 for digest in missing.digests
                 if table.row(digest) < 0 and (self._read_texts or digest in missing.at_hand)
             )
+            self._takes_many_words = len(waiting) >= MANY_WORDS
             for start in range(0, len(waiting), WORDS_BATCH):
                 async with self._turn:
                     batch = waiting[start : start + WORDS_BATCH]
@@ -156,12 +160,16 @@ class ChunkMaker:
             rows = await anyio.to_thread.run_sync(self._file.fetch, self._maker, batch)
         # Rows whose terms were packed in another way still have a vector.
         full_rows = {digest: row for digest, row in rows.items() if row.terms is not None}
-        texts = await self._find_texts([digest for digest in batch if digest not in full_rows])
+        unknown_digests = [digest for digest in batch if digest not in full_rows]
+        terms: Mapping[bytes, bytes] = {}
+        if self._embedder is None and isinstance(self._read_texts, KnownTerms):
+            terms = self._read_texts.take_terms(unknown_digests)
+        texts = await self._find_texts([d for d in unknown_digests if d not in terms])
         vectors = {digest: rows[digest].vector for digest in texts if digest in rows}
         vectors |= await self._embed(
             {digest: text for digest, text in texts.items() if digest not in rows}, done, total
         )
-        await anyio.to_thread.run_sync(self._keep, table, full_rows, texts, vectors)
+        await anyio.to_thread.run_sync(self._keep, table, full_rows, texts, vectors, terms)
 
     async def _find_texts(self, digests: Sequence[bytes]) -> dict[bytes, str]:
         """The texts that are at hand, and those that can be asked for."""
@@ -205,24 +213,29 @@ class ChunkMaker:
         full_rows: Mapping[bytes, ChunkData],
         texts: Mapping[bytes, str],
         vectors: Mapping[bytes, bytes],
+        terms: Mapping[bytes, bytes],
     ) -> None:
-        """Packs terms, stores what is new, and puts everything into the table."""
+        """Packs terms, stores what is new, and puts everything into the table. Texts whose `terms`
+        are known have no vector yet."""
         settled_rows: dict[bytes, ChunkData] = {}
-        bare_rows: dict[bytes, ChunkData] = {}
-        for (digest, text), terms in zip(
-            texts.items(), pack_texts(list(texts.values())), strict=True
-        ):
+        bare_rows = {
+            digest: ChunkData(b"", packed)
+            for digest, packed in terms.items()
+            if table.row(digest) < 0
+        }
+        packs = pack_texts(list(texts.values()))
+        for (digest, text), packed in zip(texts.items(), packs, strict=True):
             vector = vectors.get(digest, b"")
             # Blank texts have no vector, and are stored as such.
             if vector or (self._embedder is not None and not text.strip()):
-                settled_rows[digest] = ChunkData(vector, terms)
+                settled_rows[digest] = ChunkData(vector, packed)
             elif table.row(digest) < 0:
-                bare_rows[digest] = ChunkData(b"", terms)
+                bare_rows[digest] = ChunkData(b"", packed)
         for maker, rows in ((self._maker, settled_rows), (WORDS_ALONE, bare_rows)):
             if rows:
                 # Many words: they are made again sooner than they are written.
-                is_many = maker == WORDS_ALONE and len(rows) >= MANY_WORDS
-                self._file.keep(maker, rows, later=is_many)
+                is_later = maker == WORDS_ALONE and self._takes_many_words
+                self._file.keep(maker, rows, later=is_later)
         table.put(bare_rows, settled=False)
         unfit = table.put({**full_rows, **settled_rows}, settled=True)
         for digest in unfit:

@@ -290,6 +290,8 @@ class SqliteIndex:
             self._file.fetch_batches(name, missing.digests, partial(table.put, settled=True))
         unknown_digests = [digest for digest in missing.digests if table.row(digest) < 0]
         self._file.fetch_batches(WORDS_ALONE, unknown_digests, partial(table.put, settled=False))
+        if not table.has_changed:
+            return arrangement, missing
         arrangement = refresh_rows(arrangement)
         return arrangement, find_missing_texts(arrangement, vectors=embeds)
 
