@@ -132,6 +132,36 @@ def test_appending_to_a_deferred_chain_loads_nothing() -> None:
     assert (chain[5], load.loaded) == (5, [5])
 
 
+def test_going_on_beside_somebody_else_loads_nothing_and_shares_what_is_before() -> None:
+    load = Loader(range(1_000))
+    chain: Chain[int] = Chain.lazy(LazyList(1_000, load))
+    left = chain.until(990).extend([-1])
+    right = left.until(990).extend([-2])
+    other = left.until(500).extend([-3])
+    assert load.loaded == []
+    assert chain.shared_with(left) == left.shared_with(right) == right.shared_with(chain) == 990
+    assert other.shared_with(right) == other.shared_with(chain) == 500
+    assert (left[-1], right[-1], other[-1], len(chain)) == (-1, -2, -3, 1_000)
+    assert left[7] is right[7] is other[7] is chain[7]
+    assert load.loaded == [7]
+
+
+@thorough
+@given(numbers, st.lists(st.tuples(st.integers(0, 99), numbers, st.integers(-2, 12)), max_size=10))
+def test_what_branches_share_is_the_same(
+    stem: list[int], steps: list[tuple[int, list[int], int]]
+) -> None:
+    held: list[Chain[int]] = [Chain.lazy(LazyList(len(stem), Loader(stem)))]
+    for which, added, length in steps:
+        chain = held[which % len(held)]
+        held += [chain.extend(added), chain.until(length)]
+    for one in held:
+        for two in held:
+            shared = one.shared_with(two)
+            assert shared == two.shared_with(one)
+            assert all(one[at] is two[at] for at in range(shared))
+
+
 # -- catalogues ----------------------------------------------------------------------------------
 
 Held = tuple[FrozenMap[str, int], dict[str, int]]
@@ -211,6 +241,15 @@ def test_adding_to_a_catalogue_and_asking_for_a_key_loads_nothing() -> None:
     assert len(list(catalogue)) == 550
     assert load.loaded == []
     assert (catalogue["k7"], load.loaded) == (7, [7])
+
+
+def test_growing_a_catalogue_that_somebody_else_grew_loads_nothing() -> None:
+    load = Loader(range(500))
+    base = FrozenMap.lazy([f"k{number}" for number in range(500)], load)
+    left, right = base.with_entry("l", 1), base.with_entry("r", 2)
+    assert load.loaded == []
+    assert ("l" in right, "r" in left, len(left), len(right)) == (False, False, 501, 501)
+    assert (right["k3"], left["k3"], base["k3"], load.loaded) == (3, 3, 3, [3])
 
 
 def test_a_catalogue_may_grow_while_somebody_goes_through_it() -> None:

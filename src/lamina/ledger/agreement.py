@@ -41,11 +41,9 @@ class SentPrompt(Struct, frozen=True, kw_only=True):
 
 
 def shared_links(before: Chain[SegmentLink], after: Chain[SegmentLink]) -> int:
-    """How many leading segments agree: at once where the buffer is shared, else by halving on
-    the running digests."""
-    if count := before.shared_with(after):
-        return count
-    low, high = 0, min(len(before), len(after))
+    """How many leading segments agree: at once as far as the buffer is shared, behind that by
+    halving on the running digests."""
+    low, high = before.shared_with(after), min(len(before), len(after))
     while low < high:
         middle = (low + high + 1) // 2
         if before[middle - 1].running == after[middle - 1].running:

@@ -2,11 +2,12 @@
 
 Laws: growing never changes what someone else holds. Chains, and maps, that grew from one another
 share one buffer, so a session of 100,000 messages costs one pointer per turn, not a copy; only
-growing one that was already extended elsewhere (a branch) copies the pointers. Whether a value was
-loaded yet cannot be told from outside, only from the time it takes.
+growing one that was already extended elsewhere (a branch) copies the pointers, and loads nothing.
+Whether a value was loaded yet cannot be told from outside, only from the time it takes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from threading import Lock
 from typing import Any, Generic, TypeVar, overload
 
@@ -21,13 +22,16 @@ _unloaded: Any = object()
 
 class LazyList(Generic[T]):
     """A list that begins with `length` values which `load` gives by position. `origin` is whatever
-    they are loaded from, for those who want to write the list down again."""
+    they are loaded from, for those who want to write the list down again. A branch has its first
+    values from its `trunk`, up to `trunk_length`, as the same objects."""
 
-    __slots__ = ("_load", "_values", "base", "origin")
+    __slots__ = ("_load", "_values", "base", "origin", "trunk", "trunk_length")
 
     def __init__(self, length: int, load: Callable[[int], T], origin: object = None) -> None:
         self.base = length
         self.origin = origin
+        self.trunk: LazyList[T] | None = None
+        self.trunk_length = 0
         self._load = load
         self._values: list[Any] = [_unloaded] * length
 
@@ -52,6 +56,16 @@ class LazyList(Generic[T]):
 
     def extend(self, values: Iterable[T]) -> None:
         self._values.extend(values)
+
+    def branch(self, length: int) -> "LazyList[T]":
+        """A list of its first `length` values that goes on by itself; none of them is loaded."""
+        trunk = self
+        while trunk.trunk is not None and length <= trunk.trunk_length:
+            trunk = trunk.trunk
+        branch = LazyList(min(self.base, length), trunk.__getitem__, self.origin)
+        branch.trunk, branch.trunk_length = trunk, length
+        branch._values = trunk._values[:length]
+        return branch
 
 
 class Chain(Generic[T]):
@@ -89,7 +103,7 @@ class Chain(Generic[T]):
             buffer = self._buffer
             # The empty chain is a default value that everyone shares: it never lends its buffer.
             if len(buffer) != self._length or not self._length:
-                buffer = buffer[: self._length]
+                buffer = _branch(buffer, self._length)
             buffer.extend(additions)
         return self._view(buffer, self._length + len(additions))
 
@@ -98,8 +112,24 @@ class Chain(Generic[T]):
         return self if length >= self._length else self._view(self._buffer, max(0, length))
 
     def shared_with(self, other: "Chain[T]") -> int:
-        """How many leading elements are the same objects because the buffer is the same."""
-        return min(self._length, other._length) if self._buffer is other._buffer else 0
+        """How many leading elements are the same objects because the buffer is the same, or that of
+        a trunk."""
+        if self._buffer is other._buffer:
+            return min(self._length, other._length)
+        own = {id(buffer): length for buffer, length in self._trunks()}
+        for buffer, length in other._trunks():
+            if id(buffer) in own:
+                return min(length, own[id(buffer)])
+        return 0
+
+    def _trunks(self) -> "Iterator[tuple[LazyList[T], int]]":
+        """The lists that the first elements are in, each with how many of them."""
+        buffer, length = self._buffer, self._length
+        while isinstance(buffer, LazyList):
+            yield buffer, length
+            if buffer.trunk is None:
+                return
+            buffer, length = buffer.trunk, min(length, buffer.trunk_length)
 
     def __len__(self) -> int:
         return self._length
@@ -160,9 +190,12 @@ class FrozenMap(Mapping[K, T]):
         """The map with one more entry; this one stays as it is."""
         with _map_lock:
             table = self._table
-            if len(table.places) != self._length or key in table.places or not self._length:
-                # Someone else went on from here, or the key is set anew: a table of its own.
+            if key in self or not self._length:
+                # The key is set anew, or everybody shares this one: a table of its own.
                 table = _Table({other: self[other] for other in self if other != key})
+            elif len(table.places) != self._length:
+                # Someone else went on from here.
+                table = table.branch(self._length)
             table.places[key] = len(table.values)
             table.values.extend((value,))
         larger_map = FrozenMap.__new__(FrozenMap)
@@ -195,3 +228,14 @@ class _Table(Generic[K, T]):
     def __init__(self, entries: Mapping[K, T]) -> None:
         self.places: dict[K, int] = {key: place for place, key in enumerate(entries)}
         self.values: list[T] | LazyList[T] = list(entries.values())
+
+    def branch(self, length: int) -> "_Table[K, T]":
+        """A table of its first `length` entries that goes on by itself."""
+        table = _Table[K, T]({})
+        table.places = dict(islice(self.places.items(), length))
+        table.values = _branch(self.values, length)
+        return table
+
+
+def _branch(buffer: list[T] | LazyList[T], length: int) -> list[T] | LazyList[T]:
+    return buffer.branch(length) if isinstance(buffer, LazyList) else buffer[:length]

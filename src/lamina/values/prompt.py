@@ -301,13 +301,15 @@ class Strand:
 
     def _count_known(self, messages: Chain[Message], start: int) -> int:
         """How many of the messages from `start` on have their segments already."""
+        shared = 0
         if start == self._start:
-            length = messages.shared_with(self._messages)
-            if length == min(len(messages), len(self._messages)):
-                return max(0, min(length - start, len(self._ends)))
+            shared = max(0, messages.shared_with(self._messages) - start)
+            if shared >= len(self._ends):
+                return len(self._ends)
         # Another chain: what still stands unchanged at its front keeps its segments.
-        pairs = zip(self._messages.since(self._start), messages.since(start), strict=False)
-        return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
+        own, others = self._messages.since(self._start + shared), messages.since(start + shared)
+        pairs = zip(own, others, strict=False)
+        return shared + sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
 
     def freeze(self, messages: Chain[Message]) -> StrandRecord | None:
         """The totals of the first of `messages`; None if the strand is of others."""
