@@ -126,6 +126,26 @@ def test_opening_and_preparing_a_turn_read_as_many_rows_of_100_000_messages_as_o
     assert more_steps <= steps + 50 < 2_000
 
 
+async def count_going_on(folder: Path, messages: int) -> int:
+    """Rows of opening a session whose last request was left, and asking beside it."""
+    await count_opening(folder, messages)
+    with counting_rows() as counts:
+        async with await open_long(folder) as session:
+            await session.prepare("And instead?")
+            found = counts[0]
+        assert len(session.envelope.cached) == messages + 5
+    return found
+
+
+def test_going_on_beside_a_request_that_was_left_reads_no_more_of_a_longer_session(
+    tmp_path: Path,
+) -> None:
+    rows, more_rows = [
+        anyio.run(count_going_on, tmp_path / str(size), size) for size in (1_000, 4_000)
+    ]
+    assert max(rows, more_rows) < 60
+
+
 def test_going_through_all_entries_reads_them_together(tmp_path: Path) -> None:
     async def body() -> None:
         await write_some(store_in(tmp_path), 600)
