@@ -7,7 +7,7 @@ import pytest
 from tests.cli.test_chat_indexer import ToldIndex, source
 from tests.fakes.embedder import FakeEmbedder
 
-from lamina.faces.background_fill import filling
+from lamina.faces.background_fill import FillPause, filling
 from lamina.sources.note_search import WorkspaceSearch, order_passages
 
 pytestmark = pytest.mark.anyio
@@ -32,6 +32,35 @@ async def test_a_search_that_misses_something_begins_it_and_the_next_has_all(
     assert (complete.by, complete.indexed, complete.words) == (
         "meaning", 200, "by meaning and words",
     )  # fmt: skip
+
+
+async def test_while_turns_are_under_way_nothing_is_embedded_and_nothing_lost(
+    tmp_path: Path,
+) -> None:
+    embedder = FakeEmbedder()
+    embedder.waits_at = "Boat99"
+    index = ToldIndex(tmp_path / "index.sqlite", embedder)
+    search = WorkspaceSearch(source(), index, patience=0)
+    pause = FillPause()
+    with anyio.fail_after(30):
+        async with filling(search, at_once=True, pause=pause):
+            await embedder.waiting.wait()
+            pause.begin()
+            pause.begin()
+            embedder.waits_at = ""
+            await anyio.wait_all_tasks_blocked()
+            count = len(embedder.texts)
+            pause.end()
+            await anyio.wait_all_tasks_blocked()
+            assert len(embedder.texts) == count < 200
+            pause.end()
+            await index.filled.wait()
+            # A turn that begins when there is nothing to do is nobody's business, either.
+            pause.begin()
+            pause.end()
+    # But for the one that it was at, all were embedded once.
+    assert len(embedder.texts) <= 201
+    assert len({*embedder.texts}) == 200
 
 
 async def test_without_notes_there_is_nothing_to_do() -> None:

@@ -14,17 +14,61 @@ from lamina.sources.note_search import WorkspaceSearch
 from lamina.task_groups import single_errors
 
 
+class FillPause:
+    """Stops fills while turns are under way: all fills and turns that share it."""
+
+    def __init__(self) -> None:
+        self._turns = 0
+        self._over = anyio.Event()
+        self._scopes: set[anyio.CancelScope] = set()
+
+    def begin(self) -> None:
+        """A turn begins."""
+        self._turns += 1
+        for scope in self._scopes:
+            scope.cancel()
+
+    def end(self) -> None:
+        """A turn is over."""
+        self._turns -= 1
+        if not self._turns:
+            self._over.set()
+            self._over = anyio.Event()
+
+    async def fill(
+        self, search: WorkspaceSearch, progress: Progress | None = None, at_once: bool = False
+    ) -> None:
+        """Fills between turns until it is cancelled, or something goes wrong."""
+        while True:
+            while self._turns:
+                await self._over.wait()
+            with anyio.CancelScope() as scope:
+                self._scopes.add(scope)
+                try:
+                    await fill_quietly(search, progress, at_once)
+                finally:
+                    self._scopes.discard(scope)
+            if not scope.cancelled_caught:
+                return
+
+
 @asynccontextmanager
 async def filling(
-    search: WorkspaceSearch | None, progress: Progress | None = None, *, at_once: bool = False
+    search: WorkspaceSearch | None,
+    progress: Progress | None = None,
+    *,
+    at_once: bool = False,
+    pause: FillPause | None = None,
 ) -> AsyncIterator[None]:
-    """While this is entered, what searches miss is embedded; with `at_once` before any search."""
+    """While this is entered, what searches miss is embedded, but for a `pause`; with `at_once`
+    before any search."""
     if search is None:
         yield
         return
+    fill = (pause or FillPause()).fill
     with single_errors():
         async with anyio.create_task_group() as group:
-            group.start_soon(fill_quietly, search, progress, at_once)
+            group.start_soon(fill, search, progress, at_once)
             try:
                 yield
             finally:

@@ -12,7 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.to_thread import run_sync
 
-from lamina.faces.background_fill import fill_quietly
+from lamina.faces.background_fill import FillPause
 from lamina.faces.completions import Completion, CompletionList
 from lamina.faces.note_page import (
     BackLink,
@@ -46,10 +46,16 @@ class NoteShelf:
     """A folder whose notes are looked at. What was worked out of its catalogue is kept until that
     changes."""
 
-    def __init__(self, workspace: FolderWorkspace, tasks: TaskGroup | None = None) -> None:
-        """With `tasks`, what searches miss is embedded there meanwhile."""
+    def __init__(
+        self,
+        workspace: FolderWorkspace,
+        tasks: TaskGroup | None = None,
+        pause: FillPause | None = None,
+    ) -> None:
+        """With `tasks`, what searches miss is embedded there meanwhile, but for a `pause`."""
         self._workspace = workspace
         self._tasks = tasks
+        self._pause = pause or FillPause()
         self._fills: list[anyio.CancelScope] = []
         self._searches: dict[int, tuple[Index, WorkspaceSearch]] = {}
         self._completions = CompletionList(workspace)
@@ -78,7 +84,7 @@ class NoteShelf:
     async def _fill(self, search: WorkspaceSearch) -> None:
         with anyio.CancelScope() as scope:
             self._fills.append(scope)
-            await fill_quietly(search)
+            await self._pause.fill(search)
 
     async def search(
         self, query: str, scope: Scope, limit: int, index: Index, why_words: str

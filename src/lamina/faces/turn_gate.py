@@ -3,14 +3,16 @@
 import anyio
 
 from lamina.errors import TurnStateError
+from lamina.faces.background_fill import FillPause
 from lamina.runners.runner import ChatRunner
 
 
 class TurnGate:
-    """Holds the turn or compaction that is under way."""
+    """Holds the turn or compaction that is under way; meanwhile fills `pause`."""
 
-    def __init__(self, runner: ChatRunner) -> None:
+    def __init__(self, runner: ChatRunner, pause: FillPause) -> None:
         self._runner = runner
+        self._pause = pause
         self._scope: anyio.CancelScope | None = None
 
     @property
@@ -28,6 +30,7 @@ class TurnGate:
     def begin(self) -> anyio.CancelScope:
         """The scope to work in; it can be stopped also before and after the runner's own."""
         self._scope = anyio.CancelScope()
+        self._pause.begin()
         return self._scope
 
     def abort(self) -> bool:
@@ -39,4 +42,6 @@ class TurnGate:
         return True
 
     def end(self) -> None:
-        self._scope = None
+        if self._scope is not None:
+            self._scope = None
+            self._pause.end()

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from lamina.errors import LaminaError, SessionBusy, UnknownSession
 from lamina.faces.approvals import PendingApprovals
-from lamina.faces.background_fill import filling
+from lamina.faces.background_fill import FillPause, filling
 from lamina.faces.kept_opening import KeptOpening, keep_opening, read_opening
 from lamina.faces.options import SessionOptions
 from lamina.faces.session_opener import open_runner
@@ -53,7 +53,9 @@ class Desk:
         self.bulletin = Bulletin()
         self.workspaces = WorkspaceList()
         self.views = JournalViews()
-        self.searches = Searches()
+        # Whoever answers has the machine: no session's notes are embedded meanwhile.
+        self._pause = FillPause()
+        self.searches = Searches(self._pause)
         self.outlines = Outlines()
         self.rehearsals = Rehearsals(self.views, self.stored)
         self.start = self.workspaces.add(start) if start is not None else ""
@@ -226,11 +228,11 @@ class Desk:
         opened: OpenSession | None = None
         key = key or (workspace, runner.session.id)
         try:
-            filled = filling(runner.session.searcher)
+            filled = filling(runner.session.searcher, pause=self._pause)
             async with runner, filled, anyio.create_task_group() as group:
                 opened = OpenSession(
                     runner, opening, group, lambda news: self.bulletin.tell(workspace, news),
-                    approvals=approvals, notices=tuple(notices.lines),
+                    pause=self._pause, approvals=approvals, notices=tuple(notices.lines),
                 )  # fmt: skip
                 self._open[key] = opened
                 task_status.started(opened)

@@ -12,6 +12,7 @@ from anyio.abc import TaskGroup
 
 from lamina.assembly.engine_tools import intended_call
 from lamina.faces.approvals import PendingApprovals
+from lamina.faces.background_fill import FillPause
 from lamina.faces.items import ItemOverview
 from lamina.faces.kept_opening import KeptOpening
 from lamina.journal import Journal
@@ -36,6 +37,7 @@ class OpenSession:
         group: TaskGroup,
         tell: Callable[[SessionNews], None],
         *,
+        pause: FillPause,
         approvals: PendingApprovals | None = None,
         notices: tuple[str, ...] = (),
     ) -> None:
@@ -44,7 +46,7 @@ class OpenSession:
         self.opening = opening
         self.notices = notices
         self.approvals = approvals
-        self.turns = SessionTurns(runner, group, self._tell_change)
+        self.turns = SessionTurns(runner, group, self._tell_change, pause)
         self.turns.on_end = self._forget_calls
         self.items = ItemOverview(runner)
         self._tell = tell

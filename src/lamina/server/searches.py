@@ -16,6 +16,7 @@ from lamina.agents.folder import AgentFolder
 from lamina.errors import UsageError
 from lamina.extras import require
 from lamina.faces.agent_page import find_listed
+from lamina.faces.background_fill import FillPause
 from lamina.faces.note_shelf import NoteShelf
 from lamina.server.jobs import JobProgress, Report
 from lamina.values.agent import Guide
@@ -42,7 +43,8 @@ def tell_from_anywhere(report: Report, progress: JobProgress) -> None:
 class Searches:
     """One index for all, with vectors and by words alone; the shelves of the last folders."""
 
-    def __init__(self) -> None:
+    def __init__(self, pause: FillPause) -> None:
+        self._pause = pause
         self._tasks: TaskGroup | None = None
         self._indexes: dict[bool, SqliteIndex] = {}
         self._shelves: OrderedDict[Path, NoteShelf] = OrderedDict()
@@ -70,7 +72,8 @@ class Searches:
             UsageError: it is not a folder.
         """
         if folder not in self._shelves:
-            self._shelves[folder] = NoteShelf(await run_sync(open_folder, folder), self._tasks)
+            workspace = await run_sync(open_folder, folder)
+            self._shelves[folder] = NoteShelf(workspace, self._tasks, self._pause)
             while len(self._shelves) > KEPT_SHELVES:
                 _, oldest = self._shelves.popitem(last=False)
                 await oldest.aclose()

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from anyio.abc import TaskGroup
 
 from lamina.errors import LaminaError
+from lamina.faces.background_fill import FillPause
 from lamina.faces.turn_gate import TurnGate
 from lamina.runners.runner import ChatRunner
 from lamina.server.defects import tell_defect
@@ -56,8 +57,10 @@ class LoggedTurn:
 class SessionTurns:
     """`changed` is called when a turn begins, waits, or ends."""
 
-    def __init__(self, runner: ChatRunner, group: TaskGroup, changed: Callable[[], None]) -> None:
-        self._gate = TurnGate(runner)
+    def __init__(
+        self, runner: ChatRunner, group: TaskGroup, changed: Callable[[], None], pause: FillPause
+    ) -> None:
+        self._gate = TurnGate(runner, pause)
         self._group = group
         self._changed = changed
         self._turns: dict[str, LoggedTurn] = {}

@@ -33,7 +33,7 @@ from lamina.cli.rpc.params import METHODS
 from lamina.cli.stdio import open_input, own_descriptors, stop_on_signals
 from lamina.errors import LaminaError, TurnStateError
 from lamina.faces.approvals import AllowAllApprover, PendingApprovals
-from lamina.faces.background_fill import filling
+from lamina.faces.background_fill import FillPause, filling
 from lamina.faces.options import PromptOptions, SessionOptions
 from lamina.faces.session_opener import Notices, open_runner, require_extras
 from lamina.faces.turn_gate import TurnGate
@@ -77,7 +77,8 @@ class RpcServer:
     ) -> None:
         self._session = runner.session
         self._approvals = approvals
-        self._gate = TurnGate(runner)
+        self._pause = FillPause()
+        self._gate = TurnGate(runner, self._pause)
         self._peer = JsonRpcPeer(sink, self._lose_peer)
         self._methods = RpcMethods(
             runner, approvals, self._gate, self._peer,
@@ -91,7 +92,7 @@ class RpcServer:
         """Serves what comes in until it ends; then stops what is under way."""
         await self._peer.notify("ready", self._introduction())
         with single_errors():
-            filled = filling(self._session.searcher)
+            filled = filling(self._session.searcher, pause=self._pause)
             async with filled, anyio.create_task_group() as self._group:
                 with self._reading:
                     async for line in lines:
