@@ -1,7 +1,7 @@
 """The first search by meaning of a folder of notes of which nothing is indexed.
 
     python bench/first_search.py VAULT --kept FOLDER [--json FILE] [--peer-python PATH]
-                                 [--dev] [--rounds 3] [--only first|share|peers]
+                                 [--dev] [--rounds 3] [--only first|share|peers]...
 
 VAULT is a copy of lyz-code/blue-book. Half of the questions are headings of its notes, drawn by a
 fixed seed; the other half, in bench/first_search_questions.txt, use other words than the notes do.
@@ -44,6 +44,7 @@ from versions import version
 HERE = Path(__file__).parent
 QUESTIONS = HERE / "first_search_questions.txt"
 PEERS = ("bm25s", "sentence-transformers", "LangChain", "LlamaIndex")
+PARTS = ("first", "share", "peers")
 DEV_HEADINGS, HEADINGS = 40, 150
 SEED = "bench"
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -141,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--peer-python", default=sys.executable, help="a Python with the peers")
     parser.add_argument("--dev", action="store_true", help="the questions that are not reported")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", choices=("first", "share", "peers"))
+    parser.add_argument("--only", choices=PARTS, action="append", help="these parts alone")
     args = parser.parse_args(arguments)
     args.kept.mkdir(parents=True, exist_ok=True)
     versions = {"Python": platform.python_version(), "threads": os.cpu_count()}
@@ -152,13 +153,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         work, asked = Path(name), Path(name, "questions.json")
         questions = make_questions(args.vault, work, dev=args.dev)
         asked.write_text(json.dumps(questions), "utf-8")
-        if args.only in (None, "first"):
+        parts = args.only or PARTS
+        if "first" in parts:
             record["first"] = measure_first(args.vault, asked, args.rounds)
-        if args.only in (None, "share"):
+        if "share" in parts:
             task = (str(args.vault), str(args.kept), str(asked))
             record["index"] = run(sys.executable, "first_search_lamina.py", "index", *task)
             record["share"] = run(sys.executable, "first_search_lamina.py", "share", *task)
-        if args.only in (None, "peers"):
+        if "peers" in parts:
             record["peers"] = measure_peers(args.vault, work, asked, args.peer_python)
     record["load"].append(os.getloadavg()[0])
     show(record)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import modest
 
+from lamina.text import data_pictures
 from lamina.text.data_pictures import replace_data_pictures
 from lamina.text.pictures import PictureRef, count_pictures, find_pictures
 
@@ -120,3 +121,15 @@ def test_a_picture_anywhere_in_a_note_is_never_text(text: str, words: str) -> No
 )
 def test_what_is_short_or_no_picture_stays(text: str) -> None:
     assert replace_data_pictures(text) == text
+
+
+def test_text_that_only_speaks_of_data_is_not_looked_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    yaml = "```yaml\napiVersion: v1\ndata:\n  key: value\n  metadata: x\n```\n"
+    monkeypatch.setattr(data_pictures, "locate_pictures", None)
+    assert replace_data_pictures(yaml) == yaml
+
+
+def test_what_is_no_uri_but_as_long_as_one_is_replaced_too() -> None:
+    assert "AAAA" not in replace_data_pictures(f"![x](data:image/png;base64{'A' * 5_000})")

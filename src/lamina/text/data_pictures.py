@@ -17,6 +17,9 @@ _NO_DIGIT = re.compile(r"[^A-Za-z0-9+/_-]")
 _BRACKETS = str.maketrans("[]", "()")
 # A picture anywhere else: in a property, a style, a script, a drawing. Lines of digits that follow
 # belong to it if they are long, or end it.
+# How anything begins that can be replaced: what else has `data:` in it, such as YAML in code, need
+# not be looked through.
+_DATA = re.compile(r"data:(?:\s*+[\w.+/-]*+\s*+(?:;[^,]{0,200})?,|\S{40})", re.IGNORECASE)
 _ELSEWHERE = re.compile(
     r"data:image/[\w.+-]{1,40}+(?:;[\w.=-]{1,40}+)*?"
     r"(?:;base64,[ \t]*+(?:\r?\n[ \t>]*+)?[\w+/-]++(?:\r?\n[ \t>]*+[\w+/-]{40,}+)*+"
@@ -28,7 +31,7 @@ _ELSEWHERE = re.compile(
 def replace_data_pictures(markdown: str) -> str:
     """`markdown` with a few words for each picture that it holds itself: its description, its kind
     and its size, as `[Picture: a chart (PNG, 225 kB)]`."""
-    if "data:" not in markdown and "data:" not in markdown.lower():
+    if not _DATA.search(markdown):
         return markdown
     # A definition may serve several pictures, which keep their own descriptions.
     places = [place for place in locate_pictures(markdown) if not place.has_definition]
