@@ -192,6 +192,25 @@ def test_after_an_upgrade_of_the_renderer_a_session_goes_on_and_says_why_its_pre
     run(body())
 
 
+def test_a_repaired_copy_that_lost_nothing_is_opened_from_its_index(tmp_path: Path) -> None:
+    async def body() -> None:
+        store = JsonlStore(tmp_path)
+        world = World()
+        world.store = cast(FakeStore, store)
+        session = await world.open("s", system="S")
+        await talk(session, "Q1")
+        await session.close()
+        path = store.path_of("s")
+        first, *rest = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join((first, b"rubbish\n", *rest)))
+        copy = await write_repaired_copy(StoredSession("s", store))
+        opened = await store.open(copy.session)
+        assert opened.journal.snapshot is not None
+        await opened.close()
+
+    run(body())
+
+
 @pytest.mark.parametrize("how", ["reopened", "forked", "repaired"])
 def test_a_lost_line_is_a_break_with_its_cause(how: str, tmp_path: Path) -> None:
     async def body() -> None:

@@ -25,6 +25,7 @@ from lamina.ports import JournalStore, TargetBook
 from lamina.providers.model_book import load_book
 from lamina.values.damage import Damage
 from lamina.values.entry import SessionEntry
+from lamina.wiring.first_snapshot import keep_snapshot
 from lamina.wiring.stores import find_repair_store
 
 # Damage that shows when entries are applied: the lines themselves are sound.
@@ -145,6 +146,7 @@ async def write_repaired_copy(stored: StoredSession) -> RepairedCopy:
             await copy.append(rest)
     finally:
         await copy.close()
+    await keep_snapshot(store, renamed.session)
     return RepairedCopy(
         place=store.place(renamed.session),
         session=renamed.session,

@@ -6,7 +6,6 @@ and the file it came from is not touched.
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import UTC, tzinfo
 from hashlib import sha256
 
@@ -24,12 +23,10 @@ from lamina.journal import read_journal
 from lamina.journal.lines import is_proven
 from lamina.ports import JournalStore
 from lamina.providers.model_book import DEFAULT_TARGET, load_book
-from lamina.record.layouts import Layouts
-from lamina.record.record import Record
 from lamina.session.session import Session
 from lamina.values.entry import Entry, LeaveEntry, ModelEntry, SessionEntry
 from lamina.values.item import key_of
-from lamina.wiring.clock import SystemClock
+from lamina.wiring.first_snapshot import keep_snapshot
 from lamina.wiring.sessions import open_session
 from lamina.wiring.stores import choose_store
 from lamina.workspace.folder import FolderWorkspace
@@ -73,7 +70,7 @@ async def import_data(
             f"`lamina log`, or give another id"
         )
     report = await _import(data, name, session, folder, store, target, tz)
-    await _keep_snapshot(store, session)
+    await keep_snapshot(store, session)
     return report
 
 
@@ -102,21 +99,6 @@ async def _import(
     header = conversion.entries[0]
     source = header.source if isinstance(header, SessionEntry) else ""
     return await _keep(store, session, source, conversion.entries, conversion.problems, target)
-
-
-async def _keep_snapshot(store: JournalStore, session: str) -> None:
-    """So that the first opening replays nothing, and the first question counts no history."""
-    record = Record(await store.open(session), SystemClock())
-    try:
-        state, layouts = record.state, Layouts(load_book(), record)
-        with suppress(UnknownTarget):
-            target = layouts.choose(None, state.settings)
-            assembler = layouts.assembler_for(target, state.settings.promotion)
-            cached = state.envelope.cached
-            assembler.assemble(state.envelope, state.library.items, len(cached))
-        await layouts.keep_snapshot(least=0, is_new=True)
-    finally:
-        await record.close()
 
 
 async def _import_chat(
