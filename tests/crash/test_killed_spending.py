@@ -18,8 +18,6 @@ from lamina.stores.spend_file import SpendFile
 from lamina.values.spending import Settlement
 
 PROCESSES = 8
-# What a request of these costs at most, in dollars: its answer alone may cost two cents.
-LEAST_HIGH = 0.02
 NEXT = Settlement(at=1.0, day="2026-11-17", session="next", target="fake:priced", cost=1.0)
 
 
@@ -59,8 +57,9 @@ def test_eight_processes_never_pass_the_limit_of_a_day(nursery: Nursery, tmp_pat
     assert {entry.state for entry in account.entries} == {"settled"}
     assert charged <= limit
     assert count(account) == pytest.approx(charged, abs=1e-6)
-    # And it was used: nobody was refused while there was room.
-    assert charged > limit - LEAST_HIGH - 0.01
+    # And it was used: nobody was refused while there was room. Prompts grow with their sessions, so
+    # the one that was refused last may have cost a little more than any before it.
+    assert charged > limit - max(entry.high or 0.0 for entry in account.entries) - 0.01
     tally["requests under one limit"] += len(account.entries)
 
 
