@@ -65,13 +65,15 @@ def test_a_session_is_accounted_for_by_what_stood_on_the_wire(target: str, tmp_p
     everything = played(target, way(ALL, tool_policy="all"), tmp_path)
     # Two requests a turn: the calls, and the answer.
     assert [len(outcome.rows) for outcome in (sticky, joining, exact, everything)] == [12] * 4
-    assert (sticky.breaks, joining.breaks, exact.breaks, everything.breaks) == (1, 5, 5, 0)
+    # Where the vendor loads tools late, a list that was sent does not move for those of a question.
+    joins = 0 if target.startswith("anthropic:") else 1
+    assert (sticky.breaks, joining.breaks, exact.breaks, everything.breaks) == (joins, 5, 5, 0)
     assert unexplained([sticky, joining, exact, everything]) == []
     # What cannot be in the list any more is described, and called all the same.
     assert [outcome.recall for outcome in (sticky, joining, exact, everything)] == [1.0] * 4
-    assert (sticky.described, joining.described, exact.described) == (8, 0, 0)
+    assert (sticky.described, joining.described, exact.described) == (10 - 2 * joins, 0, 0)
     # `use_tool`, `find_tools` and `read_result` are in the list, too; the latter in every list.
-    assert (sticky.most_tools, joining.most_tools) == (7, 13)
+    assert (sticky.most_tools, joining.most_tools) == (5 + 2 * joins, 13)
     assert (exact.most_tools, everything.most_tools) == (3, len(TOOLS) + 1)
     assert sticky.cost > 0
     assert sticky.total("cached") > joining.total("cached")

@@ -97,10 +97,10 @@ class Scene:
     def bodies(self) -> list[dict[str, Any]]:
         return [body for body in self.server.bodies if "max_tokens" in body]
 
-    def agent(self, **settings: Any) -> Any:
+    def agent(self, index: IndexFake | None = None, **settings: Any) -> Any:
         limits = {"tool_search": SearchSettings(top_n=0, include_score=1.0), **settings}
         return open_agent(
-            "late", providers=self.providers, tools=self.host, index=IndexFake(ALIKE),
+            "late", providers=self.providers, tools=self.host, index=index or IndexFake(ALIKE),
             book=self.book, target=CLAUDE, store=self.store, clock=self.clock,
             settings=Settings(**limits),
         )  # fmt: skip
@@ -389,6 +389,96 @@ def test_a_loaded_tool_that_a_person_adds_stands_in_the_list_and_is_loaded_no_mo
             assert "write" in names(last, deferred=False)
             assert names(last, deferred=True) == []
             assert result_of(last, 2) == snapshot("Found 1: write")
+            assert await played.is_sound()
+
+    run(body())
+
+
+def test_behind_the_first_three_a_tool_goes_by_its_name_unless_that_is_one_word() -> None:
+    async def body() -> None:
+        tools = ("read_one", "read_two", "read_three", "read_four", "read", "read_five")
+        alike = {f"tool:fake/{name}": 0.8 - 0.01 * place for place, name in enumerate(tools)}
+        async with (
+            scene(*(chosen(name, parameters=PATH) for name in tools)) as played,
+            await played.agent(IndexFake({"all": alike})) as agent,
+        ):
+            await played.ask(agent, "Go on.", look("all"), call("read_five", path="a"), "Done.")
+            deferred = [t for t in played.bodies[-1]["tools"] if t.get("defer_loading")]
+            assert {t["name"]: t.get("description") for t in deferred} == {
+                "read_one": "Does read_one.",
+                "read_two": "Does read_two.",
+                "read_three": "Does read_three.",
+                "read_four": None,
+                "read": "Does read.",
+                "read_five": None,
+            }
+            assert len({str(t["input_schema"]) for t in deferred}) == 1
+            assert played.host.calls == [("read_five", {"path": "a"})]
+            # Both forms are the tool itself: neither is loaded, nor described, once more.
+            await played.ask(agent, "Again.", look("all"), call("read_four"), "Done.")
+            assert result_of(played.bodies[-2]) == snapshot("""\
+No other tool fits that. Say in other words what it has to do.
+There already: read_one, read_two, read_three\
+""")
+            assert "- path (string): Where to." in result_of(played.bodies[-1])
+            assert [t for t in played.bodies[-1]["tools"] if t.get("defer_loading")] == deferred
+            assert await played.is_sound()
+
+    run(body())
+
+
+def test_what_another_model_reads_of_a_tool_without_a_sentence_is_its_signature() -> None:
+    async def body() -> None:
+        tools = ("read_one", "read_two", "read_three", "read_four")
+        alike = {f"tool:fake/{name}": 0.8 - 0.01 * place for place, name in enumerate(tools)}
+        async with (
+            scene(*(chosen(name, parameters=PATH) for name in tools)) as played,
+            await played.agent(IndexFake({"all": alike})) as agent,
+        ):
+            await played.ask(agent, "Go on.", look("all"), "Done.")
+            await agent.session.update_settings(target=OLDER)
+            use = call("use_tool", name="read_four", arguments={"path": "a"})
+            await played.ask(agent, "Again.", use, "Done.")
+            assert result_of(played.bodies[-1], 2).endswith(
+                "<tool_context>\nread_four\nArguments: path: string\n</tool_context>"
+            )
+            assert played.host.calls == [("read_four", {"path": "a"})]
+            assert await played.is_sound()
+
+    run(body())
+
+
+def test_chosen_tools_do_not_move_a_list_that_was_sent_where_tools_are_loaded_late() -> None:
+    async def body() -> None:
+        search = SearchSettings(top_n=1)
+        async with scene() as played, await played.agent(tool_search=search) as agent:
+            use = call("use_tool", name="write", arguments={})
+            await played.ask(agent, "read it", call("read"), "Read.")
+            await played.ask(agent, "write it", use, "Written.")
+            assert "read" in names(played.bodies[0], deferred=False)
+            assert "write" not in names(played.bodies[-1], deferred=False)
+            requests = await played.kept(RequestEntry)
+            assert [entry.context.agreement.broke for entry in requests] == [None] * 4
+            # At a boundary it joins.
+            played.clock.pass_by(301)
+            await played.ask(agent, "write it again", call("write"), "Written.")
+            assert "write" in names(played.bodies[-1], deferred=False)
+            assert [name for name, _ in played.host.calls] == ["read", "write", "write"]
+            assert await played.is_sound()
+
+    run(body())
+
+
+def test_whoever_wants_every_chosen_tool_in_the_list_has_them_there_on_any_model() -> None:
+    async def body() -> None:
+        search = SearchSettings(top_n=1)
+        async with (
+            scene() as played,
+            await played.agent(tool_search=search, tool_joins=None) as agent,
+        ):
+            await played.ask(agent, "read it", call("read"), "Read.")
+            await played.ask(agent, "write it", call("write"), "Written.")
+            assert {"read", "write"} <= {*names(played.bodies[-1], deferred=False)}
             assert await played.is_sound()
 
     run(body())

@@ -12,6 +12,7 @@ from tests.fakes.sessions import run
 from tests.fakes.tools import CLOSED, PATH, ApproverFake, of_host, tool
 from tests.runners.scenes import Scene
 
+from lamina.assembly.tools import LONG_DESCRIPTION
 from lamina.errors import UsageError
 from lamina.values.entry import DecisionEntry, TransformEntry
 from lamina.values.item import Include
@@ -184,6 +185,30 @@ def test_a_described_tool_that_is_chosen_again_is_only_named() -> None:
             (again,) = [e for e in played.context.items if e.item == "tool:fake/write"]
             assert again.placement == "above"
             assert str(played.provider.bodies[-1]).count("write: Does write.") == 1
+            await played.verify()
+
+    run(body())
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_chosen_tool_is_described_in_full_unless_that_is_long(more: int) -> None:
+    async def body() -> None:
+        frame = len("write: Writes. \nArguments:\n- path (string)")
+        long = f"Writes. {'x' * (LONG_DESCRIPTION - frame + more)}"
+        tools = [chosen("read"), chosen("write", description=long, parameters=PATH)]
+        async with scene(*tools, tool_joins=0) as played:
+            await played.ask("read it")
+            wrong = {"name": "write", "arguments": {"path": 3}}
+            played.plays(calling(("c1", "use_tool", wrong)), calling(("c2", "write", {"path": 3})))
+            await played.ask("write it")
+            asked = str(played.provider.bodies[1]["messages"])
+            assert (long in asked) is (not more)
+            assert ("write: Writes.\\nArguments: path: string" in asked) is bool(more)
+            # Whoever calls it in a wrong way is told all of it.
+            assert [long in told for told in played.results] == [True, True]
+            await played.ask("write it again")
+            (again,) = [e for e in played.context.items if e.item == "tool:fake/write"]
+            assert again.placement == "above"
             await played.verify()
 
     run(body())

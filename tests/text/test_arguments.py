@@ -3,11 +3,12 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from lamina.text.arguments import describe_arguments
+from lamina.text.arguments import describe_arguments, is_one_word
 
 
 def test_plain_arguments_are_said_in_words() -> None:
@@ -66,3 +67,13 @@ VALUES = st.recursive(
 )
 def test_any_schema_can_be_described(schema: dict[str, Any]) -> None:
     assert describe_arguments(schema).startswith("Arguments")
+
+
+@pytest.mark.parametrize("name", ["search", "fetch2", "URL", "_run_", "搜索", ""])
+def test_a_name_of_one_word_is_told(name: str) -> None:
+    assert is_one_word(name)
+
+
+@pytest.mark.parametrize("name", ["read_file", "get-news", "getUser", "notes.list", "搜索_网页"])
+def test_a_name_of_several_words_is_told(name: str) -> None:
+    assert not is_one_word(name)

@@ -2,8 +2,9 @@
 whole prefix.
 
 Laws: tools that are always in are in the list. Chosen ones join it while that is cheap: at a
-boundary, or a few times while a session is young. After that they are described where they are
-needed, as any item is, and called through `use_tool`; at the next boundary they join. The engine's
+boundary, or a few times while a session is young; where the vendor loads tools late, at a boundary
+only. After that they are described where they are needed, as any item is, a long one in brief, and
+called through `use_tool`; at the next boundary they join. The engine's
 own tools stand in front from the first request on, needed or not; in a list that was sent without
 one of them it joins when the list moves anyway. What leaves because it was removed or cannot be run
 is the business of `assembly/offer.py`.
@@ -23,8 +24,9 @@ from lamina.text.arguments import (
     describe_arguments,
     describe_briefly,
     first_sentence,
+    is_one_word,
 )
-from lamina.values.item import Attachment, Include, Item, ItemId
+from lamina.values.item import Attachment, Include, Item, ItemId, key_of
 from lamina.values.message import ToolDefinition
 from lamina.values.request import Boundary, ContextTool
 from lamina.values.selection import SelectedItem
@@ -36,6 +38,9 @@ JOIN_TOKENS = 8_192
 # At a boundary, chosen tools that were not called in this many messages leave the list.
 CALLED_WITHIN = 60
 NAMES_SHOWN = 12
+# A chosen tool whose description has more characters than this is described in brief: some 200
+# tokens, as many as each of the ten tools of a search may take.
+LONG_DESCRIPTION = 800
 # Boundaries that have no reason of their own to add to that of a list.
 _SAID_BEFORE = ("first_request", "tools_change")
 
@@ -72,6 +77,12 @@ def describe_found(tool: OfferedTool) -> Item:
     return Item(id=tool.id, content=describe_briefly(name, description, definition.parameters))
 
 
+def describe_chosen(tool: OfferedTool) -> Item:
+    """A tool as an item that a question brings: in full, unless that is long."""
+    item = describe_tool(tool)
+    return item if len(item.content) <= LONG_DESCRIPTION else describe_found(tool)
+
+
 def standing_description(tool: OfferedTool, state: State) -> Item | None:
     """The description of the tool, as it is now, that stands in the conversation."""
     if (standing := state.library.standing.get(tool.id)) is None:
@@ -86,12 +97,14 @@ def is_described(tool: OfferedTool, state: State) -> bool:
     return standing_description(tool, state) is not None or is_loaded(tool, state)
 
 
-def define_found(tool: OfferedTool) -> ToolDefinition:
-    """A tool that a vendor loads late as one of many: in brief."""
+def define_found(tool: OfferedTool, *, is_first: bool = True) -> ToolDefinition:
+    """A tool that a vendor loads late as one of many: in brief. One that is not among the first has
+    no sentence either, unless its name is a single word."""
     definition = tool.definition
+    says = is_first or is_one_word(key_of(tool.id).partition("/")[2])
     return ToolDefinition(
         name=definition.name,
-        description=first_sentence(definition.description),
+        description=first_sentence(definition.description) if says else "",
         parameters=brief_schema(definition.parameters),
     )
 
@@ -99,7 +112,8 @@ def define_found(tool: OfferedTool) -> ToolDefinition:
 def is_loaded(tool: OfferedTool, state: State) -> bool:
     """Whether a result in the conversation loads the tool, as it is now."""
     loaded = state.loaded.get(tool.definition.name)
-    return loaded is not None and loaded.item == tool.id and loaded.definition == define_found(tool)
+    forms = (define_found(tool), define_found(tool, is_first=False))
+    return loaded is not None and loaded.item == tool.id and loaded.definition in forms
 
 
 def plan_tools(
@@ -198,6 +212,9 @@ class _Planner:
             return True
         if any(name in self.present for name in new) or self._changed():
             return True
+        if self.loads_late:
+            # There a prefix that moves costs as much as reading it a dozen times.
+            return False
         return state.tool_joins < (settings.tool_joins or 0) and last.tokens <= JOIN_TOKENS
 
     def _is_join(self, new: Sequence[str]) -> bool:
@@ -298,7 +315,7 @@ class _Planner:
 
     def _describe(self, name: str) -> Attachment:
         tool = self.chosen[name]
-        item = standing_description(tool, self.state) or describe_tool(tool)
+        item = standing_description(tool, self.state) or describe_chosen(tool)
         return Attachment(item=item, provenance=self.hits[tool.id].provenance)
 
     def _context(self, name: str) -> ContextTool:

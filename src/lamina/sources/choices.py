@@ -17,7 +17,13 @@ from lamina.assembly.inclusion import (
 )
 from lamina.assembly.items import stands
 from lamina.assembly.page import Page
-from lamina.assembly.tools import describe_tool, is_described, is_loaded, plan_tools
+from lamina.assembly.tools import (
+    describe_chosen,
+    describe_tool,
+    is_described,
+    is_loaded,
+    plan_tools,
+)
 from lamina.layers import Assembler
 from lamina.record.layouts import Layouts
 from lamina.sources.candidates import expanding_results
@@ -234,7 +240,7 @@ class TurnChoices:
             if hit.item not in tools:
                 continue
             if can_call:
-                item = describe_tool(tools[hit.item])
+                item = describe_chosen(tools[hit.item])
                 found[hit.item] = Attachment(item=item, provenance=hit.provenance)
             else:
                 detail = f"{label_of(hit.item)} is like what {hit.source} gave; the list of tools "

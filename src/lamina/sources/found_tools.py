@@ -5,8 +5,9 @@ can call already is only named, so that the same words, asked again, bring other
 search brings is said in brief, is not far from the best, and takes no more than as many tools of
 usual size: every later request pays for it, too. A call whose arguments do not fit is told the
 rest. What is found stands behind the results from the next request on: nothing that was sent moves.
-Where the vendor loads tools late, their definitions are loaded by the result instead of described;
-a name that was loaded once, for a tool that changed since, is described.
+Where the vendor loads tools late, their definitions are loaded by the result instead of described,
+and those behind the first few go by their names and arguments; a name that was loaded once, for a
+tool that changed since, is described.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,8 +30,9 @@ from lamina.values.request import Attachments
 from lamina.values.selection import SearchSettings, SelectedItem
 from lamina.values.tool import OfferedTool
 
-# How many that fit best are looked at, and of how many of them it is said that they are there.
-COMPARED, NAMED = 50, 3
+# How many that fit best are looked at, and of how many of them more is said than has to be: what a
+# tool does that is loaded, and that one is there already.
+COMPARED, FIRST = 50, 3
 # What scores less than this share of the best one's score is not brought.
 NEAR = 0.75
 NOTHING_FOUND = "No other tool fits that. Say in other words what it has to do."
@@ -93,14 +95,14 @@ async def find_tools(
         name = tool.definition.name
         return name in callable_names or tool.id in earlier or is_described(tool, state)
 
-    first = [usable[hit.item] for hit in ranking[:NAMED]]
+    first = [usable[hit.item] for hit in ranking[:FIRST]]
     known = [tool.definition.name for tool in first if is_known(tool)]
     new = [hit for hit in ranking if not is_known(usable[hit.item])][:COMPARED]
     items = {hit.item: describe_found(usable[hit.item]) for hit in new}
     # Two tools of one name cannot be told apart: what has it first keeps it.
     late = {
-        hit.item: define_found(usable[hit.item])
-        for hit in new
+        hit.item: define_found(usable[hit.item], is_first=place < FIRST)
+        for place, hit in enumerate(new)
         if loads_late and usable[hit.item].definition.name not in {**state.loaded, **loaded}
     }
     sizes = {item: assembler.item_tokens(items[item]) for item in items if item not in late}

@@ -16,6 +16,8 @@ _FRAME = {"type", "properties", "required", "additionalProperties", "title", "$s
 # Of a description, what a brief one says.
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")
 _LONGEST_SENTENCE = 160
+# Where another word of a name begins: behind a sign, or with a capital.
+_NEXT_WORD = re.compile(r"[^\W_][\W_]+(?=[^\W_])|[a-z0-9](?=[A-Z])")
 
 
 def describe_briefly(name: str, description: str, schema: dict[str, Any]) -> str:
@@ -37,6 +39,11 @@ def first_sentence(description: str) -> str:
     if len(sentence) > _LONGEST_SENTENCE:
         sentence = f"{sentence[: _LONGEST_SENTENCE - 1].rstrip()}…"
     return sentence
+
+
+def is_one_word(name: str) -> bool:
+    """Whether a tool's name is a single word, which says too little by itself."""
+    return _NEXT_WORD.search(name) is None
 
 
 def brief_schema(schema: dict[str, Any]) -> dict[str, Any]:

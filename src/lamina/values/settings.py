@@ -114,7 +114,8 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     (`sticky`), the list is what was chosen and nothing else (`exact`), or it has all there are."""
     tool_joins: int | None = 4
     """How often chosen tools may join a list that was sent, which moves the whole prefix; after
-    that they are described in the message that needs them. None for always."""
+    that they are described in the message that needs them. None for always. Models that load tools
+    late are spared all joins but those of None."""
     expand_results: bool = False
     """Whether what tools gave in the last turn brings items that are like it."""
     expanding_tools: str = ""
