@@ -17,6 +17,7 @@ from tests.runners.scenes import Scene
 from lamina.assembly.engine_tools import FIND_TOOLS, FOUND_TOKENS, MOST_FOUND
 from lamina.codec import digest_value
 from lamina.errors import UsageError
+from lamina.sources.found_tools import NO_ROOM
 from lamina.values.entry import DecisionEntry, RequestEntry, ResultEntry
 from lamina.values.event import ToolFinished, ToolStarted
 from lamina.values.message import Text, ToolCall, ToolDefinition
@@ -303,13 +304,27 @@ def test_a_search_that_fails_is_told_to_the_model() -> None:
     run(body())
 
 
-def test_what_does_not_fit_the_room_is_not_found() -> None:
+@pytest.mark.parametrize("count", [20, 1_500])
+def test_a_tool_is_found_however_much_it_takes(count: int) -> None:
     async def body() -> None:
-        big = chosen("write", parameters=many_parameters(1_500))
-        async with scene(big, chosen("read"), target=replace(SMALL, window=2_500)) as played:
+        big = chosen("write", parameters=many_parameters(count))
+        async with scene(big, chosen("read")) as played:
             played.plays(calling(look("write, read")))
             await played.ask("Keep this.")
-            assert [f.item for f in played.kept(ResultEntry)[0].found] == ["tool:fake/read"]
+            assert "tool:fake/write" in [f.item for f in played.kept(ResultEntry)[0].found]
+            await played.verify()
+
+    run(body())
+
+
+def test_where_there_is_no_room_the_model_is_told_so() -> None:
+    async def body() -> None:
+        big = chosen("write", parameters=many_parameters(1_500))
+        async with scene(big, target=replace(SMALL, window=500)) as played:
+            played.plays(calling(look("write")))
+            await played.ask("Keep this.")
+            assert played.kept(ResultEntry)[0].found == ()
+            assert played.results == [NO_ROOM]
             await played.verify()
 
     run(body())

@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from lamina.text.arguments import describe_arguments, is_one_word
+from lamina.text.arguments import (
+    brief_schema,
+    describe_arguments,
+    describe_briefly,
+    is_one_word,
+)
 
 
 def test_plain_arguments_are_said_in_words() -> None:
@@ -77,3 +82,46 @@ def test_a_name_of_one_word_is_told(name: str) -> None:
 @pytest.mark.parametrize("name", ["read_file", "get-news", "getUser", "notes.list", "搜索_网页"])
 def test_a_name_of_several_words_is_told(name: str) -> None:
     assert not is_one_word(name)
+
+
+def test_a_tool_in_brief_is_a_sentence_and_a_signature() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"zone": {"enum": [f"z{n}" for n in range(600)]}, "day": {"type": "string"}},
+        "required": ["day"],
+    }
+    assert describe_briefly("tide", "Tells the tide. For sailors.", schema) == snapshot("""\
+tide: Tells the tide.
+Arguments: zone?: one of 600, such as "z0", "z1", "z2", day: string\
+""")
+    assert describe_briefly("tide", "", schema) == snapshot(
+        'tide: Arguments: zone?: one of 600, such as "z0", "z1", "z2", day: string'
+    )
+    assert brief_schema(schema) == snapshot(
+        {
+            "type": "object",
+            "properties": {"zone": {}, "day": {"type": "string"}},
+            "required": ["day"],
+        }
+    )
+
+
+def test_very_many_arguments_are_not_all_named_in_brief_but_what_is_required_is() -> None:
+    fields = {f"field_{number}": {"type": "string"} for number in range(500)}
+    schema = {"type": "object", "properties": fields, "required": ["field_499"]}
+    text = describe_briefly("form", "Fills a form.", schema)
+    assert len(text) < 2_200
+    assert "field_499: string" in text
+    named = brief_schema(schema)["properties"]
+    assert "field_499" in named
+    assert text.endswith(f" and {500 - len(named)} more")
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["type", "properties", "required", "items", "enum", "x", "$defs"]), VALUES
+    )
+)
+def test_any_schema_can_be_described_in_brief(schema: dict[str, Any]) -> None:
+    assert describe_briefly("tool", "", schema).startswith("tool: Arguments:")
+    assert brief_schema(schema)["type"] == "object"

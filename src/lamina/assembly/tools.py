@@ -70,11 +70,13 @@ def describe_tool(tool: OfferedTool) -> Item:
     return Item(id=tool.id, content=f"{head}\n{describe_arguments(definition.parameters)}")
 
 
-def describe_found(tool: OfferedTool) -> Item:
-    """A tool as an item that is one of many: in brief."""
+def describe_found(tool: OfferedTool, *, is_first: bool = True) -> Item:
+    """A tool as an item that is one of many: in brief. One that is not among the first has no
+    sentence either, unless its name is a single word."""
     definition = tool.definition
-    name, description = definition.name, definition.description
-    return Item(id=tool.id, content=describe_briefly(name, description, definition.parameters))
+    description = definition.description if is_first or _needs_sentence(tool) else ""
+    content = describe_briefly(definition.name, description, definition.parameters)
+    return Item(id=tool.id, content=content)
 
 
 def describe_chosen(tool: OfferedTool) -> Item:
@@ -87,7 +89,7 @@ def standing_description(tool: OfferedTool, state: State) -> Item | None:
     """The description of the tool, as it is now, that stands in the conversation."""
     if (standing := state.library.standing.get(tool.id)) is None:
         return None
-    items = (describe_tool(tool), describe_found(tool))
+    items = (describe_tool(tool), describe_found(tool), describe_found(tool, is_first=False))
     return next((item for item in items if item.version == standing.current), None)
 
 
@@ -98,15 +100,18 @@ def is_described(tool: OfferedTool, state: State) -> bool:
 
 
 def define_found(tool: OfferedTool, *, is_first: bool = True) -> ToolDefinition:
-    """A tool that a vendor loads late as one of many: in brief. One that is not among the first has
-    no sentence either, unless its name is a single word."""
+    """The same for a vendor that loads tools late."""
     definition = tool.definition
-    says = is_first or is_one_word(key_of(tool.id).partition("/")[2])
+    description = definition.description if is_first or _needs_sentence(tool) else ""
     return ToolDefinition(
         name=definition.name,
-        description=first_sentence(definition.description) if says else "",
+        description=first_sentence(description),
         parameters=brief_schema(definition.parameters),
     )
+
+
+def _needs_sentence(tool: OfferedTool) -> bool:
+    return is_one_word(key_of(tool.id).partition("/")[2])
 
 
 def is_loaded(tool: OfferedTool, state: State) -> bool:

@@ -2,12 +2,12 @@
 
 Laws: what it can find is what the session may use: nothing that was removed or is withheld. What it
 can call already is only named, so that the same words, asked again, bring others. All that one
-search brings is said in brief, is not far from the best, and takes no more than as many tools of
-usual size: every later request pays for it, too. A call whose arguments do not fit is told the
-rest. What is found stands behind the results from the next request on: nothing that was sent moves.
-Where the vendor loads tools late, their definitions are loaded by the result instead of described,
-and those behind the first few go by their names and arguments; a name that was loaded once, for a
-tool that changed since, is described.
+search brings is said in brief (behind the first few it is names and arguments alone), is not far
+from the best, and takes no more than as many tools of usual size: every later request pays for it,
+too. A call whose arguments do not fit is told the rest. What is found stands behind the results
+from the next request on: nothing that was sent moves. Where the vendor loads tools late, their
+definitions are loaded by the result instead of described; a name that was loaded once, for a tool
+that changed since, is described.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,6 +36,7 @@ COMPARED, FIRST = 50, 3
 # What scores less than this share of the best one's score is not brought.
 NEAR = 0.75
 NOTHING_FOUND = "No other tool fits that. Say in other words what it has to do."
+NO_ROOM = "There are tools that fit, but no room left to describe them in this conversation."
 
 
 class ToolFinds(Struct, frozen=True, kw_only=True):
@@ -98,7 +99,10 @@ async def find_tools(
     first = [usable[hit.item] for hit in ranking[:FIRST]]
     known = [tool.definition.name for tool in first if is_known(tool)]
     new = [hit for hit in ranking if not is_known(usable[hit.item])][:COMPARED]
-    items = {hit.item: describe_found(usable[hit.item]) for hit in new}
+    items = {
+        hit.item: describe_found(usable[hit.item], is_first=place < FIRST)
+        for place, hit in enumerate(new)
+    }
     # Two tools of one name cannot be told apart: what has it first keeps it.
     late = {
         hit.item: define_found(usable[hit.item], is_first=place < FIRST)
@@ -109,6 +113,8 @@ async def find_tools(
     sizes |= {item: assembler.definition_tokens(tool) for item, tool in late.items()}
     room = min(room, FOUND_TOKENS) - assembler.count_text(_say(MOST_FOUND, known))
     hits = _take(new, sizes, room)
+    if new and not hits:
+        return ToolFinds(text=_add_known([NO_ROOM], known))
     return ToolFinds(
         text=_say_loaded(hits, late, known) if late else _say(len(hits), known),
         items=tuple(items[hit.item] for hit in hits if hit.item not in late),
@@ -127,7 +133,7 @@ async def find_tools(
 def _take(
     ranking: Sequence[SelectedItem], sizes: Mapping[ItemId, int], room: int
 ) -> list[SelectedItem]:
-    """What is brought of a ranking. The best one comes, however long it is."""
+    """What is brought of a ranking. The best one comes if there is room for it at all."""
     spare = MOST_FOUND * median(sizes.values()) if sizes else 0.0
     least = NEAR * max((hit.score or 0.0 for hit in ranking[:MOST_FOUND]), default=0.0)
     hits: list[SelectedItem] = []

@@ -16,20 +16,24 @@ _FRAME = {"type", "properties", "required", "additionalProperties", "title", "$s
 # Of a description, what a brief one says.
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")
 _LONGEST_SENTENCE = 160
+# Of arguments, how many characters a brief description has, and how many choices it names of one.
+_LONGEST_ARGUMENTS, _MOST_CHOICES = 2_000, 12
 # Where another word of a name begins: behind a sign, or with a capital.
 _NEXT_WORD = re.compile(r"[^\W_][\W_]+(?=[^\W_])|[a-z0-9](?=[A-Z])")
 
 
 def describe_briefly(name: str, description: str, schema: dict[str, Any]) -> str:
-    """A tool in two lines: the first sentence of what is said of it, and its signature."""
-    properties = schema.get("properties", {})
+    """A tool in two lines: the first sentence of what is said of it, and its signature; in one
+    without a description."""
     required = schema.get("required", [])
-    fields = properties.items() if isinstance(properties, dict) else ()
     arguments = [
-        f"{field}{'' if field in required else '?'}: {_type_name(inner)}" for field, inner in fields
+        f"{field}{'' if field in required else '?'}: {_type_name(inner)}"
+        for field, inner in _main_fields(schema).items()
     ]
-    head = ": ".join(filter(None, (name, first_sentence(description))))
-    return f"{head}\nArguments: {', '.join(arguments) or 'none'}"
+    rest = len(_fields(schema)) - len(arguments)
+    signature = f"Arguments: {', '.join(arguments) or 'none'}{f' and {rest} more' if rest else ''}"
+    sentence = first_sentence(description)
+    return f"{name}: {sentence}\n{signature}" if sentence else f"{name}: {signature}"
 
 
 def first_sentence(description: str) -> str:
@@ -48,11 +52,10 @@ def is_one_word(name: str) -> bool:
 
 def brief_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema that says as much as a signature does: names, types and what is required."""
-    properties, required = schema.get("properties"), schema.get("required")
-    fields = properties.items() if isinstance(properties, dict) else ()
+    required = schema.get("required")
     brief: dict[str, Any] = {
         "type": "object",
-        "properties": {field: _brief_field(inner) for field, inner in fields},
+        "properties": {field: _brief_field(inner) for field, inner in _main_fields(schema).items()},
     }
     return brief | {"required": required} if isinstance(required, list) and required else brief
 
@@ -61,14 +64,41 @@ def _brief_field(schema: Any) -> dict[str, Any]:
     if not isinstance(schema, dict):
         return {}
     brief = {key: schema[key] for key in ("type", "enum") if key in schema}
+    if isinstance(choices := brief.get("enum"), list) and len(choices) > _MOST_CHOICES:
+        del brief["enum"]
     if "items" in schema:
         brief["items"] = _brief_field(schema["items"])
     return brief
 
 
+def _fields(schema: dict[str, Any]) -> dict[str, Any]:
+    properties = schema.get("properties", {})
+    return properties if isinstance(properties, dict) else {}
+
+
+def _main_fields(schema: dict[str, Any]) -> dict[str, Any]:
+    """All arguments, or if they are very many as many as there is room for, what is required
+    first."""
+    fields = _fields(schema)
+    required = schema.get("required")
+    first = required if isinstance(required, list) else ()
+    room = _LONGEST_ARGUMENTS
+    taken: set[str] = set()
+    for field in sorted(fields, key=lambda field: field not in first):
+        room -= len(f"{field}?: {_type_name(fields[field])}, ")
+        if room < 0:
+            break
+        taken.add(field)
+    return {field: inner for field, inner in fields.items() if field in taken}
+
+
 def _type_name(schema: Any) -> str:
     if not isinstance(schema, dict):
         return "any"
+    choices = schema.get("enum")
+    if isinstance(choices, list) and len(choices) > _MOST_CHOICES:
+        first = ", ".join(map(_json, choices[:3]))
+        return f"one of {len(choices)}, such as {first}"
     return _kind(schema) or (kind if isinstance(kind := schema.get("type"), str) else "any")
 
 
