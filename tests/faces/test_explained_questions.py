@@ -9,9 +9,13 @@ from tests.fakes.sessions import run
 from tests.fakes.tools import tool
 from tests.runners.scenes import Scene
 
+from lamina.cli.log import render_log
 from lamina.faces.context_record import record_context
+from lamina.faces.journal_log import describe_inclusion
 from lamina.faces.why import Explanation, explain_question
-from lamina.values.entry import RequestEntry
+from lamina.values.entry import RequestEntry, ResultEntry
+from lamina.values.item import ItemId
+from lamina.values.request import ContextTool
 from lamina.values.selection import SearchSettings
 
 NAMES = ("read", "write", "send")
@@ -26,7 +30,7 @@ def scene() -> Scene:
 
 
 def look(query: str) -> tuple[str, str, dict[str, Any]]:
-    return f"f-{query}", "find_tools", {"query": query}
+    return f"f-{query[:9]}", "find_tools", {"query": query}
 
 
 def use(name: str) -> tuple[str, str, dict[str, Any]]:
@@ -75,3 +79,32 @@ def test_a_question_is_told_with_what_the_model_found_in_its_turn_and_with_which
             assert (row.name, row.source) == ("write", "write it")
 
     run(body())
+
+
+def test_of_a_long_query_a_note_is_kept_and_less_is_printed() -> None:
+    async def body() -> None:
+        async with scene() as played:
+            query = "write it " + "down " * 1_000
+            played.plays(calling(look(query)), calling(use("write")), saying("Done."))
+            await played.ask("Go on.")
+            (result,) = (entry for entry in played.kept(ResultEntry) if entry.query)
+            assert 190 < len(result.query) <= 200
+            sources = {item.source for r in played.kept(RequestEntry) for item in r.context.items}
+            assert sources == {result.query}
+            assert found(await why(played, 1))[0][:2] == ("write", result.query)
+            journal = await played.store.read("talk")
+            assert len(render_log(journal, tree=False, dropped=False, full=False)) < 4_000
+            # All of it is in the call.
+            assert query in render_log(journal, tree=False, dropped=False, full=True)
+            await played.verify()
+
+    run(body())
+
+
+def test_a_long_query_that_is_noted_whole_is_printed_in_brief() -> None:
+    row = ContextTool(
+        item=ItemId("tool:fake/write"), name="write", include="agent", score=0.8, origin="model",
+        source="write " * 1_000,
+    )  # fmt: skip
+    assert describe_inclusion(row).startswith("agent 0.80, model from write write ")
+    assert len(describe_inclusion(row)) < 120
