@@ -86,6 +86,19 @@ tool:fake/wipe   not sent         Wipes.
     assert talked.code == 0
 
 
+def test_laminas_own_tools_are_taken_out_by_name_and_can_be_added_again(notes: Path) -> None:
+    talked = talk(
+        notes, "Hello.", "/remove tool:read_result", "/items", "Still there?",
+        "/add tool:read_result", "/items", "And now?",
+    )  # fmt: skip
+    assert "tool:read_result is out from the next message on" in talked.err
+    first, second = talked.out.split("in this session")[1:]
+    assert re.search(r"^tool:/read_result +taken out +Reads what was left out", first, re.M)
+    assert re.search(r"^tool:/read_result +added", second, re.M)
+    removable = [name for name, _ in talked.chat.members.removable]
+    assert removable.count("tool:/read_result") == 1
+
+
 def test_a_rule_of_certain_files_is_shown_with_what_it_waits_for(notes: Path) -> None:
     python = replace(guide("rule", "python", "manual"), globs=("**/*.py", "*.pyi"))
     wide = replace(guide("rule", "wide", "agent"), globs=("**/*.py",))

@@ -17,7 +17,7 @@ from tests.fakes.providers import ProviderFake, ProvidersFake, saying
 import lamina
 import lamina.sync
 from lamina import extras
-from lamina.errors import ExtraMissing, UsageError
+from lamina.errors import ExtraMissing, JournalError, UsageError
 from lamina.types import AgentChoice, NoteSearchResult
 
 NOTES = {
@@ -138,6 +138,18 @@ def test_a_hit_tells_its_place_and_why_it_was_found(method: str, notes: Path) ->
     assert "Rotate the signing key" in item.item.content
 
 
+def test_the_safe_text_of_a_hit_is_its_text_without_secrets(method: str, notes: Path) -> None:
+    secret = "AKIA" + "Z7Q2M4X9" * 2
+    (notes / "vault.md").write_text(f"# Vault\n\nThe access key is {secret}.\n", "utf-8")
+    hits = found(notes, "access key of the vault, and how keys are rotated").hits
+    plain = [hit for hit in hits if not hit.secrets]
+    assert plain
+    assert [hit.safe for hit in plain] == [hit.text for hit in plain]
+    (secretive,) = (hit for hit in hits if hit.secrets)
+    assert secret in secretive.text
+    assert secretive.safe == secretive.text.replace(secret, "[redacted: AWS access key]")
+
+
 @pytest.mark.usefixtures("by_words")
 @pytest.mark.parametrize(
     ("limits", "paths"),
@@ -166,6 +178,14 @@ def test_a_search_goes_where_it_is_told_to(
     [
         (" \n", {}, "the query is empty"),
         ("key", {"top": 0}, "top is 0: at least one passage"),
+        (5, {}, "the query is 5: it takes a text"),
+        (None, {}, "the query is None: it takes a text"),
+        ("key", {"top": 1.5}, "top is 1.5: it takes a whole number, how many passages"),
+        ("key", {"top": "3"}, "top is '3': it takes a whole number"),
+        ("key", {"top": True}, "top is True: it takes a whole number"),
+        ("key", {"folder": 5}, "5 is no folder: it takes a text, or several"),
+        ("key", {"folder": ["runbooks", 5]}, "5 is no folder: it takes a text, or several"),
+        ("key", {"tag": b"x"}, "b'x' is no tag: it takes a text, or several"),
         ("key", {"since": "yesterday"}, "'yesterday' is no day: give one as 2026-11-17"),
         ("key", {"until": float("nan")}, "nan is no day"),
         ("key", {"since": True}, "True is no day"),
@@ -358,9 +378,20 @@ def test_a_search_is_what_the_next_question_is_sent_with(agent: Path) -> None:
     ("question", "how", "problem"),
     [
         ("", {}, "the question is empty"),
-        (QUESTION, {"kinds": ("rule", "note")}, r"kinds are several of rule, .*, not \['note'\]"),
-        (QUESTION, {"kinds": "rule"}, "not 'rule'"),
-        (QUESTION, {"kinds": ()}, r"not \(\)"),
+        (5, {}, "the question is 5: it takes a text"),
+        (
+            QUESTION,
+            {"kinds": ("rule", "note")},
+            "'note' is no kind: it takes a list of some of 'rule', 'reference', 'tool'",
+        ),
+        (QUESTION, {"kinds": "rule"}, "kinds is 'rule': it takes a list"),
+        (QUESTION, {"kinds": ()}, r"kinds is \(\): it takes a list"),
+        (QUESTION, {"kinds": 5}, "kinds is 5: it takes a list"),
+        (QUESTION, {"kinds": [["rule"]]}, r"\['rule'\] is no kind"),
+        (QUESTION, {"top": "3"}, "top is '3': it takes a whole number"),
+        (QUESTION, {"top": 1.5}, "top is 1.5: it takes a whole number"),
+        (QUESTION, {"preset": "nope"}, "nope"),
+        (QUESTION, {"preset": 5}, "5"),
         (QUESTION, {"top": 3, "preset": "normal"}, "top and preset do not go together"),
         (QUESTION, {"top": 0}, "top is 0"),
     ],
@@ -370,6 +401,17 @@ def test_what_an_agent_cannot_be_asked_is_refused(
 ) -> None:
     with opened(agent) as runner, pytest.raises(UsageError, match=problem):
         runner.search(question, **how)
+
+
+@pytest.mark.usefixtures("by_words")
+def test_a_closed_agent_searches_no_more_than_it_runs(agent: Path) -> None:
+    with opened(agent) as runner:
+        pass
+    with pytest.raises(JournalError) as running:
+        runner.run(QUESTION)
+    with pytest.raises(JournalError) as searching:
+        runner.search(QUESTION)
+    assert str(searching.value) == str(running.value)
 
 
 @pytest.mark.usefixtures("by_words")

@@ -18,6 +18,7 @@ from tests.fakes.tools import ToolHostFake, tool
 
 from lamina.audit.verification import verify
 from lamina.codec import digest_value
+from lamina.faces.why import explain_question
 from lamina.providers.clients.anthropic import connect
 from lamina.providers.emulators.answers import (
     EmulatedAnswer,
@@ -186,6 +187,9 @@ def test_what_the_model_finds_is_loaded_by_the_result_and_called_by_its_name() -
                 ("tool:fake/write", "write it down", False)
             ]
             assert all(row.tokens for row in rows)
+            why = explain_question(await played.store.read("late"), 1, played.book)
+            found_rows = [(row.name, row.source) for row in why.tools if row.origin == "model"]
+            assert found_rows == [("write", "write it down")]
             # Nothing is described, so no item is kept.
             assert not await played.kept(ItemEntry)
             assert await played.is_sound()

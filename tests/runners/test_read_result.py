@@ -7,6 +7,7 @@ budget and screening. What a prune shortens keeps its handle.
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from tests.runners.test_offered_is_recorded import names_on_wire
 import lamina
 from lamina.assembly.read_result import READ_RESULT, make_handle
 from lamina.codec import digest_bytes
+from lamina.stores.jsonl import JsonlStore
 from lamina.tools.limits import cut_output
 from lamina.values.entry import RequestEntry
 from lamina.values.message import ToolDefinition, ToolResult
@@ -189,6 +191,23 @@ def test_data_that_is_no_text_is_refused() -> None:
             played.host.outputs["fetch"] = cut_output(data)
             handle = await fetch(played)
             assert "is no text but data" in await read(played, handle=handle)
+
+    run(body())
+
+
+def test_what_is_no_longer_kept_is_said_plainly_and_without_a_path(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with scene(store=JsonlStore(tmp_path)) as played:
+            handle = await fetch(played)
+            for blob in [path for path in tmp_path.rglob("*") if "blobs" in str(path.parent)]:
+                if blob.is_file():
+                    blob.unlink()
+            told = await read(played, handle=handle)
+            assert told == (
+                f"what {handle} stands for is no longer kept: there is no more of it than what was "
+                f"sent. Call the tool again if you need the rest"
+            )
+            assert str(tmp_path) not in str(played.provider.bodies[-1])
 
     run(body())
 

@@ -14,6 +14,7 @@ from tests.fakes.tools import ApproverFake, of_host, tool
 from tests.runners.scenes import Scene
 from tests.runners.test_offered_is_recorded import names_on_wire
 
+from lamina.errors import UsageError
 from lamina.runners.caller import REMOVED
 from lamina.sources.hooks import ContextEvent, Hooks
 from lamina.values.entry import TransformEntry
@@ -345,5 +346,65 @@ def test_a_described_tool_that_is_removed_cannot_be_called_and_the_model_is_told
             await scene.ask("And now?")
             assert "Does c." not in str(scene.provider.bodies[-1])
             await scene.verify()
+
+    run(body())
+
+
+# -- the engine's own ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", [SMALL, ANTHROPIC, BARS])
+@pytest.mark.parametrize("name", ["find_tools", "use_tool", "read_result"])
+def test_the_engines_tools_are_removed_and_added_by_name_as_any_other(
+    name: str, target: Target
+) -> None:
+    async def body() -> None:
+        tools = [tool("a"), replace(tool("b"), include="agent")]
+        async with Scene(tools=tools, index=IndexFake({}), target=target) as scene:
+            session = scene.runner.session
+            await scene.ask()
+            before = names_on_wire(scene.provider.bodies[-1], target)
+            assert name in before
+            assert await session.remove(f"tool:{name}")
+            assert not await session.remove(f"tool:/{name}")
+            assert f"tool:/{name}" not in [item.item for item in await session.items()]
+            await scene.ask()
+            rows = [row.name for row in scene.context.tools]
+            assert name not in [row for row in rows if scene.context.allows(row)]
+            assert (f"tool:/{name}", "removed") in left(scene)
+            if target is not BARS:
+                assert broke(scene).startswith("tools removed: ")
+            await scene.restart()
+            session = scene.runner.session
+            await scene.ask()
+            assert not [row for row in scene.context.tools if row.name == name] or target is BARS
+            assert await session.add(f"tool:{name.upper()}")
+            assert not await session.add(f"tool:{name}")
+            await scene.ask()
+            rows = [row.name for row in scene.context.tools]
+            assert sorted(row for row in rows if scene.context.allows(row)) == sorted(before)
+            assert not left(scene)
+            if target is not BARS:
+                assert name in broke(scene)
+            assert not [item for item in await session.items() if item.missing]
+            # It stays without another break, and can go again.
+            await scene.ask()
+            assert not broke(scene)
+            assert await session.remove(f"tool:{name}")
+            await scene.verify()
+
+    run(body())
+
+
+def test_an_engines_name_that_somebody_has_is_theirs_and_without_tools_there_is_none() -> None:
+    async def body() -> None:
+        own = replace(tool("find_tools"), include="agent")
+        async with Scene(tools=[own, tool("a")], index=IndexFake({})) as scene:
+            await scene.ask()
+            with pytest.raises(UsageError, match="did you mean tool:fake/find_tools"):
+                await scene.runner.session.remove("tool:find_tools")
+        async with Scene(chat=True) as scene:
+            with pytest.raises(UsageError, match="there is no tool 'find_tools'"):
+                await scene.runner.session.remove("tool:find_tools")
 
     run(body())

@@ -19,7 +19,7 @@ def cut(first: int, last: int, path: str = "long.md", score: float | None = 0.5)
     """The paragraphs from one to another, both included, as a search finds them."""
     text = "\n".join(PARAGRAPHS[first : last + 1]).strip()
     return Hit(
-        item=note_id(path), path=path, title="long", text=text, score=score,
+        item=note_id(path), path=path, title="long", text=text, safe=text, score=score,
         start=2 * first + 1, end=2 * last + 1,
     )  # fmt: skip
 

@@ -4,7 +4,7 @@ Laws: each is one row of the table, in the order in which they stand on the wire
 was sent never changes. A tool of somebody else's that has such a name takes its place.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -81,6 +81,17 @@ def engine_names(
     there = {"unlisted": speaks, "search": speaks and searches, "results": reads}
     return tuple(
         name for name, tool in ENGINE_TOOLS.items() if there[tool.needs] and name not in taken
+    )
+
+
+def engine_members(tools: Sequence[OfferedTool]) -> tuple[OfferedTool, ...]:
+    """The engine's tools that a session with these `tools` can do without: where there is no tool
+    there is none of them, and a name that somebody else has is not theirs."""
+    taken = {tool.definition.name for tool in tools}
+    return tuple(
+        OfferedTool(id=tool_id("", name), definition=tool.definition, digest="")
+        for name, tool in ENGINE_TOOLS.items()
+        if tools and name not in taken
     )
 
 

@@ -13,11 +13,12 @@ from unicodedata import normalize
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.assembly.engine_tools import is_engine_tool
 from lamina.errors import UsageError
 from lamina.journal import State
 from lamina.values.agent import Guide
 from lamina.values.entry import Membership
-from lamina.values.item import Include, ItemId, key_of, kind_of
+from lamina.values.item import Include, ItemId, key_of, kind_of, tool_id
 from lamina.values.item_kind import MEMBER_KINDS
 from lamina.values.tool import OfferedTool
 
@@ -84,7 +85,9 @@ def sort_tools(state: State, tools: Sequence[OfferedTool]) -> Inclusion[OfferedT
     return replace(
         inclusion,
         removed=tuple(tool for tool in tools if is_removed(state, tool)),
-        missing=tuple(item for item in inclusion.missing if item not in ids),
+        missing=tuple(
+            item for item in inclusion.missing if item not in ids and not is_engine_tool(item)
+        ),
     )
 
 
@@ -110,10 +113,12 @@ def read_member(text: str) -> ItemId:
 
 def find_member(wanted: ItemId, there: Iterable[Member]) -> ItemId | None:
     """The item of that name: exactly, or the only one that is spelled the same but for case and
-    Unicode's forms."""
+    Unicode's forms. A tool that has no server needs none in front of its name."""
     known = [member.id for member in there]
     if wanted in known:
         return wanted
+    if kind_of(wanted) == "tool" and "/" not in wanted:
+        wanted = tool_id("", key_of(wanted))
     alike = [item for item in known if fold_name(item) == fold_name(wanted)]
     return alike[0] if len(alike) == 1 else None
 

@@ -6,8 +6,8 @@ boundary, or a few times while a session is young; where the vendor loads tools 
 only. After that they are described where they are needed, as any item is, a long one in brief, and
 called through `use_tool`; at the next boundary they join. The engine's
 own tools stand in front from the first request on, needed or not; in a list that was sent without
-one of them it joins when the list moves anyway. What leaves because it was removed or cannot be run
-is the business of `assembly/offer.py`.
+one of them it joins when the list moves anyway, or when a person adds it again. What leaves because
+it was removed or cannot be run is the business of `assembly/offer.py`.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from lamina.text.arguments import (
     first_sentence,
     is_one_word,
 )
-from lamina.values.item import Attachment, Include, Item, ItemId, key_of
+from lamina.values.item import Attachment, Include, Item, ItemId, key_of, tool_id
 from lamina.values.message import ToolDefinition
 from lamina.values.request import Boundary, ContextTool
 from lamina.values.selection import SelectedItem
@@ -241,10 +241,15 @@ class _Planner:
             return [*first, *names] if moves else names
         late = self._described_before(described) if moves or self.boundary else []
         idle = self._idle() if self.boundary else set()
-        if not (moves or late or idle or (first and (unsent or self.boundary))):
+        is_back = any(map(self._is_added, first))
+        if not (moves or late or idle or is_back or (first and (unsent or self.boundary))):
             return list(self.standing)
         keeps = [n for n in self.standing if (n in self.there and n not in idle) or n in self.own]
         return [*first, *keeps, *new, *late]
+
+    def _is_added(self, name: str) -> bool:
+        """Whether a person added a tool of the engine's again that they had removed."""
+        return self.state.library.members.get(tool_id("", name)) == "manual"
 
     def _within_limit(self, names: list[str]) -> tuple[list[str], list[str]]:
         """The names that a provider takes, and those that are too many for it: first the reader of
@@ -295,7 +300,11 @@ class _Planner:
     def _reason(self, names: Sequence[str]) -> str:
         leavers = [name for name in self.standing if name not in names]
         others = (USE_TOOL.name, FIND_TOOLS.name)
-        joiners = [n for n in names if n not in self.standing and n not in others]
+        joiners = [
+            name
+            for name in names
+            if name not in self.standing and (name not in others or self._is_added(name))
+        ]
         news = {
             "new": [n for n in joiners if n not in self.own] or joiners,
             "changed": self._changed(),

@@ -29,6 +29,8 @@ from lamina.values.request import ContextItem, LeftOut
 WIDE = 100
 # The longest description that is shown, in columns.
 ABOUT = 120
+# And the longest text that something was found from, as a query of the model's.
+FROM = 200
 # How far the lines below a name are set in: behind its priority.
 INDENT = (0, 0, 0, 6)
 
@@ -94,9 +96,10 @@ def _name(row: Reason) -> Text:
 
 
 def _about(row: Reason) -> list[str]:
-    origin = f"{row.origin}{f' from {one_line(row.source)}' if row.source else ''}"
+    source = one_line(row.source, FROM)
+    origin = f"{row.origin}{f' from {source}' if source else ''}"
     if row.origin == "model":
-        origin = f'found by the model, which searched for "{one_line(row.source)}"'
+        origin = f'found by the model, which searched for "{source}"'
     lines = (one_line(row.about, ABOUT), origin if row.origin else "", *row.notes)
     return list(filter(None, lines))
 

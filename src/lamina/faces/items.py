@@ -3,8 +3,11 @@
 Law: what completion offers was looked up before; typing never waits for a file or a server.
 """
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
+from lamina.assembly.engine_tools import engine_members
 from lamina.errors import LaminaError
 from lamina.faces.mentions import mention_guide
 from lamina.runners.runner import ChatRunner
@@ -13,6 +16,7 @@ from lamina.session.session import core_of
 from lamina.sources.agent_problems import describe_problems, name_errors
 from lamina.values.agent import Problem
 from lamina.values.item import ItemId, kind_of
+from lamina.values.tool import OfferedTool
 
 
 class AgentItem(Struct, frozen=True, kw_only=True):
@@ -53,7 +57,8 @@ class ItemOverview:
             return
         memberships = session.state.library.members
         offers = [(g.id, g.include, g.description, g.globs) for g in guides.guides]
-        offers += [(t.id, t.include, t.definition.description, ()) for t in turns.tools]
+        tools_there = (*turns.tools, *self._engine_tools(turns.tools))
+        offers += [(t.id, t.include, t.definition.description, ()) for t in tools_there]
         self.known = tuple(
             AgentItem(
                 item=item,
@@ -65,6 +70,11 @@ class ItemOverview:
             for item, include, about, globs in offers
         )
         self._failure, self._problems = (), tuple(guides.problems)
+
+    def _engine_tools(self, tools: Sequence[OfferedTool]) -> list[OfferedTool]:
+        """The engine's tools that a person has to do with: those that were taken out or added."""
+        members = self._runner.session.state.library.members
+        return [tool for tool in engine_members(tools) if tool.id in members]
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -100,7 +110,14 @@ class ItemOverview:
             (str(item.item), "missing" if item.missing else item.include) for item in self.inside
         ]
         searched = [item for item in self.outside if item.include == "agent" and not item.removed]
-        return inside + [(item.item, "found by search") for item in searched]
+        state, names = self._runner.session.state, {item for item, _ in inside}
+        offered = {tool.name for tool in state.envelope.tools}
+        own = [
+            (str(tool.id), "Lamina's own")
+            for tool in engine_members(core_of(self._runner.session).turns.tools)
+            if tool.definition.name in offered and tool.id not in names
+        ]
+        return inside + [(item.item, "found by search") for item in searched] + own
 
     @property
     def mentions(self) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ import msgspec
 
 from lamina.audit.hook_displays import find_displays
 from lamina.journal import Journal, path_to
+from lamina.text.excerpt import brief
 from lamina.values.entry import (
     BranchSummaryEntry,
     CustomEntry,
@@ -43,6 +44,9 @@ from lamina.values.patch import (
     op_reason,
 )
 from lamina.values.request import ContextItem, ContextTool, RequestContext
+
+# How much is shown of what something was found from: it may be a query of the model's.
+LONGEST = 80
 
 
 def describe_log(journal: Journal) -> dict[str, Any]:
@@ -186,7 +190,7 @@ def describe_inclusion(source: ContextItem | ContextTool) -> str:
     """How an item came to be in a request, as `always` or `agent 0.73, search`."""
     score = f" {source.score:.2f}" if source.score is not None else ""
     origin = f", {source.origin}" if source.origin else ""
-    place = f" from {source.source}" if source.origin and source.source else ""
+    place = f" from {brief(source.source, LONGEST)}" if source.origin and source.source else ""
     kept = ", kept from before" if isinstance(source, ContextTool) and source.kept else ""
     return f"{source.include}{score}{origin}{place}{kept}"
 

@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 
 from lamina.assembly.engine_tools import ENGINE_TOOLS, USE_TOOL
 from lamina.audit.rebuilt_request import RebuiltRequest, rebuild_request
-from lamina.audit.requests import list_requests
+from lamina.audit.requests import ListedRequest, RequestList, list_requests
 from lamina.errors import UnknownSession
 from lamina.journal import Journal, State, path_to
 from lamina.ports import TargetBook
@@ -61,7 +61,8 @@ class Reason(Struct, frozen=True, kw_only=True):
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """The context of a question's first request, told apart by kind."""
+    """The context of a question's first request, told apart by kind; behind it, of a question that
+    is explained, what later requests of its turn brought, as what the model found."""
 
     session: str
     # The number of the question on its path, and how many there are.
@@ -109,7 +110,11 @@ def explain_question(journal: Journal, number: int | None, book: TargetBook) -> 
             f"nothing was sent for question {place} by Lamina: it was imported, or its request is "
             f"lost. `lamina log SESSION --requests` lists what was sent"
         )
-    return explain_request(journal, rebuild_request(journal, requests, listed, book))
+    why = explain_request(journal, rebuild_request(journal, requests, listed, book))
+    later = [requests.by_id(entry.id) for entry in _later_requests(journal, listed.request)]
+    for another in filter(None, later):
+        why = _add_later(why, journal, requests, another, book)
+    return why
 
 
 def explain_request(journal: Journal, recorded: RebuiltRequest) -> Explanation:
@@ -141,6 +146,51 @@ def _questions(journal: Journal, leaf: str) -> list[tuple[MessageEntry, RequestE
         elif isinstance(entry, RequestEntry) and questions and questions[-1][1] is None:
             questions[-1] = (questions[-1][0], entry)
     return questions
+
+
+def _later_requests(journal: Journal, first: RequestEntry) -> list[RequestEntry]:
+    """The other requests of a turn on the active path, in order."""
+    later: list[RequestEntry] = []
+    is_inside = False
+    for entry in path_to(journal.leaf, journal.entries):
+        if isinstance(entry, MessageEntry) and entry.message.role == "user":
+            is_inside = False
+        elif isinstance(entry, RequestEntry):
+            is_inside = is_inside or entry.id == first.id
+            later += [entry] * (is_inside and entry.id != first.id)
+    return later
+
+
+def _add_later(
+    why: Explanation,
+    journal: Journal,
+    requests: RequestList,
+    listed: ListedRequest,
+    book: TargetBook,
+) -> Explanation:
+    """What is explained so far, with what a later request of the turn has besides. Only a request
+    that brings something is built again."""
+    known = {row.item or row.name for row in (*why.rules, *why.references, *why.tools)}
+    known |= {item.item for item in why.items}
+    context = listed.request.context
+    there = {item.item for item in context.items if item.placement != "left_out"}
+    new = (there | {tool.item for tool in context.tools}) - known
+    new -= {tool.item for tool in context.tools if tool.name in known}
+    if not new:
+        return why
+    other = _explain(rebuild_request(journal, requests, listed, book), None, 0, 0)
+    note = f"came later in the turn, with request {listed.request.id}"
+
+    def rows(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
+        return tuple(replace(row, notes=(*row.notes, note)) for row in reasons if row.item in new)
+
+    return replace(
+        why,
+        rules=(*why.rules, *rows(other.rules)),
+        references=(*why.references, *rows(other.references)),
+        tools=(*why.tools, *rows(other.tools)),
+        items=(*why.items, *(item for item in other.items if item.item in new)),
+    )
 
 
 def _explain(

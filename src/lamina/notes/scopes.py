@@ -22,11 +22,11 @@ def make_scope(
     """Notes in any of the folders, with any of the tags, changed from `since` up to before `until`.
 
     Raises:
-        UsageError: a folder or a tag is blank, or a moment is none.
+        UsageError: a folder or a tag is blank or no text, or a moment is none.
     """
     return Scope(
-        folders=tuple(_read_folder(name) for name in _listed(folder)),
-        tags=tuple(_read_tag(name) for name in _listed(tag)),
+        folders=tuple(_read_folder(name) for name in _listed(folder, "folder")),
+        tags=tuple(_read_tag(name) for name in _listed(tag, "tag")),
         since=read_moment(since),
         until=read_moment(until),
     )
@@ -58,8 +58,14 @@ def read_moment(moment: Moment | None) -> float | None:
         ) from None
 
 
-def _listed(names: str | Iterable[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
+def _listed(names: object, what: str) -> tuple[str, ...]:
+    listed = (names,) if isinstance(names, str) else names
+    if isinstance(listed, Iterable) and not isinstance(listed, bytes):
+        texts = tuple(listed)
+        if all(isinstance(name, str) for name in texts):
+            return texts
+        names = next(name for name in texts if not isinstance(name, str))
+    raise UsageError(f"{names!r} is no {what}: it takes a text, or several of them")
 
 
 def _read_folder(name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from lamina.assembly.page import Page
 from lamina.codec import mint_id
-from lamina.errors import TurnStateError, UnknownSession
+from lamina.errors import JournalError, TurnStateError, UnknownSession
 from lamina.journal import (
     State,
     awaits_results,
@@ -31,6 +31,7 @@ class Record:
     def __init__(self, opened: OpenJournal, clock: Clock) -> None:
         journal = opened.journal
         self._opened = opened
+        self._is_closed = False
         self.clock = clock
         self.entries = opened.entries
         self.snapshot: Snapshot | None = thaw(journal)
@@ -128,6 +129,13 @@ class Record:
                 "was prepared after it"
             )
 
+    def require_not_closed(self) -> None:
+        """Raises:
+        JournalError: the session was closed.
+        """
+        if self._is_closed:
+            raise JournalError(f"session {self.id!r} is closed; open it again")
+
     async def write(self, kind: type[EntryBase], /, **fields: Any) -> None:
         """Appends one entry."""
         async with self.writing() as page:
@@ -182,5 +190,6 @@ class Record:
             await self._opened.read_ahead(self.snapshot.origins())
 
     async def close(self) -> None:
+        self._is_closed = True
         await self._opened.close()
         tell_closed(self.id)

@@ -20,6 +20,7 @@ from lamina.sources.candidates import (
     offered_candidate,
     recent_questions,
 )
+from lamina.sources.search_arguments import check_query, check_top
 from lamina.values.agent import Guide
 from lamina.values.agent_choice import AgentChoice
 from lamina.values.item import ItemId
@@ -72,15 +73,21 @@ async def search_session(
 def _check(
     question: str, kinds: Collection[SearchedKind], preset: Preset | None, top: int | None
 ) -> None:
-    if not question.strip():
-        raise UsageError("the question is empty")
-    if isinstance(kinds, str) or not kinds or (unknown := set(kinds) - set(ALL_KINDS)):
-        wrong = repr(kinds) if isinstance(kinds, str) or not kinds else repr(sorted(unknown))
-        raise UsageError(f"kinds are several of {', '.join(ALL_KINDS)}, not {wrong}")
+    check_query(question, "question")
+    _check_kinds(kinds)
     if top is not None and preset is not None:
         raise UsageError("top and preset do not go together: both say how much is taken")
-    if top is not None and top < 1:
-        raise UsageError(f"top is {top!r}: at least one has to be asked for")
+    if top is not None:
+        check_top(top, "items")
+
+
+def _check_kinds(kinds: object) -> None:
+    known = f"it takes a list of some of {', '.join(map(repr, ALL_KINDS))}"
+    if not isinstance(kinds, Collection) or isinstance(kinds, str | bytes) or not kinds:
+        raise UsageError(f"kinds is {kinds!r}: {known}")
+    for kind in kinds:
+        if kind not in ALL_KINDS:
+            raise UsageError(f"{kind!r} is no kind: {known}")
 
 
 async def _gather(session: Session, toolset: Toolset) -> Candidates:

@@ -321,8 +321,11 @@ class AgentRunner(ChatRunner):
 
         Raises:
             ExtraMissing: search is not installed.
-            UsageError: the question is empty, a kind is unknown, or `top` and `preset` are given.
+            JournalError: the runner is closed.
+            UsageError: the question is empty, a kind is unknown, an argument is not of its type, or
+                `top` and `preset` are given.
         """
+        core_of(self.session).record.require_not_closed()
         toolset = await self.toolset()
         return await search_session(self.session, toolset, question, kinds, preset, top)
 

@@ -15,7 +15,7 @@ from lamina.codec import digest_value
 from lamina.ports import WebSearch
 from lamina.runners.search_output import SearchOutput
 from lamina.schemas import check_arguments
-from lamina.text.secrets import count_marks, find_secrets
+from lamina.text.secrets import count_marks, cut_excerpt, find_secrets
 from lamina.values.item import tool_id, url_id
 from lamina.values.message import ToolDefinition
 from lamina.values.note import Hit, NoteSearchResult
@@ -92,7 +92,11 @@ def _hit(page: FoundPage) -> Hit:
     """A page as what a search found; its address stands for a path."""
     parts = (f"Date: {page.date}" if page.date else "", page.snippet, page.content)
     text = "\n\n".join(dict.fromkeys(filter(None, parts)))
-    return Hit(item=url_id(page.url), path=page.url, title=page.title, text=text, start=0, end=0)
+    excerpt = cut_excerpt(text, find_secrets(text), 0, len(text))
+    return Hit(
+        item=url_id(page.url), path=page.url, title=page.title, text=text, start=0, end=0,
+        safe=excerpt.safe or text, secrets=excerpt.secrets,
+    )  # fmt: skip
 
 
 def _fail(problem: str) -> ToolOutput:

@@ -20,7 +20,13 @@ from lamina.schemas import check_arguments
 from lamina.session.calls import require_waiting
 from lamina.session.result_reader import ResultReader
 from lamina.session.tool_results import ToolResults
-from lamina.sources.found_tools import ToolFinds, find_tools, found_items, loaded_now
+from lamina.sources.found_tools import (
+    ToolFinds,
+    find_tools,
+    found_items,
+    loaded_now,
+    note_query,
+)
 from lamina.sources.selector import Selector
 from lamina.values.entry import ResultEntry
 from lamina.values.item import Attachment
@@ -92,7 +98,7 @@ class EngineCalls:
             if isinstance(query, ToolFinds):
                 finds, text = query, ""
             else:
-                finds, text = await self._find(query, target), query
+                finds, text = await self._find(query, target), note_query(query)
             result = ToolResult(
                 call_id=call.id, name=call.name, text=finds.text, is_error=finds.is_error
             )

@@ -58,7 +58,7 @@ class ResultReader:
             return ToolOutput(text=await self._read(wanted))
         except msgspec.ValidationError as error:
             return ToolOutput(text=f"The arguments do not fit the tool: {error}", is_error=True)
-        except (UsageError, JournalError) as error:
+        except UsageError as error:
             return ToolOutput(text=str(error), is_error=True)
 
     async def _read(self, wanted: ReadArguments) -> str:
@@ -66,7 +66,7 @@ class ResultReader:
         digest, result = self._find(wanted.handle)
         text = result.text
         if digest_bytes(text.encode()) != digest:
-            text = (await self._store.get_blob(digest)).decode()
+            text = await self._read_blob(digest)
         text, _ = self._screen.text(text, f"the result of {result.name}", state.settings.secrets)
         if not is_readable(text):
             raise UsageError(f"{make_handle(digest)} is no text but data: it has no lines to read")
@@ -83,6 +83,16 @@ class ResultReader:
         if wanted.find:
             return pages.find(wanted.find, wanted.lines, wanted.context)
         return pages.read(wanted.lines)
+
+    async def _read_blob(self, digest: str) -> str:
+        try:
+            return (await self._store.get_blob(digest)).decode()
+        except JournalError as error:
+            # What the store says of it names places on this machine, which no model needs.
+            raise UsageError(
+                f"what {make_handle(digest)} stands for is no longer kept: there is no more of it "
+                f"than what was sent. Call the tool again if you need the rest"
+            ) from error
 
     def _find(self, handle: str) -> tuple[str, ToolResult]:
         """The digest that a handle is for, and the result as it stands in the journal.

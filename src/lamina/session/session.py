@@ -226,8 +226,8 @@ class Session:
         return await members.list_items(self._turns, self.state)
 
     async def add(self, what: str) -> bool:
-        """Adds a rule, a reference or a tool (`rule:NAME`, `ref:NAME`, `tool:SERVER/NAME`) to the
-        session. False if it is in already.
+        """Adds a rule, a reference or a tool (`rule:NAME`, `ref:NAME`, `tool:SERVER/NAME`; of a
+        function or one of Lamina's own `tool:NAME`) to the session. False if it is in already.
 
         Raises:
             UsageError: there is none of that name.

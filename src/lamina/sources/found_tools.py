@@ -23,6 +23,7 @@ from lamina.journal import State
 from lamina.layers import Assembler
 from lamina.sources.candidates import tool_document
 from lamina.sources.selector import Selector
+from lamina.text.excerpt import brief
 from lamina.values.entry import FoundTool, ResultEntry
 from lamina.values.item import Attachment, Item, ItemId, Provenance
 from lamina.values.message import LoadedTool, LoadedTools, ToolDefinition
@@ -35,6 +36,8 @@ from lamina.values.tool import OfferedTool
 COMPARED, FIRST = 50, 3
 # What scores less than this share of the best one's score is not brought.
 NEAR = 0.75
+# How much of a query is noted with what it found: the call itself has all of it.
+NOTED = 200
 NOTHING_FOUND = "No other tool fits that. Say in other words what it has to do."
 NO_ROOM = "There are tools that fit, but no room left to describe them in this conversation."
 
@@ -109,6 +112,7 @@ async def find_tools(
         for place, hit in enumerate(new)
         if loads_late and usable[hit.item].definition.name not in {**state.loaded, **loaded}
     }
+    words = note_query(query)
     sizes = {item: assembler.item_tokens(items[item]) for item in items if item not in late}
     sizes |= {item: assembler.definition_tokens(tool) for item, tool in late.items()}
     room = min(room, FOUND_TOKENS) - assembler.count_text(_say(MOST_FOUND, known))
@@ -119,7 +123,7 @@ async def find_tools(
         text=_say_loaded(hits, late, known) if late else _say(len(hits), known),
         items=tuple(items[hit.item] for hit in hits if hit.item not in late),
         loaded=tuple(
-            LoadedTool(item=hit.item, definition=late[hit.item], score=hit.score, source=query)
+            LoadedTool(item=hit.item, definition=late[hit.item], score=hit.score, source=words)
             for hit in hits
             if hit.item in late
         ),
@@ -128,6 +132,11 @@ async def find_tools(
             for hit in hits
         ),
     )
+
+
+def note_query(query: str) -> str:
+    """What people are told of a query."""
+    return brief(query, NOTED)
 
 
 def _take(

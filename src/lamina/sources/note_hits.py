@@ -95,7 +95,7 @@ def make_hit(stretch: Stretch, texts: "Mapping[ChosenPassage, Excerpt]", questio
         anchor=first.anchor,
         score=stretch.score,
         mtime=note.mtime,
-        safe=whole.safe,
+        safe=whole.safe or whole.text,
         secrets=whole.secrets,
         words=find_shared_words(question, f"{note.title}\n{first.heading}\n{whole.text}"),
     )
@@ -171,7 +171,7 @@ def _unite(one: Hit, other: Hit) -> Hit | None:
         before, after = after, before
         text = _overlay(before.text, after.text)
     secrets = tuple(dict.fromkeys((*one.secrets, *other.secrets)))
-    safe = _overlay(before.safe or before.text, after.safe or after.text) if secrets else ""
+    safe = _overlay(before.safe or before.text, after.safe or after.text) if secrets else text
     if text is None or safe is None:
         return None
     scores = [hit.score for hit in (one, other) if hit.score is not None]

@@ -37,13 +37,19 @@ def find_lines(lines: Sequence[NumberedLine], text: str) -> LineMatches:
     if "\n" in text or len(text) > LONGEST:
         raise UsageError(f"find is a text of one line and at most {LONGEST} characters")
     sought = text.lower()
-    parts = [[piece for piece in part.split("*") if piece] for part in sought.split("|")]
     numbers = tuple(_having(lines, [[sought]]))
-    numbers = numbers or tuple(_having(lines, [part for part in parts if "".join(part).strip()]))
+    numbers = numbers or tuple(_having(lines, [*filter(None, map(_pieces, sought.split("|")))]))
     if numbers or len(words := sought.split()) < 2:
         return LineMatches(numbers)
     numbers = tuple(_having(lines, [words], in_order=False))
     return LineMatches(numbers, loose=bool(numbers))
+
+
+def _pieces(part: str) -> list[str]:
+    """What stands between the `*` of a text; what every line has, if nothing else is in it."""
+    if not part.replace("*", "").strip():
+        return [""] if "*" in part else []
+    return [piece for piece in part.split("*") if piece]
 
 
 def looks_like_pattern(text: str) -> bool:

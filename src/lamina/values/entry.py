@@ -157,8 +157,8 @@ class FoundTool(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
 class ResultEntry(EntryBase, frozen=True, kw_only=True, tag="result"):
     """A tool has run while other calls of its turn still wait: it must not run again. The message
     that answers all of them repeats the result. `whole` is the blob with all of it, if it was
-    cut; `found` are the tools that a search for `query` brought: `loads` those of them that the
-    vendor loads; the others are described behind the results."""
+    cut; `found` are the tools that a search for `query`, as far as it is noted, brought: `loads`
+    those of them that the vendor loads; the others are described behind the results."""
 
     result: ToolResult
     whole: str = ""

@@ -120,7 +120,7 @@ class Scope(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Hit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A passage that a search found, with its text as the note holds it now: the lines from `start`
     to `end`. `words` are those of the question that it shares. `secrets` are the kinds of those in
-    it, and `safe` is the text without them, as in an `Excerpt`."""
+    it, judged in the whole note, and `safe` is the text without them."""
 
     item: ItemId
     path: str

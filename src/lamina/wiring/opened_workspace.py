@@ -15,6 +15,7 @@ from lamina.errors import UsageError
 from lamina.extras import require
 from lamina.notes.scopes import Moment, make_scope
 from lamina.sources.note_search import TOP, WorkspaceSearch
+from lamina.sources.search_arguments import check_query, check_top
 from lamina.values.note import NoteSearchResult
 from lamina.wiring.index import LazyIndex
 from lamina.wiring.workspaces import open_folder
@@ -84,13 +85,12 @@ class Workspace:
 
         Raises:
             ExtraMissing: search is not installed.
-            UsageError: the query is empty, a date is none, or the workspace is closed.
+            UsageError: the query is empty, a date is none, an argument is not of its type, or the
+                workspace is closed.
         """
         scope = make_scope(folder, tag, since, until)
-        if not query.strip():
-            raise UsageError("the query is empty")
-        if top < 1:
-            raise UsageError(f"top is {top!r}: at least one passage has to be asked for")
+        check_query(query, "query")
+        check_top(top, "passages")
         self._require_open()
         return await self.searcher.search(query, scope=scope, top=top)
 
