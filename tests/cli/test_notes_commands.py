@@ -158,6 +158,27 @@ def test_the_notes_can_be_indexed_beforehand(vault: Path) -> None:
     assert (code, out, err) == (0, "4 notes are ready to be searched\n", BY_WORDS)
 
 
+def test_an_index_that_cannot_be_kept_is_not_called_ready(
+    vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").write_text("not a folder")
+    monkeypatch.setenv("LAMINA_DATA", str(tmp_path / "data"))
+    code, out, err = lamina("notes", "index", "--lexical", cwd=vault)
+    assert (code, out) == (
+        1,
+        "4 notes are indexed in memory only: 4 new passages could not be kept, and will be indexed "
+        "again\n",
+    )
+    assert "data/index.sqlite cannot be read" in " ".join(err.split())
+
+
+def test_one_note_is_not_called_notes(notes: Path) -> None:
+    _, out, _ = lamina("notes", "index", "--lexical", cwd=notes)
+    assert out == "1 note is ready to be searched\n"
+    assert search("harbour", cwd=notes) == "nothing fits in 1 note\n"
+    assert output("notes", "check", cwd=notes) == "1 note, nothing wrong\n"
+
+
 def test_an_empty_folder_has_nothing_to_search(notes: Path) -> None:
     (notes / "plan.md").unlink()
     code, out, err = lamina("notes", "search", "--lexical", "pier", cwd=notes)

@@ -142,6 +142,16 @@ class GradualCorpus(Corpus, Protocol):
 
 
 @runtime_checkable
+class StoredIndex(Index, Protocol):
+    """An index on a disk, which may write some of what it knows after a load."""
+
+    async def write(self) -> tuple[int, Sequence[str]]:
+        """Writes what waits; how many texts the disk refused, and what went wrong since the last
+        load."""
+        ...
+
+
+@runtime_checkable
 class GradualIndex(Index, Protocol):
     """An index that answers by meaning before it is complete."""
 

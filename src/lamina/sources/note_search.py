@@ -14,8 +14,16 @@ from msgspec import Struct
 
 from lamina.notes.names import is_in_folder, tag_matches
 from lamina.notes.time_ranges import is_of_time
-from lamina.ports import Corpus, GradualIndex, Index, NoteSource, Progress, SearchedNoteSource
-from lamina.sources.candidates import corpus_warnings
+from lamina.ports import (
+    Corpus,
+    GradualIndex,
+    Index,
+    NoteSource,
+    Progress,
+    SearchedNoteSource,
+    StoredIndex,
+)
+from lamina.sources.candidates import corpus_warnings, index_warnings
 from lamina.sources.note_hits import join_neighbours, make_hit, take_distinct
 from lamina.values.item import Excerpt, note_id
 from lamina.values.note import Catalogue, Note, NoteSearchResult, Passage, Scope, SearchTier
@@ -93,14 +101,22 @@ class WorkspaceSearch:
 
     async def prepare(self, patience: float | None = None) -> NoteSearchResult:
         """Makes what searches need, for at most `patience` seconds; says how many notes there are
-        and how much is left to do, and finds nothing."""
+        and how much is left to do or could not be kept, and finds nothing."""
         async with self._lock:
             shelf = await self._take_up()
             corpus = await self._load(shelf, patience)
             warnings = self._source_news(shelf) + self._corpus_news(corpus)
             self._save()
-            count = len(shelf.catalogue.notes)
-            return NoteSearchResult(searched=count, warnings=warnings, late=corpus.late)
+            unkept = 0
+            if isinstance(self._index, StoredIndex):
+                unkept, problems = await self._index.write()
+                warnings += self._news(index_warnings(problems))
+            return NoteSearchResult(
+                searched=len(shelf.catalogue.notes),
+                warnings=warnings,
+                late=corpus.late,
+                unkept=unkept,
+            )
 
     async def fill(self, progress: Progress | None = None, *, at_once: bool = False) -> None:
         """Embeds what searches found missing, in nobody's way and the folders that were looked at
@@ -376,7 +392,8 @@ def _describe_gaps(corpus: Corpus, tier: SearchTier | None) -> list[str]:
     if corpus.lexical:
         return [f"notes are searched by their words alone: {corpus.lexical}{hint}"]
     if corpus.late:
-        return [f"{corpus.late:,} passages are searched by their words, not embedded yet{hint}"]
+        passages = "1 passage is" if corpus.late == 1 else f"{corpus.late:,} passages are"
+        return [f"{passages} searched by their words, not embedded yet{hint}"]
     return []
 
 

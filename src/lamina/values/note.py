@@ -188,6 +188,8 @@ class NoteSearchResult(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     # How many passages were searched by their words alone, as there was no time to embed them.
     late: int = 0
+    # How many passages are indexed in memory only, as the disk refused them.
+    unkept: int = 0
     # How many more hits there were, for which a request had no room.
     without_room: int = 0
     # The time that was searched, in words; empty for all of it.

@@ -54,12 +54,14 @@ def search(
 def index(workspace: NoteFolder = Path(), lexical: Lexical = False) -> None:
     """Index all notes now, with a progress bar; only what changed is indexed again.
 
-    A search on its own waits no longer than ten seconds for it.
+    A search on its own waits no longer than ten seconds for it. Exits with 1 if the index could
+    not be kept.
     """
     require("search")
     from lamina.cli.notes import index_notes
 
-    print_text(run_async(index_notes, workspace, lexical, error_console()))
+    report, is_kept = run_async(index_notes, workspace, lexical, error_console())
+    print_outcome(report, is_kept)
 
 
 @app.command()

@@ -7,7 +7,7 @@ import typer
 
 from lamina.cli.interrupts import run_async
 from lamina.cli.options import AgentWorkspace, AsJson, Lexical
-from lamina.cli.outcome import error_console, print_report, read_argument, refuse_if
+from lamina.cli.outcome import error_console, print_outcome, print_report, read_argument, refuse_if
 from lamina.cli.terminal_text import visible
 from lamina.cli.wrapped_text import print_text
 from lamina.extras import require
@@ -193,7 +193,8 @@ def index(
         workspace=workspace,
         trust=trust,
     )
-    print_text(run_async(index_candidates, sources, lexical, graph, error_console()))
+    report, is_kept = run_async(index_candidates, sources, lexical, graph, error_console())
+    print_outcome(report, is_kept)
 
 
 def _sources(

@@ -158,6 +158,11 @@ class SqliteIndex:
         filler = IndexFiller(self._embedder, self._file, self._turn)
         return await filler.fill(digests, texts, progress, most)
 
+    async def write(self) -> tuple[int, Sequence[str]]:
+        """Writes what waits; how much the disk refused, and why: see `StoredIndex`."""
+        count = await anyio.to_thread.run_sync(self._file.write)
+        return count, self._file.notes()
+
     def stats(self) -> IndexStats:
         """What the file holds. Waits for the disk, as `clear` does."""
         return self._file.stats()
