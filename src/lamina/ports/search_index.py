@@ -132,12 +132,14 @@ class Index(Protocol):
         ...
 
 
+@runtime_checkable
 class GradualCorpus(Corpus, Protocol):
     """A corpus that need not be complete to be searched by meaning."""
 
     @property
     def tier(self) -> SearchTier:
-        """How it is searched, and how much of it is indexed."""
+        """How it is searched, and how much of it is indexed; once a question was scored, how that
+        was."""
         ...
 
 

@@ -16,6 +16,7 @@ from lamina.notes.names import is_in_folder, tag_matches
 from lamina.notes.time_ranges import is_of_time
 from lamina.ports import (
     Corpus,
+    GradualCorpus,
     GradualIndex,
     Index,
     NoteSource,
@@ -165,8 +166,10 @@ class WorkspaceSearch:
         if not query.parts:
             return NoteSearchResult(searched=count, warnings=warnings)
         parts = tuple(part.text for part in query.parts)
-        corpus, tier = await self._load_for(shelf, parts, _digests_in(notes, mask))
+        corpus = await self._load_for(shelf, parts, _digests_in(notes, mask))
         scores = await corpus.score(parts)
+        # Only then it is known whether the question could be read.
+        tier = _tier_of(corpus)
         passages = choose_passages(
             shelf.documents, scores, query, allowed=mask,
             top=search.top * AHEAD, per_document=search.per_note, floor=search.floor,
@@ -211,12 +214,11 @@ class WorkspaceSearch:
 
     async def _load_for(
         self, shelf: "_Shelf", parts: tuple[str, ...], among: Collection[bytes] | None
-    ) -> tuple[Corpus, SearchTier]:
-        """The notes for a question, and how they are searched."""
+    ) -> Corpus:
+        """The notes for a question."""
         index = self._index
         if not isinstance(index, GradualIndex):
-            corpus = await self._load(shelf, self.patience, among)
-            return corpus, SearchTier(by="words" if corpus.lexical else "meaning")
+            return await self._load(shelf, self.patience, among)
         try:
             texts = _ShelfTexts(shelf, self._source)
             gradual_corpus = await index.load_for(
@@ -226,7 +228,7 @@ class WorkspaceSearch:
             shelf.rest()
         if gradual_corpus.late:
             self._gaps.set()
-        return gradual_corpus, gradual_corpus.tier
+        return gradual_corpus
 
     async def _read(
         self, passages: Sequence["ChosenPassage"], notes: Sequence[Note]
@@ -383,10 +385,19 @@ def _digests_in(notes: Sequence[Note], mask: "AllowedDocuments | None") -> froze
     return frozenset(passage.digest for note, ok in pairs if ok for passage in note.passages)
 
 
+def _tier_of(corpus: Corpus) -> SearchTier:
+    """How a corpus was searched for the question that it was scored for."""
+    if isinstance(corpus, GradualCorpus):
+        return corpus.tier
+    return SearchTier(by="words" if corpus.lexical else "meaning")
+
+
 def _describe_gaps(corpus: Corpus, tier: SearchTier | None) -> list[str]:
     """What is searched by its words alone, if anything is; how the rest is has no need of a
     warning."""
-    if tier is not None and tier.by == "candidates":
+    # A question that cannot be read is answered by words, whatever is embedded.
+    is_unread = tier is not None and tier.by == "words" and not corpus.lexical
+    if tier is not None and (tier.by == "candidates" or is_unread):
         return []
     hint = "; `lamina notes index` does that, once" if corpus.late else ""
     if corpus.lexical:

@@ -171,7 +171,8 @@ class SearchTier(Struct, frozen=True, kw_only=True, omit_defaults=True):
         indexed = f"{self.indexed:,} of {self.passages:,} passages are indexed"
         match self.by:
             case "words":
-                return f"by words; {indexed}" if self.indexed else "by words"
+                is_partly_indexed = 0 < self.indexed < self.passages
+                return f"by words; {indexed}" if is_partly_indexed else "by words"
             case "candidates":
                 return f"by words, the best {self.compared:,} re-ranked by meaning; {indexed}"
             case "meaning":
