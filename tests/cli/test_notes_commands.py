@@ -134,6 +134,26 @@ def test_nothing_of_a_note_can_steer_the_terminal(vault: Path) -> None:
     assert "\x07" not in told
 
 
+def test_a_name_cannot_begin_a_line_of_its_own(vault: Path) -> None:
+    name = "new\n 0.99  faked\u2028x\r.md"
+    (vault / name).write_text("Zebra crossing. [[gone]]\n", "utf-8")
+    assert search("zebra", cwd=vault) == (
+        "words  new\\x0a 0.99  faked\\u2028x\\x0d.md#L1-L1\n       Zebra crossing. [[gone]]\n"
+    )
+    found = lamina("notes", "check", cwd=vault)[1].splitlines()[0]
+    assert (
+        found == "new\\x0a 0.99  faked\\u2028x\\x0d.md: broken link: 'gone' is not in the workspace"
+    )
+
+
+def test_line_endings_of_windows_do_not_show(vault: Path) -> None:
+    (vault / "crlf.md").write_bytes(b"# Zoo\r\n\r\nA zebra.\r\n\r\n## Next\r\n\r\nOther.\r\n")
+    assert search("zebra", cwd=vault) == "words  crlf.md#L1-L3  ·  Zoo\n       # Zoo A zebra.\n"
+    (hit,) = json.loads(search("zebra", "--json", cwd=vault))
+    # A program gets the lines as the note holds them, as if they were attached.
+    assert hit["text"] == "# Zoo\r\n\r\nA zebra.\r"
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

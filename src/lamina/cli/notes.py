@@ -17,7 +17,7 @@ from rich.console import Console
 
 from lamina.cli.note_hits import list_hits
 from lamina.cli.notices import ConsoleNotices
-from lamina.cli.terminal_text import one_line, visible
+from lamina.cli.terminal_text import one_line, visible, visible_name
 from lamina.cli.wrapped_text import print_note
 from lamina.faces.link_check import NoteProblem, count_nearness
 from lamina.faces.notes import count_tags, find_problems, open_notes
@@ -50,7 +50,7 @@ async def search_notes(
     for warning in result.warnings:
         # With --lexical that is what was asked for.
         if not (lexical and "by their words alone" in warning):
-            print_note(console, f"warning: {visible(warning)}")
+            print_note(console, f"warning: {one_line(warning)}")
     if as_json:
         # With --lexical it is what was asked for.
         return format_json(result.hits if lexical else _with_tier(result))
@@ -71,7 +71,7 @@ async def index_notes(folder: Path, lexical: bool, console: Console) -> tuple[st
     async with _open_search(folder, lexical, console) as workspace:
         ready = await workspace.index()
     for warning in ready.warnings:
-        print_note(console, f"warning: {visible(warning)}")
+        print_note(console, f"warning: {one_line(warning)}")
     notes = count_of(ready.searched, "note")
     are = "is" if ready.searched == 1 else "are"
     if ready.unkept:
@@ -123,7 +123,9 @@ def _list_problems(problems: Sequence[NoteProblem], most: int) -> list[str]:
     for problem in problems:
         counts[problem.what] += 1
         if counts[problem.what] <= most:
-            lines.append(f"{visible(problem.path)}: {problem.what}: {one_line(problem.detail)}")
+            lines.append(
+                f"{visible_name(problem.path)}: {problem.what}: {one_line(problem.detail)}"
+            )
     for what, number in counts.items():
         if number > most:
             lines.append(f"... and {number - most:,} more of the kind {what!r}: --all lists them")
@@ -141,7 +143,8 @@ def _list_decisions(findings: Sequence[NoteProblem], most: int) -> list[str]:
     several = f"{len(decisions) + still_open:,} links and pictures have a name of several files"
     lines = [f"{several}: {len(decisions):,} mean the nearest ({counts}), {still_open:,} left open"]
     lines += [
-        f"  {visible(decision.path)}: {one_line(decision.detail)}" for decision in decisions[:most]
+        f"  {visible_name(decision.path)}: {one_line(decision.detail)}"
+        for decision in decisions[:most]
     ]
     if len(decisions) > most:
         lines.append(f"  ... and {len(decisions) - most:,} more: --all lists them")
