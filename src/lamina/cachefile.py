@@ -1,14 +1,16 @@
 """A SQLite file that is only a cache: how it is opened, claimed, written and disposed of.
 
 Laws: losing it loses nothing. A damaged file is renamed and a new one begun; a file that is not
-ours is left alone; one on a read-only disk is read as it is. What its rows mean, and what happens
-when the disk fails, is up to its owner, who also holds a lock: one thread at a time.
+ours is left alone; one on a read-only disk is read as it is. Only the user
+who made it can read it. What its rows mean, and what happens when the disk fails, is up to its
+owner, who also holds a lock: one thread at a time.
 
 Private: see `lamina` for what is public.
 """
 
 import os
 import sqlite3
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -26,6 +28,8 @@ DAMAGED = (
     sqlite3.SQLITE_CONSTRAINT,
 )
 READ_ONLY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+# What a group and all others may do with a file.
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -90,10 +94,12 @@ class CacheFile:
     def open(self) -> sqlite3.Connection:
         """The connection, which stays open until `close`."""
         if self._connection is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            _create_private(self.path)
             uri = self.path.absolute().as_uri()
             try:
                 self._connection = self._connect(f"{uri}?mode=rwc")
+                if os.name == "posix":
+                    _narrow(self.path)
             except sqlite3.OperationalError as error:
                 # A finished file on a read-only disk can be read as it is.
                 is_finished = self.path.is_file() and not Path(f"{self.path}-wal").exists()
@@ -229,6 +235,30 @@ def _code(error: Exception) -> int:
     if not isinstance(error, (sqlite3.Error, UnicodeDecodeError)):
         return 0
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF
+
+
+def _create_private(path: Path) -> None:
+    """Makes the folders that are missing, and the file; neither is for others to read.
+
+    Raises:
+        OSError: a folder cannot be made.
+    """
+    for folder in reversed((path.parent, *path.parent.parents)):
+        if not folder.exists():
+            folder.mkdir(mode=0o700, exist_ok=True)
+    # If it cannot be made, SQLite says why. What SQLite puts beside it is as private. One that
+    # exists is not opened: closing it would give up the locks of others in this process.
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def _narrow(path: Path) -> None:
+    """Takes a file that others can read away from them, if it is this user's."""
+    for file in _files(path):
+        with suppress(OSError):
+            status = file.stat()
+            if status.st_mode & OTHERS and status.st_uid == os.geteuid():
+                file.chmod(stat.S_IMODE(status.st_mode) & ~OTHERS)
 
 
 def _files(path: Path) -> tuple[Path, ...]:

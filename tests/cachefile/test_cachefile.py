@@ -160,3 +160,53 @@ def test_a_file_that_nobody_uses_any_more_is_closed(path: Path) -> None:
     del shelf
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         connection.execute("SELECT 1")
+
+
+def modes_below(folder: Path) -> dict[str, str]:
+    return {path.name: f"{path.stat().st_mode & 0o777:o}" for path in folder.rglob("*")}
+
+
+def test_nobody_else_can_read_a_file_or_the_folders_made_for_it(tmp_path: Path) -> None:
+    shelf = shelf_at(tmp_path / "data" / "room" / "shelf.sqlite")
+    shelf.attempt(put, print)
+    assert modes_below(tmp_path) == {
+        "data": "700", "room": "700",
+        "shelf.sqlite": "600", "shelf.sqlite-wal": "600", "shelf.sqlite-shm": "600",
+    }  # fmt: skip
+    shelf.close()
+
+
+def test_a_file_that_others_could_read_is_narrowed_when_it_is_opened(path: Path) -> None:
+    shelf = shelf_at(path)
+    shelf.attempt(put, print)
+    path.parent.chmod(0o755)
+    for file in path.parent.iterdir():
+        file.chmod(0o664)
+    other = shelf_at(path)
+    assert other.attempt(count, print) == 1
+    assert set(modes_below(path.parent).values()) == {"600"}
+    # A folder that is there already is its owner's affair.
+    assert path.parent.stat().st_mode & 0o777 == 0o755
+    shelf.close()
+    other.close()
+
+
+def test_a_file_of_an_unusual_mode_stays_as_its_owner_set_it(path: Path) -> None:
+    shelf = shelf_at(path)
+    shelf.attempt(put, print)
+    shelf.close()
+    path.chmod(0o400)
+    other = shelf_at(path)
+    assert other.attempt(count, print) == 1
+    other.close()
+    assert path.stat().st_mode & 0o777 == 0o400
+
+
+def test_a_database_of_something_else_stays_readable_to_whom_it_was(path: Path) -> None:
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("CREATE TABLE theirs (name)")
+    path.chmod(0o644)
+    with pytest.raises(ForeignDatabase):
+        shelf_at(path).attempt(count, print)
+    assert path.stat().st_mode & 0o777 == 0o644

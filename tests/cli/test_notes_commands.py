@@ -134,6 +134,26 @@ def test_nothing_of_a_note_can_steer_the_terminal(vault: Path) -> None:
     assert "\x07" not in told
 
 
+def test_a_name_cannot_begin_a_line_of_its_own(vault: Path) -> None:
+    name = "new\n 0.99  faked\u2028x\r.md"
+    (vault / name).write_text("Zebra crossing. [[gone]]\n", "utf-8")
+    assert search("zebra", cwd=vault) == (
+        "words  new\\x0a 0.99  faked\\u2028x\\x0d.md#L1-L1\n       Zebra crossing. [[gone]]\n"
+    )
+    found = lamina("notes", "check", cwd=vault)[1].splitlines()[0]
+    assert (
+        found == "new\\x0a 0.99  faked\\u2028x\\x0d.md: broken link: 'gone' is not in the workspace"
+    )
+
+
+def test_line_endings_of_windows_do_not_show(vault: Path) -> None:
+    (vault / "crlf.md").write_bytes(b"# Zoo\r\n\r\nA zebra.\r\n\r\n## Next\r\n\r\nOther.\r\n")
+    assert search("zebra", cwd=vault) == "words  crlf.md#L1-L3  ·  Zoo\n       # Zoo A zebra.\n"
+    (hit,) = json.loads(search("zebra", "--json", cwd=vault))
+    # A program gets the lines as the note holds them, as if they were attached.
+    assert hit["text"] == "# Zoo\r\n\r\nA zebra.\r"
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -156,6 +176,27 @@ def test_what_is_said_wrong_is_refused(
 def test_the_notes_can_be_indexed_beforehand(vault: Path) -> None:
     code, out, err = lamina("notes", "index", "--lexical", cwd=vault)
     assert (code, out, err) == (0, "4 notes are ready to be searched\n", BY_WORDS)
+
+
+def test_an_index_that_cannot_be_kept_is_not_called_ready(
+    vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").write_text("not a folder")
+    monkeypatch.setenv("LAMINA_DATA", str(tmp_path / "data"))
+    code, out, err = lamina("notes", "index", "--lexical", cwd=vault)
+    assert (code, out) == (
+        1,
+        "4 notes are indexed in memory only: 4 new passages could not be kept, and will be indexed "
+        "again\n",
+    )
+    assert "data/index.sqlite cannot be read" in " ".join(err.split())
+
+
+def test_one_note_is_not_called_notes(notes: Path) -> None:
+    _, out, _ = lamina("notes", "index", "--lexical", cwd=notes)
+    assert out == "1 note is ready to be searched\n"
+    assert search("harbour", cwd=notes) == "nothing fits in 1 note\n"
+    assert output("notes", "check", cwd=notes) == "1 note, nothing wrong\n"
 
 
 def test_an_empty_folder_has_nothing_to_search(notes: Path) -> None:

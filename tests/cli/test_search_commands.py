@@ -401,6 +401,14 @@ def test_without_a_model_words_are_indexed_and_it_is_said(
     assert "warning: found by words alone: embeddings are switched off" in ran.error
 
 
+def test_an_index_that_cannot_be_kept_is_not_called_done(tools: str, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("not a folder")
+    ran = Ran("index", tools, "--lexical")
+    assert ran.code == 1
+    assert ran.out.endswith("5 new chunks could not be kept, and will be indexed again\n")
+    assert "cannot be" in ran.error
+
+
 def test_stats_say_what_the_index_holds(tools: str, tmp_path: Path) -> None:
     assert Ran("index", "--stats", "--json").json["chunks"] == {}
     Ran("index", tools, "--lexical")

@@ -8,8 +8,9 @@ from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.embed.minilm import MiniLM
 from lamina.selection.items import choose_items
 from lamina.selection.question import split_question
-from lamina.selection.scores import FLUENT, HALTING, UNREAD
+from lamina.selection.scores import FLUENT, HALTING, UNREAD, rank_documents
 from lamina.values.item import item_id
+from lamina.values.note import SearchTier
 from lamina.values.selection import Document, SearchSettings
 
 pytestmark = pytest.mark.anyio
@@ -17,6 +18,12 @@ RUSSIAN = {
     "ключи": "Ключи меняют каждый месяц, старые удаляют.",
     "лодки": "Лодки стоят у северного причала.",
     "обед": "Обед подают в полдень, кроме воскресенья.",
+}
+
+ENGLISH = {
+    "keys": "Keys are rotated every month, old ones are deleted.",
+    "boats": "Boats lie at the north quay.",
+    "disks": "Disks are formatted with btrfs.",
 }
 
 
@@ -48,3 +55,50 @@ async def test_a_question_in_another_script_is_answered_by_its_words(tmp_path: P
         (item_id("rule", "ключи"), None, "lexical")
     ]
     assert corpus.lexical == ""
+    assert corpus.tier.by == "words"
+
+
+@pytest.mark.usefixtures("embedding_cache")
+@pytest.mark.parametrize(
+    "question", ["как настроить резервное копирование", "パスワードの管理", "كيف أحفظ كلمات المرور"]
+)
+async def test_a_question_in_another_script_that_shares_no_word_finds_nothing(
+    tmp_path: Path, question: str
+) -> None:
+    documents = [Document(item_id("rule", name), (text,)) for name, text in ENGLISH.items()]
+    corpus = await SqliteIndex(tmp_path / "index.sqlite", MiniLM()).load(documents)
+    query = split_question(question)
+    scores = await corpus.score([part.text for part in query.parts])
+    assert scores.cosine is None
+    assert rank_documents(documents, scores, query) == ()
+    assert corpus.tier.by == "words"
+
+
+@pytest.mark.usefixtures("embedding_cache")
+async def test_latin_letters_that_it_hardly_knows_still_have_a_meaning(tmp_path: Path) -> None:
+    documents = [Document(item_id("rule", name), (text,)) for name, text in ENGLISH.items()]
+    corpus = await SqliteIndex(tmp_path / "index.sqlite", MiniLM()).load(documents)
+    (fluency,) = await MiniLM().fluency(["zfs"])
+    scores = await corpus.score(["zfs"])
+    assert fluency < UNREAD
+    assert scores.cosine is not None
+    assert corpus.tier.words == "by meaning and words"
+    # Where the word is found, it says more than its vector, and how it was found is said.
+    assert (await corpus.score(["btrfs"])).cosine is None
+    assert corpus.tier.words == "by words"
+
+
+@pytest.mark.usefixtures("embedding_cache")
+async def test_for_a_script_it_cannot_read_nothing_is_embedded_and_all_words_count(
+    tmp_path: Path,
+) -> None:
+    texts = {f"{number}": f"Note {number} about boats." for number in range(200)} | RUSSIAN
+    documents = [Document(item_id("rule", name), (text,)) for name, text in texts.items()]
+    index = SqliteIndex(tmp_path / "index.sqlite", MiniLM())
+    parts = ["Как часто меняют ключи?"]
+    corpus = await index.load_for(parts, documents, patience=60.0)
+    scores = await corpus.score(parts)
+    found = rank_documents(documents, scores, split_question(parts[0]))
+    assert [item.item for item in found] == [item_id("rule", "ключи")]
+    assert corpus.tier == SearchTier(by="words", passages=203, indexed=0)
+    assert corpus.tier.words == "by words"

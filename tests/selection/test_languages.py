@@ -10,6 +10,7 @@ from lamina.selection.scores import (
     WORDS,
     WORDS_HALTING,
     Scores,
+    is_foreign,
     rank_documents,
     weigh_words,
 )
@@ -44,3 +45,23 @@ def test_a_question_that_cannot_be_read_has_no_scores_and_fills_no_places_with_n
     )
     items = choose_items([A, B], scores, ONE, SearchSettings())
     assert [(item.item, item.score, item.origin) for item in items] == [(A.id, None, "lexical")]
+
+
+@pytest.mark.parametrize(
+    ("text", "fluency", "foreign"),
+    [
+        ("как настроить", 1.0, True),
+        ("как настроить", 2.5, False),
+        ("パスワード", 0.0, True),
+        ("κλειδιά", 1.1, True),
+        ("zfs", 1.5, False),
+        ("đổi mật khẩu", 1.4, False),
+        ("zfs на диске", 1.4, True),
+        ("2026-11-17", FLUENT, False),
+        ("", 0.0, False),
+    ],
+)
+def test_what_is_in_latin_letters_is_not_a_foreign_script(
+    text: str, fluency: float, foreign: bool
+) -> None:
+    assert is_foreign(text, fluency) == foreign

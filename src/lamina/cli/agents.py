@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
 import msgspec
 import typer
 from rich.console import Console, ConsoleRenderable, Group
@@ -16,6 +15,7 @@ from rich.text import Text as Styled
 
 from lamina.agents.agent_settings import MODEL, change_setting
 from lamina.agents.skeleton import write_skeleton
+from lamina.cli.interrupts import run_async
 from lamina.cli.report_text import BADGES
 from lamina.cli.terminal_text import one_line, visible
 from lamina.cli.wrapped_text import print_labelled, print_note
@@ -82,7 +82,7 @@ def set_agent_default(which: str, workspace: Path, name: str, text: str) -> str:
     place = find_agent(which, workspace)
     file = change_setting(place, bringer_of(place, workspace), name, value)
     line = f"{file}: {name} is {write_value(value)} for sessions that are opened from now on"
-    notice = anyio.run(read_agent_defaults, place, workspace).trust.notice()
+    notice = run_async(read_agent_defaults, place, workspace).trust.notice()
     return f"{line}\n{notice}" if notice else line
 
 

@@ -23,6 +23,7 @@ from lamina.cli.commands import (
     trust,
     web,
 )
+from lamina.cli.interrupts import ignore_interrupts_at_exit
 from lamina.cli.verbosity import write_log
 from lamina.cli.wrapped_text import print_text
 from lamina.errors import LaminaError
@@ -61,6 +62,7 @@ _flow(app)
 
 def run() -> None:
     """Runs the command line; an error of ours is one line and an exit code, not a traceback."""
+    ignore_interrupts_at_exit()
     try:
         app()
     except (LaminaError, OSError) as error:

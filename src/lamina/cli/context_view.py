@@ -9,6 +9,7 @@ from lamina.audit.hook_displays import find_displays
 from lamina.cli.report_text import ITEM_COLUMNS, item_cells
 from lamina.faces.history_price import describe_history_price
 from lamina.faces.journal_log import describe_listing
+from lamina.faces.plain_text import count_of
 from lamina.faces.previews import ONLY_PLAN
 from lamina.faces.request_context import write_options
 from lamina.faces.spending import describe_rewrite
@@ -119,10 +120,10 @@ def _found(found: NoteSearchResult | None) -> list[str]:
     ]
     if not rows:
         if found.without_room:
-            return [f"Nothing that was found in {found.searched:,} notes goes along.", ""]
-        return [f"Nothing was found in {found.searched:,} notes.", ""]
+            return [f"Nothing that was found in {count_of(found.searched, 'note')} goes along.", ""]
+        return [f"Nothing was found in {count_of(found.searched, 'note')}.", ""]
     method = f", {found.tier.words}" if found.tier else ""
-    title = f"Found in {found.searched:,} notes{method}"
+    title = f"Found in {count_of(found.searched, 'note')}{method}"
     return _table(title, ("number", "source", "lines"), rows)
 
 

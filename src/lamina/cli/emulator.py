@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 from rich.console import Console
 
+from lamina.cli.interrupts import kept_handlers
 from lamina.providers.emulators.answers import AnswerSource, EchoAnswers, ModelAnswers, read_answers
 from lamina.providers.emulators.emulator import Emulator, serve_emulator
 from lamina.providers.emulators.faults import parse_fault
@@ -31,7 +32,8 @@ async def emulate(vendor: str, port: int, faults: list[str], answers: str, conso
         answers=await _answers(answers, console), faults=[parse_fault(fault) for fault in faults]
     )
     # Before anybody is told how to end it.
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    numbers = signal.SIGINT, signal.SIGTERM
+    with kept_handlers(*numbers), anyio.open_signal_receiver(*numbers) as signals:
         async with serve_emulator(emulator, port=port) as url:
             console.print(f"{vendor} at {url}; answers: {answers}. Ctrl-C ends it.")
             console.print(f"Point your application at it: {environment.format(url=url)}")

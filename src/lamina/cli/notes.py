@@ -17,11 +17,11 @@ from rich.console import Console
 
 from lamina.cli.note_hits import list_hits
 from lamina.cli.notices import ConsoleNotices
-from lamina.cli.terminal_text import one_line, visible
+from lamina.cli.terminal_text import one_line, visible, visible_name
 from lamina.cli.wrapped_text import print_note
 from lamina.faces.link_check import NoteProblem, count_nearness
 from lamina.faces.notes import count_tags, find_problems, open_notes
-from lamina.faces.plain_text import format_json
+from lamina.faces.plain_text import count_of, format_json
 from lamina.faces.session_opener import ensure_search, show_progress
 from lamina.notes.query.cache import render_query
 from lamina.values.note import NoteSearchResult, Scope
@@ -50,12 +50,12 @@ async def search_notes(
     for warning in result.warnings:
         # With --lexical that is what was asked for.
         if not (lexical and "by their words alone" in warning):
-            print_note(console, f"warning: {visible(warning)}")
+            print_note(console, f"warning: {one_line(warning)}")
     if as_json:
         # With --lexical it is what was asked for.
         return format_json(result.hits if lexical else _with_tier(result))
     if result.tier is not None and not lexical:
-        print_note(console, f"{result.searched:,} notes, {result.tier.words}")
+        print_note(console, f"{count_of(result.searched, 'note')}, {result.tier.words}")
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
     return list_hits(result, width)
 
@@ -66,13 +66,19 @@ def _with_tier(result: NoteSearchResult) -> list[dict[str, Any]]:
     return [{**msgspec.to_builtins(hit), "tier": tier} for hit in result.hits]
 
 
-async def index_notes(folder: Path, lexical: bool, console: Console) -> str:
+async def index_notes(folder: Path, lexical: bool, console: Console) -> tuple[str, bool]:
+    """What was done, and whether it is there for the next search."""
     async with _open_search(folder, lexical, console) as workspace:
         ready = await workspace.index()
     for warning in ready.warnings:
-        print_note(console, f"warning: {visible(warning)}")
-    count = ready.searched
-    return f"{count:,} {'note is' if count == 1 else 'notes are'} ready to be searched"
+        print_note(console, f"warning: {one_line(warning)}")
+    notes = count_of(ready.searched, "note")
+    are = "is" if ready.searched == 1 else "are"
+    if ready.unkept:
+        unkept = count_of(ready.unkept, "new passage")
+        problem = f"{unkept} could not be kept, and will be indexed again"
+        return f"{notes} {are} indexed in memory only: {problem}", False
+    return f"{notes} {are} ready to be searched", True
 
 
 async def query_notes(folder: Path, text: str) -> str:
@@ -103,10 +109,10 @@ async def check_notes(folder: Path, as_json: bool, show_all: bool) -> tuple[str,
         return msgspec.json.encode(findings).decode(), not problems
     lines = _list_problems(problems, len(problems) if show_all else MOST_OF_A_KIND)
     lines += _list_decisions(findings, len(findings) if show_all else MOST_DECISIONS)
-    count = len(catalogue.notes)
+    count = count_of(len(catalogue.notes), "note")
     kinds = Counter(problem.what for problem in problems)
     summary = ", ".join(f"{what} {number:,}" for what, number in kinds.most_common())
-    lines.append(f"{count:,} notes: {summary}" if problems else f"{count:,} notes, nothing wrong")
+    lines.append(f"{count}: {summary}" if problems else f"{count}, nothing wrong")
     return "\n".join(lines), not problems
 
 
@@ -117,7 +123,9 @@ def _list_problems(problems: Sequence[NoteProblem], most: int) -> list[str]:
     for problem in problems:
         counts[problem.what] += 1
         if counts[problem.what] <= most:
-            lines.append(f"{visible(problem.path)}: {problem.what}: {one_line(problem.detail)}")
+            lines.append(
+                f"{visible_name(problem.path)}: {problem.what}: {one_line(problem.detail)}"
+            )
     for what, number in counts.items():
         if number > most:
             lines.append(f"... and {number - most:,} more of the kind {what!r}: --all lists them")
@@ -135,7 +143,8 @@ def _list_decisions(findings: Sequence[NoteProblem], most: int) -> list[str]:
     several = f"{len(decisions) + still_open:,} links and pictures have a name of several files"
     lines = [f"{several}: {len(decisions):,} mean the nearest ({counts}), {still_open:,} left open"]
     lines += [
-        f"  {visible(decision.path)}: {one_line(decision.detail)}" for decision in decisions[:most]
+        f"  {visible_name(decision.path)}: {one_line(decision.detail)}"
+        for decision in decisions[:most]
     ]
     if len(decisions) > most:
         lines.append(f"  ... and {len(decisions) - most:,} more: --all lists them")

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import anyio
 import typer
 
+from lamina.cli.interrupts import run_async
 from lamina.cli.wrapped_text import print_text
 from lamina.errors import LaminaError
 
@@ -66,7 +66,7 @@ def run_on_session(
     async def run() -> Result:
         return await action(await find_session(name, workspace))
 
-    return anyio.run(run)
+    return run_async(run)
 
 
 def error_console() -> "Console":

@@ -20,6 +20,7 @@ from lamina.cli.wrapped_text import print_note
 from lamina.embed.index.corpus import IndexedCorpus
 from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.errors import ModelMissing, UsageError
+from lamina.faces.plain_text import count_of
 from lamina.faces.search_candidates import CandidateSources, gather_candidates
 from lamina.selection.expansion import graph_shape
 from lamina.sources.candidates import Candidates
@@ -60,9 +61,9 @@ async def gather_from(sources: CandidateSources, console: Console) -> Candidates
 
 async def index_candidates(
     sources: CandidateSources, lexical: bool, graph: bool, console: Console
-) -> str:
-    """Indexes candidates, and says what was new of them; with `graph` it is worked out, too, which
-    of them are alike."""
+) -> tuple[str, bool]:
+    """Indexes candidates, and says what was new of them, and whether all of it is kept; with
+    `graph` it is worked out, too, which of them are alike."""
     candidates = await gather_from(sources, console)
     async with open_search(lexical, console) as (index, search):
         corpus = await index.load(candidates.documents, search.progress)
@@ -70,13 +71,19 @@ async def index_candidates(
         search.warn_of(describe_lexical(corpus))
         related = await _relate(index, corpus, candidates, console) if graph else ""
         counts, stats = corpus.counts, index.stats()
+        search.warn_of(index.notes())
     failed = f", {counts.failed:,} failed and tried again next time" if counts.failed else ""
-    return (
-        f"{len(candidates.candidates):,} items, "
-        f"{counts.new + counts.reused + counts.failed:,} chunks: "
+    chunks = count_of(counts.new + counts.reused + counts.failed, "chunk")
+    report = (
+        f"{count_of(len(candidates.candidates), 'item')}, {chunks}: "
         f"{counts.new:,} new, {counts.reused:,} known{failed}.\n{related}"
-        f"{visible(stats.path)}: {sum(stats.chunks.values()):,} chunks, {format_bytes(stats.bytes)}"
+        f"{visible(stats.path)}: {count_of(sum(stats.chunks.values()), 'chunk')}, "
+        f"{format_bytes(stats.bytes)}"
     )
+    if stats.unwritten:
+        unkept = count_of(stats.unwritten, "new chunk")
+        report += f"\n{unkept} could not be kept, and will be indexed again"
+    return report, not stats.unwritten
 
 
 async def _relate(

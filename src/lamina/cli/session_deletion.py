@@ -4,10 +4,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import anyio
 import typer
 from rich.console import Console
 
+from lamina.cli.interrupts import run_async
 from lamina.cli.screen import make_table
 from lamina.cli.terminal_text import format_bytes, one_line, visible
 from lamina.cli.wrapped_text import print_text
@@ -42,10 +42,10 @@ def delete_sessions(
     """
     unread: list[SessionDeletion] = []
     if older_than is None:
-        sessions = anyio.run(find_named, names, workspace)
+        sessions = run_async(find_named, names, workspace)
     else:
         before = time.time() - read_age(older_than)
-        sessions, unread = anyio.run(find_older, before, workspace, everywhere)
+        sessions, unread = run_async(find_older, before, workspace, everywhere)
     if not sessions and not as_json:
         _report(unread)
         typer.echo(f"No session is older than {older_than}.")
@@ -55,7 +55,7 @@ def delete_sessions(
         size = format_bytes(sum(session.bytes for session in sessions))
         noun = "this session" if len(sessions) == 1 else f"these {len(sessions):,} sessions"
         typer.confirm(f"Delete {noun} ({size}) for good?", abort=True, err=True)
-    deletions = [*anyio.run(delete_all, sessions), *unread]
+    deletions = [*run_async(delete_all, sessions), *unread]
     if as_json:
         typer.echo(format_json(deletions))
     else:

@@ -17,6 +17,7 @@ from typing import IO, TextIO
 import anyio
 from anyio.lowlevel import current_token
 
+from lamina.cli.interrupts import RepeatedSignal, kept_handlers
 from lamina.errors import UsageError
 from lamina.task_groups import single_errors
 
@@ -165,9 +166,10 @@ def _read_chunk(descriptor: int) -> bytes:
 
 class Stop:
     """Somebody wants the command to end: the first signal asks `abort`, and cancels everything if
-    there is nothing to abort; the second one ends the process."""
+    there is nothing to abort; one that insists ends the process."""
 
     def __init__(self) -> None:
+        self._signals = RepeatedSignal()
         self.scope = anyio.CancelScope()
         self.signal: int | None = None
         self.abort: Callable[[], bool] | None = None
@@ -177,8 +179,8 @@ class Stop:
         return 128 + (self.signal or 0) if self.signal else 0
 
     def __call__(self, number: int) -> None:
-        if self.signal is not None:
-            os._exit(128 + number)
+        if not self._signals.is_first(number):
+            return
         self.signal = number
         if self.abort is None or not self.abort():
             self.scope.cancel()
@@ -194,7 +196,7 @@ async def stop_on_signals() -> AsyncIterator[Stop]:
         numbers = []
 
     async def watch() -> None:
-        with anyio.open_signal_receiver(*numbers) as signals:
+        with kept_handlers(*numbers), anyio.open_signal_receiver(*numbers) as signals:
             ready.set()
             async for number in signals:
                 stop(number)

@@ -17,7 +17,7 @@ from lamina.cli.report_text import BADGES, ITEM_COLUMNS, item_cells
 from lamina.cli.screen import open_page, table_below
 from lamina.cli.terminal_text import one_line, visible
 from lamina.faces.journal_log import describe_display, dict_rows, display_lines
-from lamina.faces.plain_text import format_json
+from lamina.faces.plain_text import count_of, format_json
 from lamina.faces.sent_requests import PLACEMENT_NAMES
 from lamina.faces.stored_session import StoredSession
 from lamina.faces.why import ASTRAY, Explanation, Reason, describe_why, explain_question
@@ -134,7 +134,7 @@ def draw_found(record: dict[str, Any] | None) -> list[ConsoleRenderable]:
         return []
     hits = dict_rows(record.get("hits"))
     searched = record.get("searched", 0)
-    title = f"Found in {searched:,} notes ({len(hits)})"
+    title = f"Found in {count_of(searched, 'note')} ({len(hits)})"
     if query := record.get("query"):
         title = f"Searched for {one_line(str(query), 120)} ({len(hits)})"
     lines = [Text(), Text(title, style="bold underline")]

@@ -21,6 +21,7 @@ from lamina.ports.search_index import Index as Index
 from lamina.ports.search_index import KnownTerms as KnownTerms
 from lamina.ports.search_index import Progress as Progress
 from lamina.ports.search_index import ReadTexts as ReadTexts
+from lamina.ports.search_index import StoredIndex as StoredIndex
 from lamina.ports.search_index import WordEmbedder as WordEmbedder
 from lamina.ports.sent_prefixes import SentPrefixes as SentPrefixes
 from lamina.ports.spend_ledger import SpendAccount as SpendAccount

@@ -132,12 +132,24 @@ class Index(Protocol):
         ...
 
 
+@runtime_checkable
 class GradualCorpus(Corpus, Protocol):
     """A corpus that need not be complete to be searched by meaning."""
 
     @property
     def tier(self) -> SearchTier:
-        """How it is searched, and how much of it is indexed."""
+        """How it is searched, and how much of it is indexed; once a question was scored, how that
+        was."""
+        ...
+
+
+@runtime_checkable
+class StoredIndex(Index, Protocol):
+    """An index on a disk, which may write some of what it knows after a load."""
+
+    async def write(self) -> tuple[int, Sequence[str]]:
+        """Writes what waits; how many texts the disk refused, and what went wrong since the last
+        load."""
         ...
 
 

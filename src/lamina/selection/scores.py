@@ -191,6 +191,18 @@ def unknown_share(fluency: float) -> float:
     return (FLUENT - max(HALTING, min(FLUENT, fluency))) / (FLUENT - HALTING)
 
 
+def is_foreign(text: str, fluency: float) -> bool:
+    """Whether a text is in a script that an encoder cannot read, so that its vector means nothing.
+    One in Latin letters is not, however little it knows of them: `zfs` is an abbreviation."""
+    letters = [letter for letter in text if letter.isalpha()]
+    latin_count = sum(_is_latin(letter) for letter in letters)
+    return fluency < UNREAD and 2 * latin_count < len(letters)
+
+
+def _is_latin(letter: str) -> bool:
+    return letter < "\u0250" or "\u1e00" <= letter < "\u1f00"
+
+
 def question_fluency(scores: Scores, parts: Sequence[QueryPart]) -> float:
     """How well the encoder knows the language of the question."""
     if scores.fluency is None:

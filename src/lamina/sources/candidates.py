@@ -1,6 +1,6 @@
 """What can be chosen for a question, as it is searched, and what went before the question."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
@@ -115,7 +115,12 @@ def guide_candidate(guide: Guide) -> Candidate:
 def corpus_warnings(corpus: Corpus) -> list[str]:
     """What went wrong with an index when it was loaded and searched."""
     warnings = [f"not embedded: {failure}" for failure in corpus.failed]
-    return warnings + [f"index: {warning}" for warning in corpus.warnings]
+    return warnings + index_warnings(corpus.warnings)
+
+
+def index_warnings(problems: Iterable[str]) -> list[str]:
+    """What went wrong with keeping an index."""
+    return [f"index: {problem}" for problem in problems]
 
 
 def recent_questions(state: "State") -> tuple[str, ...]:

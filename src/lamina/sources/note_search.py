@@ -14,8 +14,17 @@ from msgspec import Struct
 
 from lamina.notes.names import is_in_folder, tag_matches
 from lamina.notes.time_ranges import is_of_time
-from lamina.ports import Corpus, GradualIndex, Index, NoteSource, Progress, SearchedNoteSource
-from lamina.sources.candidates import corpus_warnings
+from lamina.ports import (
+    Corpus,
+    GradualCorpus,
+    GradualIndex,
+    Index,
+    NoteSource,
+    Progress,
+    SearchedNoteSource,
+    StoredIndex,
+)
+from lamina.sources.candidates import corpus_warnings, index_warnings
 from lamina.sources.note_hits import join_neighbours, make_hit, take_distinct
 from lamina.values.item import Excerpt, note_id
 from lamina.values.note import Catalogue, Note, NoteSearchResult, Passage, Scope, SearchTier
@@ -93,14 +102,22 @@ class WorkspaceSearch:
 
     async def prepare(self, patience: float | None = None) -> NoteSearchResult:
         """Makes what searches need, for at most `patience` seconds; says how many notes there are
-        and how much is left to do, and finds nothing."""
+        and how much is left to do or could not be kept, and finds nothing."""
         async with self._lock:
             shelf = await self._take_up()
             corpus = await self._load(shelf, patience)
             warnings = self._source_news(shelf) + self._corpus_news(corpus)
             self._save()
-            count = len(shelf.catalogue.notes)
-            return NoteSearchResult(searched=count, warnings=warnings, late=corpus.late)
+            unkept = 0
+            if isinstance(self._index, StoredIndex):
+                unkept, problems = await self._index.write()
+                warnings += self._news(index_warnings(problems))
+            return NoteSearchResult(
+                searched=len(shelf.catalogue.notes),
+                warnings=warnings,
+                late=corpus.late,
+                unkept=unkept,
+            )
 
     async def fill(self, progress: Progress | None = None, *, at_once: bool = False) -> None:
         """Embeds what searches found missing, in nobody's way and the folders that were looked at
@@ -149,8 +166,10 @@ class WorkspaceSearch:
         if not query.parts:
             return NoteSearchResult(searched=count, warnings=warnings)
         parts = tuple(part.text for part in query.parts)
-        corpus, tier = await self._load_for(shelf, parts, _digests_in(notes, mask))
+        corpus = await self._load_for(shelf, parts, _digests_in(notes, mask))
         scores = await corpus.score(parts)
+        # Only then it is known whether the question could be read.
+        tier = _tier_of(corpus)
         passages = choose_passages(
             shelf.documents, scores, query, allowed=mask,
             top=search.top * AHEAD, per_document=search.per_note, floor=search.floor,
@@ -195,12 +214,11 @@ class WorkspaceSearch:
 
     async def _load_for(
         self, shelf: "_Shelf", parts: tuple[str, ...], among: Collection[bytes] | None
-    ) -> tuple[Corpus, SearchTier]:
-        """The notes for a question, and how they are searched."""
+    ) -> Corpus:
+        """The notes for a question."""
         index = self._index
         if not isinstance(index, GradualIndex):
-            corpus = await self._load(shelf, self.patience, among)
-            return corpus, SearchTier(by="words" if corpus.lexical else "meaning")
+            return await self._load(shelf, self.patience, among)
         try:
             texts = _ShelfTexts(shelf, self._source)
             gradual_corpus = await index.load_for(
@@ -210,7 +228,7 @@ class WorkspaceSearch:
             shelf.rest()
         if gradual_corpus.late:
             self._gaps.set()
-        return gradual_corpus, gradual_corpus.tier
+        return gradual_corpus
 
     async def _read(
         self, passages: Sequence["ChosenPassage"], notes: Sequence[Note]
@@ -367,16 +385,26 @@ def _digests_in(notes: Sequence[Note], mask: "AllowedDocuments | None") -> froze
     return frozenset(passage.digest for note, ok in pairs if ok for passage in note.passages)
 
 
+def _tier_of(corpus: Corpus) -> SearchTier:
+    """How a corpus was searched for the question that it was scored for."""
+    if isinstance(corpus, GradualCorpus):
+        return corpus.tier
+    return SearchTier(by="words" if corpus.lexical else "meaning")
+
+
 def _describe_gaps(corpus: Corpus, tier: SearchTier | None) -> list[str]:
     """What is searched by its words alone, if anything is; how the rest is has no need of a
     warning."""
-    if tier is not None and tier.by == "candidates":
+    # A question that cannot be read is answered by words, whatever is embedded.
+    is_unread = tier is not None and tier.by == "words" and not corpus.lexical
+    if tier is not None and (tier.by == "candidates" or is_unread):
         return []
     hint = "; `lamina notes index` does that, once" if corpus.late else ""
     if corpus.lexical:
         return [f"notes are searched by their words alone: {corpus.lexical}{hint}"]
     if corpus.late:
-        return [f"{corpus.late:,} passages are searched by their words, not embedded yet{hint}"]
+        passages = "1 passage is" if corpus.late == 1 else f"{corpus.late:,} passages are"
+        return [f"{passages} searched by their words, not embedded yet{hint}"]
     return []
 
 

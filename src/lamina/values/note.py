@@ -171,7 +171,8 @@ class SearchTier(Struct, frozen=True, kw_only=True, omit_defaults=True):
         indexed = f"{self.indexed:,} of {self.passages:,} passages are indexed"
         match self.by:
             case "words":
-                return f"by words; {indexed}" if self.indexed else "by words"
+                is_partly_indexed = 0 < self.indexed < self.passages
+                return f"by words; {indexed}" if is_partly_indexed else "by words"
             case "candidates":
                 return f"by words, the best {self.compared:,} re-ranked by meaning; {indexed}"
             case "meaning":
@@ -188,6 +189,8 @@ class NoteSearchResult(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     # How many passages were searched by their words alone, as there was no time to embed them.
     late: int = 0
+    # How many passages are indexed in memory only, as the disk refused them.
+    unkept: int = 0
     # How many more hits there were, for which a request had no room.
     without_room: int = 0
     # The time that was searched, in words; empty for all of it.

@@ -113,6 +113,12 @@ class LazyIndex:
             return 0
         return await (await self._open()).fill(digests, texts, progress, most)
 
+    async def write(self) -> tuple[int, Sequence[str]]:
+        # What goes into a copy is not meant to be kept.
+        if not self._keep or self._index is None:
+            return 0, ()
+        return await self._index.write()
+
     async def _open(self) -> "SqliteIndex":
         if self._index is None:
             place = None if self._keep else await anyio.to_thread.run_sync(self._copy_index)

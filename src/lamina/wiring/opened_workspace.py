@@ -96,7 +96,8 @@ class Workspace:
 
     async def index(self) -> NoteSearchResult:
         """Indexes all notes now, however long that takes, so that searches need not wait; only what
-        changed is indexed again. Says how many notes there are, and finds nothing.
+        changed is indexed again. Says how many notes there are and, as `unkept`, how many passages
+        the disk refused, which are indexed in memory only; finds nothing.
 
         Raises:
             ExtraMissing: search is not installed.

@@ -8,7 +8,7 @@ from rich.text import Text
 from lamina.audit.rebuilt_request import RebuiltRequest
 from lamina.cli.chat.slash.command_table import COMMANDS
 from lamina.cli.screen import make_table, table_below
-from lamina.cli.terminal_text import one_line, visible
+from lamina.cli.terminal_text import one_line, visible, visible_name
 from lamina.faces.history_price import describe_history_price
 from lamina.faces.items import AgentItem, ItemOverview
 from lamina.faces.journal_log import describe_entry, describe_inclusion, describe_listing
@@ -93,7 +93,7 @@ def _agreement(context: RequestContext) -> list[ConsoleRenderable]:
 def _items(context: RequestContext) -> list[ConsoleRenderable]:
     items = [
         (
-            visible(item.label), f"{item.tokens:,}", PLACEMENT_NAMES[item.placement],
+            visible_name(item.label), f"{item.tokens:,}", PLACEMENT_NAMES[item.placement],
             visible(describe_inclusion(item)),
             visible(", ".join(filter(None, ("essential" * item.essential, item.reason)))),
         )

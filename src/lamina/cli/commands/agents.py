@@ -4,9 +4,9 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import anyio
 import typer
 
+from lamina.cli.interrupts import run_async
 from lamina.cli.options import AgentWorkspace, AsJson, SessionWorkspace
 from lamina.cli.outcome import print_outcome
 from lamina.cli.wrapped_text import print_text
@@ -115,4 +115,4 @@ def usage(
     """
     from lamina.cli.agent_usage import report_usage
 
-    anyio.run(partial(report_usage, workspace, agent, export, as_json=as_json))
+    run_async(partial(report_usage, workspace, agent, export, as_json=as_json))

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Annotated, Any
 
-import anyio
 import typer
 
 from lamina.cli.flags import expand_flags
+from lamina.cli.interrupts import run_async
 from lamina.cli.options import (
     AllowTools,
     PersonFlags,
@@ -149,7 +149,7 @@ def _run(command: Callable[..., Awaitable[int]], *arguments: object, **named: An
 
     fill_descriptors()
     try:
-        code = anyio.run(partial(command, *arguments, **named))
+        code = run_async(partial(command, *arguments, **named))
     except KeyboardInterrupt:
         code = 130
     if code:

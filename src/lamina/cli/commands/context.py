@@ -5,10 +5,10 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import anyio
 import typer
 
 from lamina.cli.flags import expand_flags
+from lamina.cli.interrupts import run_async
 from lamina.cli.options import AsJson, PersonFlags, SessionFlags, SessionName, SessionWorkspace
 from lamina.cli.outcome import print_report, refuse_if, run_on_session
 from lamina.cli.terminal_text import visible
@@ -83,7 +83,7 @@ def context(
             raise typer.BadParameter(str(error)) from error
     changes = SettingChanges(promotion=promotion, window=window, attachment_limit=attachment_limit)
     options = opening.options(changes)
-    text = anyio.run(
+    text = run_async(
         partial(
             show_context, question, options, prompt.options(),
             script=script, as_json=as_json, wire=wire, full=full,
@@ -145,7 +145,7 @@ def demo(
         typer.echo(sample_script().read_text("utf-8"), nl=False)
         return
     refuse_if((workspace is None) != (script is None), "--workspace and --script go together")
-    if not anyio.run(play_demo, workspace, script, target, not no_model):
+    if not run_async(play_demo, workspace, script, target, not no_model):
         raise typer.Exit(1)
 
 

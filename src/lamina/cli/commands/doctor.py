@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-import anyio
 import typer
 
+from lamina.cli.interrupts import run_async
 from lamina.cli.options import AsJson
 from lamina.cli.wrapped_text import print_text
 
@@ -94,9 +94,9 @@ def doctor(
             from lamina.faces.doctor_sample import sample_files
 
             with sample_files() as files:
-                report = anyio.run(examine, files, options, against)
+                report = run_async(examine, files, options, against)
         else:
-            report = anyio.run(examine, paths or [], options, against)
+            report = run_async(examine, paths or [], options, against)
         if html is not None:
             from lamina.cli.transfer import write_output
             from lamina.faces.doctor_page import write_page

@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-import anyio
 import typer
 
+from lamina.cli.interrupts import run_async
 from lamina.cli.terminal_text import visible
 from lamina.cli.wrapped_text import print_text
 
@@ -27,7 +27,7 @@ def show(context: typer.Context) -> None:
     if context.invoked_subcommand is not None:
         return
     file = memory_file()
-    lines = anyio.run(file.lines)
+    lines = run_async(file.lines)
     for line in lines:
         print_text(f"{line.number:>3}  {visible(line.text)}")
     if lines:
@@ -41,7 +41,7 @@ def add(text: Annotated[list[str], typer.Argument(help="What to remember.")]) ->
     """Remember one more thing."""
     from lamina.wiring.workspaces import memory_file
 
-    is_new = anyio.run(memory_file().add, " ".join(text))
+    is_new = run_async(memory_file().add, " ".join(text))
     typer.echo("remembered" if is_new else "it is remembered already")
 
 
@@ -52,7 +52,7 @@ def forget(
     """Forget one thing."""
     from lamina.wiring.workspaces import memory_file
 
-    print_text(f"forgotten: {visible(anyio.run(memory_file().forget, number))}")
+    print_text(f"forgotten: {visible(run_async(memory_file().forget, number))}")
 
 
 @app.command()

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-import anyio
 import typer
 
+from lamina.cli.interrupts import run_async
 from lamina.cli.options import AsJson, SessionWorkspace
 from lamina.cli.outcome import error_console
 from lamina.cli.wrapped_text import print_text
@@ -58,7 +58,7 @@ def pull_model(
     console = Console(stderr=True)
     if source is None and announce_download(name, console) and not yes:
         typer.confirm("Fetch it?", abort=True, err=True)
-    print_text(f"{name}: {anyio.run(pull_model, name, console, source, check)}")
+    print_text(f"{name}: {run_async(pull_model, name, console, source, check)}")
 
 
 @models.command(name="path")
@@ -99,7 +99,7 @@ def info(workspace: SessionWorkspace = Path(), as_json: AsJson = False) -> None:
     from lamina.faces.installation import describe_installation
     from lamina.faces.plain_text import format_json
 
-    installation = anyio.run(describe_installation, workspace)
+    installation = run_async(describe_installation, workspace)
     typer.echo(format_json(installation) if as_json else render_info(installation))
 
 
@@ -120,7 +120,7 @@ def tools_list(
     from lamina.cli.tools import show_tools
     from lamina.faces.tools import list_tools
 
-    toolset = anyio.run(list_tools, mcp)
+    toolset = run_async(list_tools, mcp)
     show_tools(toolset, as_json)
     if toolset.withheld:
         raise typer.Exit(1)
@@ -131,7 +131,7 @@ def tools_changes() -> None:
     """Show which tools describe themselves differently than when they were approved."""
     from lamina.cli.tools import show_changes
 
-    print_text(anyio.run(show_changes))
+    print_text(run_async(show_changes))
 
 
 @tools_app.command("approve")
@@ -142,7 +142,7 @@ def tools_approve(
     """Approve how changed tools describe themselves now; until then they are not offered."""
     from lamina.cli.tools import approve
 
-    print_text(anyio.run(approve, names or [], everything))
+    print_text(run_async(approve, names or [], everything))
 
 
 @app.command()
@@ -177,4 +177,4 @@ def emulate(
     require("emulator", *(("llamacpp",) if answers == "model" else ()))
     from lamina.cli.emulator import emulate as serve
 
-    typer.echo(anyio.run(serve, vendor, port, fault or [], answers, error_console()))
+    typer.echo(run_async(serve, vendor, port, fault or [], answers, error_console()))

@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import anyio
 import typer
 
+from lamina.cli.interrupts import run_async
 from lamina.cli.options import AsJson, Lexical, Since, Until, Within, read_scope
 from lamina.cli.outcome import error_console, print_outcome, print_report, read_argument
 from lamina.cli.wrapped_text import print_text
@@ -46,7 +46,7 @@ def search(
     from lamina.cli.notes import search_notes
 
     text, scope = read_argument(query, "query"), read_scope(within, since, until)
-    report = anyio.run(search_notes, workspace, text, scope, top, lexical, as_json, error_console())
+    report = run_async(search_notes, workspace, text, scope, top, lexical, as_json, error_console())
     print_report(report, as_json=as_json)
 
 
@@ -54,12 +54,14 @@ def search(
 def index(workspace: NoteFolder = Path(), lexical: Lexical = False) -> None:
     """Index all notes now, with a progress bar; only what changed is indexed again.
 
-    A search on its own waits no longer than ten seconds for it.
+    A search on its own waits no longer than ten seconds for it. Exits with 1 if the index could
+    not be kept.
     """
     require("search")
     from lamina.cli.notes import index_notes
 
-    print_text(anyio.run(index_notes, workspace, lexical, error_console()))
+    report, is_kept = run_async(index_notes, workspace, lexical, error_console())
+    print_outcome(report, is_kept)
 
 
 @app.command()
@@ -76,7 +78,7 @@ def query(
     """
     from lamina.cli.notes import query_notes
 
-    print_text(anyio.run(query_notes, workspace, sys.stdin.read() if text == "-" else text))
+    print_text(run_async(query_notes, workspace, sys.stdin.read() if text == "-" else text))
 
 
 @app.command()
@@ -84,7 +86,7 @@ def tags(workspace: NoteFolder = Path(), as_json: AsJson = False) -> None:
     """List the tags, and how many notes have each."""
     from lamina.cli.notes import list_tags
 
-    typer.echo(anyio.run(list_tags, workspace, as_json))
+    typer.echo(run_async(list_tags, workspace, as_json))
 
 
 @app.command()
@@ -102,7 +104,7 @@ def undo(
     from lamina.cli.terminal_text import visible
     from lamina.faces.notes import undo_change
 
-    print_text(visible(anyio.run(undo_change, workspace, change)))
+    print_text(visible(run_async(undo_change, workspace, change)))
 
 
 @app.command()
@@ -123,5 +125,5 @@ def check(
     """
     from lamina.cli.notes import check_notes
 
-    report, is_fine = anyio.run(check_notes, workspace, as_json, show_all)
+    report, is_fine = run_async(check_notes, workspace, as_json, show_all)
     print_outcome(report, is_fine, as_json=as_json)

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import anyio
 import typer
 
+from lamina.cli.interrupts import run_async
 from lamina.cli.options import AgentWorkspace, AsJson, Lexical
-from lamina.cli.outcome import error_console, print_report, read_argument, refuse_if
+from lamina.cli.outcome import error_console, print_outcome, print_report, read_argument, refuse_if
 from lamina.cli.terminal_text import visible
 from lamina.cli.wrapped_text import print_text
 from lamina.extras import require
@@ -101,7 +101,7 @@ def select(
     sources = _sources(tools, agent, workspace, trust)
     how = SelectOptions(top=top, preset=preset, expand=expand, graph=graph, lexical=lexical)
     text = read_argument(question, "question")
-    chosen = anyio.run(select_from, text, sources, how, error_console())
+    chosen = run_async(select_from, text, sources, how, error_console())
     print_report(show_chosen(chosen, as_json), as_json=as_json)
 
 
@@ -126,7 +126,7 @@ def search(
 
     sources = _sources(tools, agent, workspace, trust)
     text = read_argument(query, "question")
-    ranking = anyio.run(rank_from, text, sources, top, lexical, error_console())
+    ranking = run_async(rank_from, text, sources, top, lexical, error_console())
     print_report(show_ranked(ranking, as_json), as_json=as_json)
 
 
@@ -193,7 +193,8 @@ def index(
         workspace=workspace,
         trust=trust,
     )
-    print_text(anyio.run(index_candidates, sources, lexical, graph, error_console()))
+    report, is_kept = run_async(index_candidates, sources, lexical, graph, error_console())
+    print_outcome(report, is_kept)
 
 
 def _sources(

@@ -4,9 +4,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import anyio
 import typer
 
+from lamina.cli.interrupts import run_async
 from lamina.cli.options import AsJson, SessionName, SessionWorkspace
 from lamina.cli.outcome import print_outcome, refuse_if, run_on_session
 from lamina.cli.terminal_text import visible
@@ -37,8 +37,8 @@ def sessions(
     from lamina.faces.session_list import list_sessions
     from lamina.faces.stored_session import describe_elsewhere
 
-    show_sessions(anyio.run(list_sessions, workspace, everywhere), as_json, everywhere)
-    if elsewhere := anyio.run(describe_elsewhere, workspace):
+    show_sessions(run_async(list_sessions, workspace, everywhere), as_json, everywhere)
+    if elsewhere := run_async(describe_elsewhere, workspace):
         print_text(f"Of this workspace there are more: {elsewhere}.", err=True)
 
 
@@ -245,5 +245,5 @@ def import_(
     from lamina.cli.transfer import import_files
 
     refuse_if(session is not None and len(files) > 1, "--session is for one file")
-    report, failed = anyio.run(import_files, files, workspace, session, target, as_json)
+    report, failed = run_async(import_files, files, workspace, session, target, as_json)
     print_outcome(report if as_json else visible(report), not failed, as_json=as_json)

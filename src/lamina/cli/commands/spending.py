@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-import anyio
 import typer
 
+from lamina.cli.interrupts import run_async
 from lamina.cli.options import AsJson
 from lamina.cli.outcome import refuse_if
 
@@ -45,7 +45,7 @@ def spend(
 
     from lamina.cli.spending import show_spending
 
-    anyio.run(partial(show_spending, by, since, everything=everything, as_json=as_json))
+    run_async(partial(show_spending, by, since, everything=everything, as_json=as_json))
 
 
 @spend_app.command()
@@ -66,10 +66,10 @@ def clear(
 
     refuse_if(not names and not everything, "name what is to be freed, or give --all")
     refuse_if(names and everything, "ids and --all exclude one another")
-    entries = anyio.run(find_reserved, names or [], everything)
+    entries = run_async(find_reserved, names or [], everything)
     if not entries:
         typer.echo("nothing is reserved")
         return
     if not yes:
         typer.confirm("Free it?", abort=True, err=True)
-    typer.echo(anyio.run(clear_reserved, entries))
+    typer.echo(run_async(clear_reserved, entries))

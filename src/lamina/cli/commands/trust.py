@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Annotated
 
-import anyio
 import typer
 
+from lamina.cli.interrupts import run_async
 from lamina.cli.options import AgentWorkspace, AsJson
 from lamina.cli.outcome import refuse_if
 from lamina.cli.terminal_text import visible
@@ -41,8 +41,8 @@ def trust(
     refuse_if(every and (revoke or folder), "--list goes alone: it is about every folder")
     refuse_if(revoke and (folder is None or as_json), "--revoke goes with a folder, and no --json")
     if every:
-        anyio.run(show_trusted, workspace, as_json)
+        run_async(show_trusted, workspace, as_json)
     elif revoke:
         typer.echo(f"No longer trusted: {visible(revoke_trust(folder or '.', workspace))}")
-    elif code := anyio.run(review_folder, folder or ".", workspace, as_json):
+    elif code := run_async(review_folder, folder or ".", workspace, as_json):
         raise typer.Exit(code)

@@ -4,9 +4,9 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import anyio
 import typer
 
+from lamina.cli.interrupts import run_async
 from lamina.extras import require
 
 app = typer.Typer()
@@ -42,4 +42,4 @@ def web(
     from lamina.cli.outcome import error_console
     from lamina.cli.web import run_web
 
-    anyio.run(partial(run_web, folder, port=port, opens=not no_open, console=error_console()))
+    run_async(partial(run_web, folder, port=port, opens=not no_open, console=error_console()))

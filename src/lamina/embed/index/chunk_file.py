@@ -145,6 +145,13 @@ class ChunkFile:
         if self._is_waiting:
             Thread(target=self._write_waiting, name="lamina-index-writer").start()
 
+    def write(self) -> int:
+        """Writes what is in memory only, now; how many rows the disk refused."""
+        with self._lock:
+            if self._unwritten:
+                self._write_unwritten()
+            return len(self._unwritten)
+
     def notes(self) -> tuple[str, ...]:
         """What went wrong with the file since the last call; each problem is reported once."""
         # Not behind the other lock: hearing that the disk is slow must not wait for the disk.

@@ -23,7 +23,7 @@ from lamina.embed.index.chunk_maker import describe_failures, quote_beginning
 from lamina.errors import ModelMissing
 from lamina.selection.expansion import SimilarityGraph
 from lamina.selection.lexicon import Lexicon
-from lamina.selection.scores import FLUENT, UNREAD, Matrix, Scores
+from lamina.selection.scores import FLUENT, UNREAD, Matrix, Scores, is_foreign
 from lamina.values.note import SearchTier
 from lamina.values.selection import Document
 
@@ -115,6 +115,8 @@ class IndexedCorpus:
         self._lexical = lexical
         self._failures = tuple(failures)
         self._failed_questions: tuple[str, ...] = ()
+        # Nothing of the question could be read.
+        self._is_unread = False
 
     @property
     def documents(self) -> Sequence[Document]:
@@ -126,7 +128,8 @@ class IndexedCorpus:
 
     @property
     def tier(self) -> SearchTier:
-        return replace(self._tier, by="words") if self._lexical else self._tier
+        is_by_words = self._lexical or self._is_unread
+        return replace(self._tier, by="words", compared=0) if is_by_words else self._tier
 
     @property
     def late(self) -> int:
@@ -152,13 +155,10 @@ class IndexedCorpus:
             questions = [part for part in dict.fromkeys(parts) if part.strip()]
             try:
                 fluency = await self._fluency_of(questions)
-                # What it cannot read has a vector that means little; it is all there is where no
-                # word is shared.
                 readable = [
-                    part
-                    for part in questions
-                    if fluency.get(part, FLUENT) >= UNREAD or not self._prepared.lexicon.has(part)
+                    part for part in questions if self._reads(part, fluency.get(part, FLUENT))
                 ]
+                self._is_unread = bool(questions) and not readable
                 by_part = await self._vectors_of(readable, self._embed_questions)
             except ModelMissing as error:
                 self._lexical = str(error)
@@ -171,6 +171,13 @@ class IndexedCorpus:
         return Scores(
             lexical=scores.lexical, cosine=scores.cosine, layout=scores.layout, fluency=known
         )
+
+    def _reads(self, part: str, fluency: float) -> bool:
+        """Whether the vector of a part counts. Of what an encoder hardly knows it means little; if
+        no word is shared it is all there is, but in a script that it cannot read it is noise."""
+        if fluency >= UNREAD:
+            return True
+        return not is_foreign(part, fluency) and not self._prepared.lexicon.has(part)
 
     async def _fluency_of(self, questions: Sequence[str]) -> dict[str, float]:
         if self._measure_fluency is None:
@@ -200,7 +207,7 @@ class IndexedCorpus:
         # The row -1 finds the last place, which holds nothing.
         for row, part in enumerate(parts):
             words = prepared.lexicon.score(part)
-            if self._only is not None and not self._lexical:
+            if self._only is not None and not self._lexical and not self._is_unread:
                 words[~self._only] = NOTHING
             lexical[row] = numpy.append(words, NOTHING)[prepared.columns]
         vectors = prepared.table.vectors

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from math import inf
 from pathlib import Path
+from typing import Literal
 
 import anyio
 import anyio.to_thread
@@ -49,7 +50,7 @@ from lamina.selection.rough_meaning import (
     WordVectors,
     sketch_chunks,
 )
-from lamina.selection.scores import Matrix
+from lamina.selection.scores import Matrix, is_foreign
 from lamina.values.note import SearchTier
 from lamina.values.selection import Document
 
@@ -83,6 +84,8 @@ class _Question(Struct, frozen=True, kw_only=True):
     patience: float
     deadline: float
     among: Collection[bytes] | None
+    # In a script that the embedder cannot read: it is answered by words alone.
+    is_foreign: bool = False
 
     def is_hasty(self, missing: MissingTexts) -> bool:
         """Whether more is missing than is embedded without further thought."""
@@ -158,6 +161,11 @@ class SqliteIndex:
         filler = IndexFiller(self._embedder, self._file, self._turn)
         return await filler.fill(digests, texts, progress, most)
 
+    async def write(self) -> tuple[int, Sequence[str]]:
+        """Writes what waits; how much the disk refused, and why: see `StoredIndex`."""
+        count = await anyio.to_thread.run_sync(self._file.write)
+        return count, self._file.notes()
+
     def stats(self) -> IndexStats:
         """What the file holds. Waits for the disk, as `clear` does."""
         return self._file.stats()
@@ -197,6 +205,8 @@ class SqliteIndex:
         question: "_Question | None",
     ) -> IndexedCorpus:
         prepared, comparison = self._find(documents), None
+        if question is not None and not await self._reads_any(question.parts):
+            question = replace(question, is_foreign=True)
         if prepared is None or prepared.missing_digests:
             try:
                 prepared, comparison = await self._prepare(documents, prepared, maker, question)
@@ -204,7 +214,8 @@ class SqliteIndex:
                 self._file.write_later()
         self._remember(prepared)
         goal = prepared.texts if among is None else len(among)
-        return self._corpus(prepared, maker, goal, among, comparison)
+        by_words = question is not None and question.is_foreign
+        return self._corpus(prepared, maker, goal, among, comparison, by_words=by_words)
 
     async def _prepare(
         self,
@@ -218,12 +229,25 @@ class SqliteIndex:
         comparison: Comparison | None = None
         if question is not None and self._embedder is not None and question.is_hasty(missing):
             await maker.take_words(arrangement.table, missing)
-            comparison = await self._compare(arrangement, question, maker)
+            if not question.is_foreign:
+                comparison = await self._compare(arrangement, question, maker)
         else:
             await maker.complete(arrangement.table, missing)
         if before is not None and not arrangement.table.has_changed:
             return before, comparison
         return await self._made_ready(arrangement), comparison
+
+    async def _reads_any(self, parts: Sequence[str]) -> bool:
+        """Whether the embedder can read anything of a question, as far as it can tell."""
+        parts = [part for part in parts if part.strip()]
+        if not isinstance(self._embedder, FluentEmbedder) or not parts:
+            return True
+        try:
+            fluency = await self._embedder.fluency(parts)
+        except ModelMissing:
+            # That is found out, and reported, when something is embedded.
+            return True
+        return not all(map(is_foreign, parts, fluency))
 
     async def _made_ready(self, arrangement: Arrangement) -> PreparedDocuments:
         embeds = self._embedder is not None
@@ -302,26 +326,31 @@ class SqliteIndex:
         goal: int,
         among: Collection[bytes] | None,
         comparison: Comparison | None,
+        *,
+        by_words: bool,
     ) -> IndexedCorpus:
         late, only = maker.late_count, None
-        if comparison is not None:
+        if comparison is not None or by_words:
             late = (
                 sum(digest in among for digest in prepared.missing_digests)
                 if among
                 else len(prepared.missing_digests)
             )
-            if late > MOSTLY_EMBEDDED * goal:
+            if comparison is not None and late > MOSTLY_EMBEDDED * goal:
                 only = prepared.table.is_settled | comparison.is_compared
         lexical = maker.missing_reason or ("" if self._embedder else self._off)
         failures = describe_failures(maker.failures.values())
         if not lexical and maker.failures and prepared.table.vectors is None:
             _, why = next(iter(maker.failures.values()))
             lexical = f"no text could be embedded: {why}"
-        if not lexical and only is None and late > MOSTLY_EMBEDDED * goal:
+        if not lexical and not by_words and only is None and late > MOSTLY_EMBEDDED * goal:
             lexical = f"{late:,} of {goal:,} passages are not embedded yet"
         warnings = self._file.notes()
         if maker.refused_count:
             warnings += (REFUSED.format(count=maker.refused_count),)
+        way: Literal["words", "candidates", "meaning"] = "words" if by_words else "meaning"
+        if late and comparison:
+            way = "candidates"
         return IndexedCorpus(
             prepared,
             self._embed_questions if self._embedder else None,
@@ -337,7 +366,7 @@ class SqliteIndex:
                 late=late,
             ),
             tier=SearchTier(
-                by="candidates" if late and comparison else "meaning",
+                by=way,
                 passages=goal,
                 indexed=max(0, goal - late) if self._embedder else 0,
                 compared=comparison.count if comparison else 0,
