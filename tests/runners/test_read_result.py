@@ -195,13 +195,17 @@ def test_data_that_is_no_text_is_refused() -> None:
     run(body())
 
 
+def remove_blobs(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if "blobs" in str(path.parent) and path.is_file():
+            path.unlink()
+
+
 def test_what_is_no_longer_kept_is_said_plainly_and_without_a_path(tmp_path: Path) -> None:
     async def body() -> None:
         async with scene(store=JsonlStore(tmp_path)) as played:
             handle = await fetch(played)
-            for blob in [path for path in tmp_path.rglob("*") if "blobs" in str(path.parent)]:
-                if blob.is_file():
-                    blob.unlink()
+            remove_blobs(tmp_path)
             told = await read(played, handle=handle)
             assert told == (
                 f"what {handle} stands for is no longer kept: there is no more of it than what was "
