@@ -1,5 +1,6 @@
 """What a search of the workspace found, and what an answer cites of it, on a screen."""
 
+from lamina.audit.vocabulary import count_of
 from lamina.cli.terminal_text import one_line, visible
 from lamina.runners.answer import Answer
 from lamina.runners.citations import list_footnotes
@@ -9,7 +10,7 @@ from lamina.values.note import Hit, NoteSearchResult
 def list_hits(result: NoteSearchResult, width: int) -> str:
     """A passage per line, with its place and how well it fits, and below it how it begins."""
     if not result.hits:
-        return f"nothing fits in {result.searched:,} notes"
+        return f"nothing fits in {count_of(result.searched, 'note')}"
     return "\n".join(_lines(hit, width) for hit in result.hits)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
+from lamina.audit.vocabulary import count_of
 from lamina.cli.note_hits import list_hits
 from lamina.cli.notices import ConsoleNotices
 from lamina.cli.terminal_text import one_line, visible
@@ -55,7 +56,7 @@ async def search_notes(
         # With --lexical it is what was asked for.
         return format_json(result.hits if lexical else _with_tier(result))
     if result.tier is not None and not lexical:
-        print_note(console, f"{result.searched:,} notes, {result.tier.words}")
+        print_note(console, f"{count_of(result.searched, 'note')}, {result.tier.words}")
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
     return list_hits(result, width)
 
@@ -103,10 +104,10 @@ async def check_notes(folder: Path, as_json: bool, show_all: bool) -> tuple[str,
         return msgspec.json.encode(findings).decode(), not problems
     lines = _list_problems(problems, len(problems) if show_all else MOST_OF_A_KIND)
     lines += _list_decisions(findings, len(findings) if show_all else MOST_DECISIONS)
-    count = len(catalogue.notes)
+    notes = count_of(len(catalogue.notes), "note")
     kinds = Counter(problem.what for problem in problems)
     summary = ", ".join(f"{what} {number:,}" for what, number in kinds.most_common())
-    lines.append(f"{count:,} notes: {summary}" if problems else f"{count:,} notes, nothing wrong")
+    lines.append(f"{notes}: {summary}" if problems else f"{notes}, nothing wrong")
     return "\n".join(lines), not problems
 
 

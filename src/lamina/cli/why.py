@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from lamina.audit.vocabulary import count_of
 from lamina.cli.report_text import BADGES, ITEM_COLUMNS, item_cells
 from lamina.cli.screen import open_page, table_below
 from lamina.cli.terminal_text import one_line, visible
@@ -134,7 +135,7 @@ def draw_found(record: dict[str, Any] | None) -> list[ConsoleRenderable]:
         return []
     hits = dict_rows(record.get("hits"))
     searched = record.get("searched", 0)
-    title = f"Found in {searched:,} notes ({len(hits)})"
+    title = f"Found in {count_of(searched, 'note')} ({len(hits)})"
     if query := record.get("query"):
         title = f"Searched for {one_line(str(query), 120)} ({len(hits)})"
     lines = [Text(), Text(title, style="bold underline")]

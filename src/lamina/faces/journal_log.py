@@ -6,6 +6,7 @@ from typing import Any, assert_never
 import msgspec
 
 from lamina.audit.hook_displays import find_displays
+from lamina.audit.vocabulary import count_of
 from lamina.journal import Journal, path_to
 from lamina.text.excerpt import brief
 from lamina.values.entry import (
@@ -169,7 +170,7 @@ def describe_custom_entry(kind: str, data: Any) -> tuple[str, str]:
             case "lamina.search":
                 places = [str(hit.get("path", "?")) for hit in dict_rows(data.get("hits"))]
                 listed = ", ".join(dict.fromkeys(places)) or "nothing"
-                return "search", f"{data.get('searched', 0):,} notes: {listed}"
+                return "search", f"{count_of(data.get('searched', 0), 'note')}: {listed}"
             case "lamina.plan":
                 return "plan", calls
             case "lamina.planned":
