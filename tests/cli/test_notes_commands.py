@@ -103,6 +103,11 @@ def test_a_search_that_finds_nothing_says_where_it_looked(vault: Path) -> None:
     assert search("zebra", "--json", cwd=vault) == "[]\n"
 
 
+def test_a_single_note_is_one_note(notes: Path) -> None:
+    assert search("submarine", cwd=notes) == "nothing fits in 1 note\n"
+    assert output("notes", "check", cwd=notes) == "1 note, nothing wrong\n"
+
+
 def test_a_place_without_notes_is_said(vault: Path) -> None:
     code, out, err = lamina("notes", "search", "--lexical", "pier", "--in", "none", cwd=vault)
     assert (code, out) == (0, "nothing fits in 0 notes\n")

@@ -939,7 +939,7 @@ request 000007 is lost; a reply to it is there
 
 ## Damage (3)
 
-- incomplete_write: line 7, byte 2,687: a write ended early: 1 more entries were to follow
+- incomplete_write: line 7, byte 2,687: a write ended early: 1 more entry was to follow
 - missing_entries: line 8, byte 3,019: in front of it is missing: 000007
 - missing_parent: line 8, byte 3,019: the parent '000007' of entry '000008' is missing; put behind '000006'
 """)
@@ -999,7 +999,7 @@ note     not on the active path
 
 ## Damage (4)
 
-- incomplete_write: line 7, byte 2,687: a write ended early: 1 more entries were to follow
+- incomplete_write: line 7, byte 2,687: a write ended early: 1 more entry was to follow
 - missing_entries: line 8, byte 3,019: in front of it is missing: 000007
 - missing_parent: line 8, byte 3,019: the parent '000007' of entry '000008' is missing; put behind '000006'
 - not_applicable: entry '000009' no longer applies: reply '000009' answers request '000007', which is not open

@@ -555,7 +555,7 @@ def lose_a_question(data: bytes) -> bytes:
             snapshot("""\
 2 of 2 requests rebuilt byte for byte.
 - torn: line 9, byte 2,735: the last write was cut off; it begins '{"at":1794000000.0,"id":"000008","parent":"000007","request"'
-- incomplete_write: line 8, byte 2,550: the last write is not whole: 1 more entries were to follow
+- incomplete_write: line 8, byte 2,550: the last write is not whole: 1 more entry was to follow
 `lamina repair` writes a copy of all that can be read.
 """),
             True,

@@ -20,6 +20,7 @@ from tests.fakes.files import session_file
 
 import lamina
 from lamina.agents.skeleton import write_skeleton
+from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedRequest, read_answers
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -298,3 +299,20 @@ def test_the_commands_that_the_readme_shows_exist(
         )  # fmt: skip
         assert done.returncode == 0, (line, done.stdout, done.stderr)
         assert done.stdout.strip()
+
+
+def test_the_answers_that_are_shown_are_those_that_an_emulator_takes(tmp_path: Path) -> None:
+    (shown,) = (block for block in code_blocks("json") if '"calls"' in block)
+    (tmp_path / "answers.json").write_text(shown, "utf-8")
+    script = read_answers(tmp_path / "answers.json")
+    request = EmulatedRequest(messages=(("user", "What opens?"),))
+
+    async def body() -> list[EmulatedAnswer]:
+        return [await script.answer(request) for _ in range(4)]
+
+    first, second, third, again = anyio.run(body)
+    assert (first.text, third.text, again) == ("Hello!", "The pier opens in May.", first)
+    assert [(call.name, call.arguments) for call in second.calls] == [
+        ("read_file", {"path": "plan.md"})
+    ]
+    assert second.thinking

@@ -425,3 +425,18 @@ def test_an_agent_searches_with_await_as_without(agent: Path) -> None:
 
     with opened(agent) as runner:
         assert anyio.run(search) == runner.search(QUESTION)
+
+
+@pytest.mark.usefixtures("embedding_cache")
+def test_where_nothing_stands_out_the_best_is_named(
+    agent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LAMINA_EMBED", raising=False)
+    with opened(agent) as runner:
+        choice = runner.search("What shall we do today?")
+    assert [item.item for item in choice.items] == ["rule:tone"]
+    (warning,) = choice.warnings
+    best = choice.near[0].item
+    assert warning.startswith(
+        f"nothing stood out for this question: the evidence for the best, {best}, is 0."
+    )

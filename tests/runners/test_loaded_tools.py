@@ -338,6 +338,8 @@ def test_a_loaded_tool_that_was_removed_is_not_run() -> None:
             await agent.session.remove("tool:fake/write")
             await played.ask(agent, "Again.", call("write"), "It is gone.")
             assert [name for name, _ in played.host.calls] == ["write"]
+            told = "- the tool fake/write (it was removed from this session and cannot be called)"
+            assert told in str(played.bodies[-1])
             assert "removed" in result_of(played.bodies[-1])
             assert await played.is_sound()
 

@@ -59,6 +59,13 @@ async def fetch(played: Scene) -> str:
     return handle_in(played.results[-1])
 
 
+def delete_blobs(folder: Path) -> None:
+    blobs = [path for path in folder.rglob("blobs/**/*") if path.is_file()]
+    assert blobs
+    for blob in blobs:
+        blob.unlink()
+
+
 async def read(played: Scene, **arguments: Any) -> str:
     """What the model gets for a call of `read_result`."""
     call = f"c{len(played.provider.bodies) + 1}"
@@ -195,17 +202,11 @@ def test_data_that_is_no_text_is_refused() -> None:
     run(body())
 
 
-def remove_blobs(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if "blobs" in str(path.parent) and path.is_file():
-            path.unlink()
-
-
 def test_what_is_no_longer_kept_is_said_plainly_and_without_a_path(tmp_path: Path) -> None:
     async def body() -> None:
         async with scene(store=JsonlStore(tmp_path)) as played:
             handle = await fetch(played)
-            remove_blobs(tmp_path)
+            delete_blobs(tmp_path)
             told = await read(played, handle=handle)
             assert told == (
                 f"what {handle} stands for is no longer kept: there is no more of it than what was "

@@ -62,6 +62,7 @@ def test_small_talk_brings_nothing_though_something_is_always_nearest() -> None:
     assert choice.lacking.verdict == (
         "nothing stood out for this question: the evidence for the best is 0.24, and 0.30 is needed"
     )
+    assert choice.best == "rule:0"
     assert chosen(candidates, [0.24, 0.19], "Thanks, that was great!", OPEN) == {"rule:0", "rule:1"}
 
 

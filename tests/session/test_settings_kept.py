@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 from tests.fakes.book import SMALL, FakeBook
 from tests.fakes.clock import FakeClock
 from tests.fakes.replies import openai_reply
@@ -56,6 +57,13 @@ def test_a_search_can_be_changed_by_preset_and_by_part(tmp_path: Path) -> None:
             whole = session.settings.guide_search
             # Parts that were not named stay as they were.
             assert (whole.top_n, whole.top_k) == (3, preset("aggressive").top_k)
+            await session.update_settings(guide_search=False, tool_search=False)
+            assert session.settings.guide_search == replace(whole, search=False)
+            assert not session.settings.tool_search.search
+            await session.update_settings(guide_search=True)
+            assert session.settings.guide_search == whole
+            with pytest.raises(InvalidSetting, match="or whether to search"):
+                await session.update_settings(tool_search=5)  # type: ignore[arg-type]
             await talk(session)
         async with await on_disk(tmp_path) as again:
             assert again.damage == ()

@@ -19,7 +19,7 @@ def cut(first: int, last: int, path: str = "long.md", score: float | None = 0.5)
     """The paragraphs from one to another, both included, as a search finds them."""
     text = "\n".join(PARAGRAPHS[first : last + 1]).strip()
     return Hit(
-        item=note_id(path), path=path, title="long", text=text, safe=text, score=score,
+        item=note_id(path), path=path, title="long", text=text, score=score,
         start=2 * first + 1, end=2 * last + 1,
     )  # fmt: skip
 
@@ -57,7 +57,7 @@ def test_parts_of_one_line_are_joined_where_they_share_words_and_only_there() ->
 
 
 def test_what_is_hidden_in_one_stays_hidden_in_both() -> None:
-    one = replace(cut(1, 3), safe=cut(1, 3).text.replace("2", "*"), secrets=("key",))
+    one = replace(cut(1, 3), redacted=cut(1, 3).text.replace("2", "*"), secrets=("key",))
     (merged,) = merge([one], [cut(3, 4)])
     assert merged.text == cut(1, 4).text
     assert merged.safe == one.safe + cut(1, 4).text.removeprefix(cut(1, 3).text)

@@ -30,7 +30,7 @@ ABSENCE_REASONS = {
     "attachment_limit": "no room left for attachments",
 }
 
-
+REMOVED_TOOL = "it was removed from this session and cannot be called"
 # Up to this many of one folder or tag are named one by one.
 FEW = 3
 
@@ -204,8 +204,15 @@ def _list_absent(left_out: Sequence[LeftOut]) -> tuple[AbsentAttachment, ...]:
             label = f"{len(whats):,} more of {label_of(ItemId(source))}"
             absent.append(AbsentAttachment(label=label, why=why))
         else:
-            absent += [AbsentAttachment(label=label_of(ItemId(what)), why=why) for what in whats]
+            absent += [_absent(ItemId(what), why) for what in whats]
     return tuple(absent)
+
+
+def _absent(item: ItemId, why: str) -> AbsentAttachment:
+    if item.startswith("tool:") and why == ABSENCE_REASONS["refused"]:
+        # Nobody attached it: it is described above, and somebody removed it.
+        return AbsentAttachment(label=f"the tool {label_of(item).lstrip('/')}", why=REMOVED_TOOL)
+    return AbsentAttachment(label=label_of(item), why=why)
 
 
 def _list_in_force(state: State, guidance: tuple[ItemId, ...]) -> tuple[ItemId, ...] | None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import msgspec
 
 from lamina.audit.hook_displays import find_displays
+from lamina.audit.vocabulary import count_of
 from lamina.cli.report_text import ITEM_COLUMNS, item_cells
 from lamina.faces.history_price import describe_history_price
 from lamina.faces.journal_log import describe_listing
-from lamina.faces.plain_text import count_of
 from lamina.faces.previews import ONLY_PLAN
 from lamina.faces.request_context import write_options
 from lamina.faces.spending import describe_rewrite
@@ -118,12 +118,13 @@ def _found(found: NoteSearchResult | None) -> list[str]:
         (f"[^{source.number}]", source.link, f"L{source.start}-L{source.end}")
         for source in list_sources(found.hits)
     ]
+    notes = count_of(found.searched, "note")
     if not rows:
         if found.without_room:
-            return [f"Nothing that was found in {count_of(found.searched, 'note')} goes along.", ""]
-        return [f"Nothing was found in {count_of(found.searched, 'note')}.", ""]
+            return [f"Nothing that was found in {notes} goes along.", ""]
+        return [f"Nothing was found in {notes}.", ""]
     method = f", {found.tier.words}" if found.tier else ""
-    title = f"Found in {count_of(found.searched, 'note')}{method}"
+    title = f"Found in {notes}{method}"
     return _table(title, ("number", "source", "lines"), rows)
 
 

@@ -1,7 +1,7 @@
 """What a search of the workspace found, and what an answer cites of it, on a screen."""
 
+from lamina.audit.vocabulary import count_of
 from lamina.cli.terminal_text import one_line, visible_name
-from lamina.faces.plain_text import count_of
 from lamina.runners.answer import Answer
 from lamina.runners.citations import list_footnotes
 from lamina.values.note import Hit, NoteSearchResult

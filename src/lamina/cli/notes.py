@@ -15,13 +15,14 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
+from lamina.audit.vocabulary import count_of
 from lamina.cli.note_hits import list_hits
 from lamina.cli.notices import ConsoleNotices
 from lamina.cli.terminal_text import one_line, visible, visible_name
 from lamina.cli.wrapped_text import print_note
 from lamina.faces.link_check import NoteProblem, count_nearness
 from lamina.faces.notes import count_tags, find_problems, open_notes
-from lamina.faces.plain_text import count_of, format_json
+from lamina.faces.plain_text import format_json
 from lamina.faces.session_opener import ensure_search, show_progress
 from lamina.notes.query.cache import render_query
 from lamina.values.note import NoteSearchResult, Scope
@@ -109,10 +110,10 @@ async def check_notes(folder: Path, as_json: bool, show_all: bool) -> tuple[str,
         return msgspec.json.encode(findings).decode(), not problems
     lines = _list_problems(problems, len(problems) if show_all else MOST_OF_A_KIND)
     lines += _list_decisions(findings, len(findings) if show_all else MOST_DECISIONS)
-    count = count_of(len(catalogue.notes), "note")
+    notes = count_of(len(catalogue.notes), "note")
     kinds = Counter(problem.what for problem in problems)
     summary = ", ".join(f"{what} {number:,}" for what, number in kinds.most_common())
-    lines.append(f"{count}: {summary}" if problems else f"{count}, nothing wrong")
+    lines.append(f"{notes}: {summary}" if problems else f"{notes}, nothing wrong")
     return "\n".join(lines), not problems
 
 

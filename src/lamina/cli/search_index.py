@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
+from lamina.audit.vocabulary import count_of
 from lamina.cli.index_progress import IndexProgress
 from lamina.cli.models import ensure_model
 from lamina.cli.notices import ConsoleNotices
@@ -20,7 +21,6 @@ from lamina.cli.wrapped_text import print_note
 from lamina.embed.index.corpus import IndexedCorpus
 from lamina.embed.index.sqlite_index import SqliteIndex
 from lamina.errors import ModelMissing, UsageError
-from lamina.faces.plain_text import count_of
 from lamina.faces.search_candidates import CandidateSources, gather_candidates
 from lamina.selection.expansion import graph_shape
 from lamina.sources.candidates import Candidates

@@ -13,11 +13,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from lamina.audit.vocabulary import count_of
 from lamina.cli.report_text import BADGES, ITEM_COLUMNS, item_cells
 from lamina.cli.screen import open_page, table_below
 from lamina.cli.terminal_text import one_line, visible
 from lamina.faces.journal_log import describe_display, dict_rows, display_lines
-from lamina.faces.plain_text import count_of, format_json
+from lamina.faces.plain_text import format_json
 from lamina.faces.sent_requests import PLACEMENT_NAMES
 from lamina.faces.stored_session import StoredSession
 from lamina.faces.why import ASTRAY, Explanation, Reason, describe_why, explain_question

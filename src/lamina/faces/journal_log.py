@@ -6,7 +6,7 @@ from typing import Any, assert_never
 import msgspec
 
 from lamina.audit.hook_displays import find_displays
-from lamina.faces.plain_text import count_of
+from lamina.audit.vocabulary import count_of
 from lamina.journal import Journal, path_to
 from lamina.text.excerpt import brief
 from lamina.values.entry import (

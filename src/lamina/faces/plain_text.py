@@ -10,11 +10,6 @@ def format_json(value: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
-def count_of(number: int, noun: str) -> str:
-    """How many of something: "1 note", "1,204 notes"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def shorten(line: str, width: int) -> str:
     """A line of at most `width` characters."""
     return line if len(line) <= width else f"{line[: width - 1]}…"

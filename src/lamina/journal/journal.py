@@ -167,9 +167,13 @@ class TreeReader:
 
     def _close(self) -> None:
         if self.awaited and self._before:
-            detail = f"the last write is not whole: {self.awaited} more entries were to follow"
+            detail = f"the last write is not whole: {self._tell_awaited()}"
             self._report("incomplete_write", self._before, detail)
         self.last = max(self.last, 0)
+
+    def _tell_awaited(self) -> str:
+        entries = "entry was" if self.awaited == 1 else "entries were"
+        return f"{self.awaited} more {entries} to follow"
 
     def _mend_header(self, session: str) -> None:
         first = next(iter(self.entries.values()), None)
@@ -194,7 +198,7 @@ class TreeReader:
         if not self._goes_on:
             self._copies = len(self._older) + len(self.entries) <= 1
         if self.awaited and before and not self._goes_on:
-            detail = f"a write ended early: {self.awaited} more entries were to follow"
+            detail = f"a write ended early: {self._tell_awaited()}"
             self._report("incomplete_write", before, detail)
         self.awaited = line.more
         self.lost = 0

@@ -48,7 +48,7 @@ def fold_repaired(state: State | None, entry: Entry, damage: list[Damage]) -> St
     if state is None:
         return initial_state(entry)
     if not isinstance(entry, ReplyEntry) and is_answered(state):
-        detail = f"what came before {entry.id!r} cost is lost"
+        detail = f"what the answer before {entry.id!r} cost is lost"
         damage.append(Damage(kind="lost_reply", detail=detail))
         state = close_answered_request(state)
     if awaits_results(state) and _needs_results(entry):

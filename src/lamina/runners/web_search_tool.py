@@ -95,7 +95,7 @@ def _hit(page: FoundPage) -> Hit:
     excerpt = cut_excerpt(text, find_secrets(text), 0, len(text))
     return Hit(
         item=url_id(page.url), path=page.url, title=page.title, text=text, start=0, end=0,
-        safe=excerpt.safe or text, secrets=excerpt.secrets,
+        redacted=excerpt.safe, secrets=excerpt.secrets,
     )  # fmt: skip
 
 

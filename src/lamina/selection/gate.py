@@ -62,22 +62,36 @@ def weigh_evidence(
     query: Query,
 ) -> Evidence:
     """What speaks for the documents at these places, the ones that fit a query best."""
+    return weigh_best(documents, places, fits, scores, query)[0]
+
+
+def weigh_best(
+    documents: Sequence[Document],
+    places: Sequence[int],
+    fits: DocumentFits,
+    scores: Scores,
+    query: Query,
+) -> tuple[Evidence, int]:
+    """The same, and the place of the document that most speaks for."""
     _, cosine, parts = counting_rows(scores, query.parts)
     word = worth_of_word(question_fluency(scores, query.parts))
-    found = 0.0
+    found, best = 0.0, next(iter(places), 0)
     for rows, text in _voices(parts):
         terms = set(find_terms(text))
         for place in places:
             likeness = _likeness(cosine, rows, place, fits, documents[place])
             shared = _shared_words(terms, place, fits, documents[place])
             if likeness is not None:
-                found = max(found, likeness + word * log1p(len(shared - EVERYDAY)))
+                evidence = likeness + word * log1p(len(shared - EVERYDAY))
             else:
                 # Without a vector, words of other chunks are all there is to go by.
                 count = len(shared - EVERYDAY) if shared else int(fits.shares[place])
-                found = max(found, WORD_UNREAD * log1p(count))
+                evidence = WORD_UNREAD * log1p(count)
+            if evidence > found:
+                found, best = evidence, place
     # By words alone, one that is not everyday has to be enough.
-    return Evidence(found=found, needed=NEEDED if cosine is None else needed_evidence(documents))
+    needed = NEEDED if cosine is None else needed_evidence(documents)
+    return Evidence(found=found, needed=needed), best
 
 
 def needed_evidence(documents: Sequence[Document]) -> float:

@@ -15,7 +15,7 @@ import numpy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from lamina.selection.gate import weigh_evidence
+from lamina.selection.gate import weigh_best
 from lamina.selection.scores import (
     DIGITS,
     DocumentFits,
@@ -25,14 +25,17 @@ from lamina.selection.scores import (
     measure_fits,
     selected_item,
 )
+from lamina.values.item import ItemId
 from lamina.values.selection import Document, Evidence, Query, SearchSettings, SelectedItem
 
 
 class ItemChoice(Struct, frozen=True, kw_only=True):
-    """The items to take; if none is taken for want of evidence, how much there was."""
+    """The items to take; if none is taken for want of evidence, how much there was, and for what
+    most."""
 
     items: tuple[SelectedItem, ...] = ()
     lacking: Evidence | None = None
+    best: ItemId | None = None
 
 
 def choose_items(
@@ -69,9 +72,9 @@ def judge_items(
         claims = _claim(fits, scores, query, settings.floor)
         places = _make_room(places, sure, claims, settings.top_n)
     if places and not sure and settings.is_gated:
-        evidence = weigh_evidence(documents, places, fits, scores, query)
+        evidence, best = weigh_best(documents, places, fits, scores, query)
         if not evidence.suffices:
-            return ItemChoice(lacking=evidence)
+            return ItemChoice(lacking=evidence, best=documents[best].id)
     no_score = {place for place in places if numpy.isnan(fits.score[place])}
     places.sort(key=lambda p: (p in no_score, -(fits.fit if p in no_score else fits.score)[p], p))
     return ItemChoice(items=tuple(selected_item(documents[p], fits, p) for p in places))

@@ -116,7 +116,7 @@ def near_miss(
     kind, key = str(kind_of(ItemId(item))), key_of(ItemId(item))
     server, slash, name = key.partition("/") if kind == "tool" else ("", "", key)
     if score is not None and score <= how.floor:
-        why = f"{score:.2f} is not above {how.floor:g}, the least that is chosen"
+        why = f"{score:z.2f} is not above {how.floor:g}, the least that is chosen"
     elif lacking is not None:
         why = lacking.verdict
     elif score is not None:

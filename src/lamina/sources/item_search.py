@@ -145,7 +145,7 @@ async def select_candidates(
         answers.append(answer)
         choices.append(ChosenFrom(settings=settings, corpus=answer.corpus, items=choice.items))
         if choice.lacking:
-            lacking.append(choice.lacking.verdict)
+            lacking.append(choice.lacking.judge(f"the best, {choice.best},"))
     additions = await expand_all(choices)
     found = [choice.items + new for choice, new in zip(choices, additions, strict=True)]
     ids = [document.id for document in candidates.documents]

@@ -95,7 +95,7 @@ def make_hit(stretch: Stretch, texts: "Mapping[ChosenPassage, Excerpt]", questio
         anchor=first.anchor,
         score=stretch.score,
         mtime=note.mtime,
-        safe=whole.safe or whole.text,
+        redacted=whole.safe,
         secrets=whole.secrets,
         words=find_shared_words(question, f"{note.title}\n{first.heading}\n{whole.text}"),
     )
@@ -171,8 +171,8 @@ def _unite(one: Hit, other: Hit) -> Hit | None:
         before, after = after, before
         text = _overlay(before.text, after.text)
     secrets = tuple(dict.fromkeys((*one.secrets, *other.secrets)))
-    safe = _overlay(before.safe or before.text, after.safe or after.text) if secrets else text
-    if text is None or safe is None:
+    redacted = _overlay(before.safe, after.safe) if secrets else ""
+    if text is None or redacted is None:
         return None
     scores = [hit.score for hit in (one, other) if hit.score is not None]
     return replace(
@@ -180,7 +180,7 @@ def _unite(one: Hit, other: Hit) -> Hit | None:
         text=text,
         end=max(one.end, other.end),
         score=max(scores, default=None),
-        safe=safe,
+        redacted=redacted,
         secrets=secrets,
         words=tuple(dict.fromkeys((*one.words, *other.words))),
     )

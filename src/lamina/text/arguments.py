@@ -27,8 +27,7 @@ def describe_briefly(name: str, description: str, schema: dict[str, Any]) -> str
     without a description."""
     required = schema.get("required", [])
     arguments = [
-        f"{field}{'' if field in required else '?'}: {_type_name(inner)}"
-        for field, inner in _main_fields(schema).items()
+        _signature(field, inner, field in required) for field, inner in _main_fields(schema).items()
     ]
     rest = len(_fields(schema)) - len(arguments)
     signature = f"Arguments: {', '.join(arguments) or 'none'}{f' and {rest} more' if rest else ''}"
@@ -85,11 +84,17 @@ def _main_fields(schema: dict[str, Any]) -> dict[str, Any]:
     room = _LONGEST_ARGUMENTS
     taken: set[str] = set()
     for field in sorted(fields, key=lambda field: field not in first):
-        room -= len(f"{field}?: {_type_name(fields[field])}, ")
+        room -= len(f"{_signature(field, fields[field], False)}, ")
         if room < 0:
             break
         taken.add(field)
     return {field: inner for field, inner in fields.items() if field in taken}
+
+
+def _signature(field: str, schema: Any, is_required: bool) -> str:
+    """An argument with its type, unless that is a text, as most are."""
+    kind = _type_name(schema)
+    return f"{field}{'' if is_required else '?'}{'' if kind == 'string' else f': {kind}'}"
 
 
 def _type_name(schema: Any) -> str:

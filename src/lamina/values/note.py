@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lamina.values.item import ItemId
 
@@ -120,7 +120,8 @@ class Scope(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Hit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A passage that a search found, with its text as the note holds it now: the lines from `start`
     to `end`. `words` are those of the question that it shares. `secrets` are the kinds of those in
-    it, judged in the whole note, and `safe` is the text without them."""
+    it, judged in the whole note, and `redacted` is the text without them, empty if there are
+    none."""
 
     item: ItemId
     path: str
@@ -133,9 +134,15 @@ class Hit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Cosine similarity; None where it was found by its words alone.
     score: float | None = None
     mtime: float = 0.0
-    safe: str = ""
+    # It was called `safe` where it is read and written.
+    redacted: str = field(default="", name="safe")
     secrets: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+
+    @property
+    def safe(self) -> str:
+        """The text without secrets, whether it holds any or not."""
+        return self.redacted or self.text
 
     @property
     def place(self) -> str:

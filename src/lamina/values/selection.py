@@ -100,18 +100,20 @@ def preset(name: Preset) -> SearchSettings:
 def read_search(
     name: str, value: object, standing: SearchSettings = _PRESETS["normal"]
 ) -> SearchSettings:
-    """The search that a person means by the name of a preset, or by the parts that differ from
-    `standing`. `name` is what the setting is called.
+    """The search that a person means by the name of a preset, by the parts that differ from
+    `standing`, or by whether to search at all. `name` is what the setting is called.
 
     Raises:
-        InvalidSetting: it is neither, or a part is wrong.
+        InvalidSetting: it is none of these, or a part is wrong.
     """
     if isinstance(value, SearchSettings):
         return value
     if isinstance(value, str) and value in _PRESETS:
         return _PRESETS[value]
+    if isinstance(value, bool):
+        value = {"search": value}
     if not isinstance(value, Mapping):
-        problem = f"must be one of {', '.join(_PRESETS)}, or its parts"
+        problem = f"must be one of {', '.join(_PRESETS)}, its parts, or whether to search"
         raise InvalidSetting(name, value, problem)
     parts = asdict(standing)
     for part in value:
@@ -169,8 +171,12 @@ class Evidence(Struct, frozen=True, kw_only=True):
     @property
     def verdict(self) -> str:
         """Why nothing is chosen, if it does not suffice."""
+        return self.judge("the best")
+
+    def judge(self, best: str) -> str:
+        """The same, with what the best one is called."""
         return (
-            "nothing stood out for this question: the evidence for the best is "
+            f"nothing stood out for this question: the evidence for {best} is "
             f"{self.found:.2f}, and {self.needed:.2f} is needed"
         )
 

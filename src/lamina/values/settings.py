@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         def __get__(self, settings: object, owner: object) -> SearchSettings: ...
 
         def __set__(
-            self, settings: object, value: SearchSettings | Preset | Mapping[str, Any]
+            self, settings: object, value: SearchSettings | Preset | bool | Mapping[str, Any]
         ) -> None: ...
 
 else:
@@ -105,8 +105,8 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ask_before_tools: ApprovalPolicy = "tool"
     """Whether a person is asked before a tool runs: always, never, or as each tool says."""
     guide_search: SearchSetting = cast(Any, SearchSettings())
-    """How rules and references are chosen for a question; takes the name of a preset and a mapping
-    of parts, too."""
+    """How rules and references are chosen for a question; takes the name of a preset, a mapping
+    of parts and `False` for no search, too."""
     tool_search: SearchSetting = cast(Any, SearchSettings())
     """How tools are chosen for a question; takes the same forms as `guide_search`."""
     tool_policy: Literal["sticky", "exact", "all"] = "sticky"
@@ -229,8 +229,8 @@ class SettingsUpdate(TypedDict, total=False):
     cache_lifetime_s: float | None
     cache_ttl: CacheTtl
     ask_before_tools: ApprovalPolicy
-    guide_search: SearchSettings | Preset | Mapping[str, Any]
-    tool_search: SearchSettings | Preset | Mapping[str, Any]
+    guide_search: SearchSettings | Preset | bool | Mapping[str, Any]
+    tool_search: SearchSettings | Preset | bool | Mapping[str, Any]
     tool_policy: Literal["sticky", "exact", "all"]
     tool_joins: int | None
     expand_results: bool

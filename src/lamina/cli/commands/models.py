@@ -156,7 +156,8 @@ def emulate(
         typer.Option(help="KIND, KIND*TIMES or KIND*TIMES@SKIP; see --list-faults. Repeatable."),
     ] = None,
     answers: Annotated[
-        str, typer.Option(help="'echo', 'model' (the embedded one), or a JSON list of answers.")
+        str,
+        typer.Option(help="'echo', 'model' (the embedded one), or a JSON file with answers."),
     ] = "echo",
     list_faults: Annotated[
         bool, typer.Option("--list-faults", help="List what can go wrong on demand, and stop.")
@@ -167,6 +168,9 @@ def emulate(
     Point an application at it to see what it would have paid: a table at the end, and meanwhile at
     /report. POST /emulator/clock {"move": 400} moves its clock, /emulator/fault {"fault": "429*2"}
     makes it fail.
+
+    A file of answers is a list, one per request: texts, or {"text": ..., "thinking": ..., "calls":
+    [{"name": "read_file", "arguments": {"path": "plan.md"}}]} with any of the three.
     """
     if list_faults:
         from lamina.providers.emulators.faults import FAULT_EXPLANATIONS
