@@ -185,3 +185,35 @@ async def test_what_is_not_the_text_that_was_asked_for_is_not_taken(tmp_path: Pa
     embedder = FakeEmbedder()
     assert await opened(tmp_path, embedder).fill(digests(TEXTS[:20]), liar) == 0
     assert embedder.texts == []
+
+
+async def test_of_a_question_it_is_told_what_is_compared_and_nothing_else(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    indexed: list[tuple[int, int]] = []
+
+    def compare(done: int, total: int) -> None:
+        told.append((done, total))
+
+    def index(done: int, total: int) -> None:
+        indexed.append((done, total))
+
+    corpus = await opened(tmp_path, FakeEmbedder()).load_for(
+        ["where is boat1001"], notes(), index, patience=AGES, comparing=compare
+    )
+    assert 0 < corpus.tier.compared < MOST_COMPARED
+    # It may end sooner than it might have, and says so.
+    assert (told[0], told[-1]) == ((0, MOST_COMPARED), (MOST_COMPARED, MOST_COMPARED))
+    assert told == sorted(told)
+    assert indexed == []
+    # All that is missing is indexed where that is little.
+    await opened(tmp_path / "other", FakeEmbedder()).load_for(
+        ["boat5"], notes(TEXTS[:100]), index, patience=AGES, comparing=compare
+    )
+    assert indexed[-1] == (100, 100)
+
+
+async def test_words_that_are_taken_for_a_question_are_not_told(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    index = SqliteIndex(tmp_path / "index.sqlite", None)
+    await index.load_for(["boat5"], notes(), lambda *step: told.append(step), patience=AGES)
+    assert told == []

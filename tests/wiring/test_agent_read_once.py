@@ -139,7 +139,7 @@ class NoticesFake(Notices):
         (self.place / "mcp.json").write_text(json.dumps(servers), "utf-8")
         return True
 
-    def index_progress(self, action: str, things: str) -> Any:
+    def index_progress(self, action: str, things: str, *, at_most: bool = False) -> Any:
         return lambda done, total: None
 
 

@@ -1,10 +1,13 @@
 """A folder as a workspace: what is inside is read or reported, what is outside is never opened."""
 
+import asyncio
 import base64
 import hashlib
 import os
+import sqlite3
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -316,3 +319,50 @@ def test_pictures_in_the_code_of_a_note_are_not_read(folder: Folder) -> None:
     folder.put("x.png", png(1))
     reading = folder.active("`![[x.png]]`\n\n```\n![](x.png) ![](missing.png)\n```\n")
     assert (reading.blobs, reading.warnings) == ((), ())
+
+
+# -- notes that are not waited for ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("means", ["scope", "task"])
+def test_reading_stops_when_nobody_waits_for_it_and_keeps_what_was_read(
+    tmp_path: Path, means: str
+) -> None:
+    folder = Folder(tmp_path)
+    for number in range(300):
+        folder.put(f"{number}.md", f"Note {number}")
+    told: list[int] = []
+
+    async def body() -> None:
+        workspace = FolderWorkspace(folder.root, cache=tmp_path / "notes.sqlite", watch=False)
+        ended = anyio.Event()
+
+        def cancel(task: "asyncio.Task[None]", scope: anyio.CancelScope) -> None:
+            task.cancel() if means == "task" else scope.cancel()
+
+        async def read() -> None:
+            task = asyncio.current_task()
+            assert task is not None
+
+            def progress(done: int, total: int) -> None:
+                told.append(done)
+                if done == 100:
+                    anyio.from_thread.run_sync(cancel, task, scope)
+                    if means == "task":
+                        anyio.from_thread.run(ended.wait)
+
+            with anyio.CancelScope() as scope:
+                try:
+                    await workspace.catalogue(progress)
+                finally:
+                    ended.set()
+
+        task = asyncio.create_task(read())
+        await asyncio.wait([task])
+        await workspace.aclose()
+
+    anyio.run(body)
+    assert told == [0, 50, 100]
+    with closing(sqlite3.connect(tmp_path / "notes.sqlite")) as file:
+        (count,) = file.execute("SELECT count(*) FROM notes").fetchone()
+    assert 100 <= count <= 150

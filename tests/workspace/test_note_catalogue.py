@@ -427,6 +427,21 @@ def test_what_is_unreadable_young_or_marked_is_tried_again_when_watched(
     watched.close()
 
 
+def test_a_doubt_is_not_lost_on_who_stops_it_half_way(root: CountingRoot) -> None:
+    notes = NoteCatalogue(root, now=later)
+    notes.refresh()
+    notes.mark("home.md")
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        notes.refresh(stop)
+    root.news()
+    notes.refresh()
+    assert root.news() == ["home.md"]
+
+
 def test_changes_are_not_lost_on_who_stops_it_half_way(
     root: CountingRoot, watched: NoteCatalogue, vault: Path
 ) -> None:

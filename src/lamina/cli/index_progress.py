@@ -44,10 +44,19 @@ def make_bar(console: Console, *figures: ProgressColumn) -> Bar:
 
 class IndexProgress:
     """Called with how many chunks are done, of how many, whenever something is indexed. `doing`
-    and `what` name other work."""
+    and `what` name other work. If it is done to so many `at_most`, it may end at any time, and
+    shares of it say nothing."""
 
-    def __init__(self, console: Console, doing: str = "indexing", what: str = "chunks") -> None:
+    def __init__(
+        self,
+        console: Console,
+        doing: str = "indexing",
+        what: str = "chunks",
+        *,
+        at_most: bool = False,
+    ) -> None:
         self._console = console
+        self._at_most = at_most
         self._doing, self._what = doing, what
         self._bar: Bar | None = None
         self._task: TaskID | None = None
@@ -80,8 +89,11 @@ class IndexProgress:
 
     def _say(self, done: int, total: int) -> None:
         share = max((share for share in SHARES if done >= share * total), default=0.0)
-        if share <= self._share:
+        is_first = self._share < 0
+        if share <= self._share or (self._at_most and not is_first):
             return
-        line = f"{share:.0%}" if share else f"{self._doing} {total:,} {self._what}"
         self._share = share
-        print_note(self._console, line)
+        # Whatever is done already, first it is said what is done.
+        up_to = "up to " if self._at_most else ""
+        label = f"{self._doing} {up_to}{total:,} {self._what}"
+        print_note(self._console, label if is_first else f"{share:.0%}")

@@ -31,5 +31,5 @@ class ConsoleNotices:
 
         return self._asks and await agree_to_folder(self._console, folder)
 
-    def index_progress(self, action: str, things: str) -> IndexProgress:
-        return IndexProgress(self._console, action, things)
+    def index_progress(self, action: str, things: str, *, at_most: bool = False) -> IndexProgress:
+        return IndexProgress(self._console, action, things, at_most=at_most)

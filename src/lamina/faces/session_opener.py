@@ -60,8 +60,11 @@ class Notices(Protocol):
         """Asks the person whether they trust what a folder brings; False where nobody can be
         asked."""
 
-    def index_progress(self, action: str, things: str) -> Callable[[int, int], None]:
-        """Shows how far indexing is: `action` is done to a number of `things`."""
+    def index_progress(
+        self, action: str, things: str, *, at_most: bool = False
+    ) -> Callable[[int, int], None]:
+        """Shows how far indexing is: `action` is done to a number of `things`, or `at_most` to so
+        many."""
 
 
 def require_extras(
@@ -287,6 +290,7 @@ def show_progress(search: WorkspaceSearch, notices: Notices) -> None:
     """Lets a search say how far it is."""
     search.reading = notices.index_progress("reading", "notes")
     search.indexing = notices.index_progress("indexing", "passages")
+    search.comparing = notices.index_progress("comparing", "passages", at_most=True)
 
 
 async def _change(session: Session, changes: dict[str, Any]) -> None:

@@ -165,11 +165,13 @@ class GradualIndex(Index, Protocol):
         texts: ReadTexts | None = None,
         patience: float | None = None,
         among: Collection[bytes] | None = None,
+        comparing: Progress | None = None,
     ) -> GradualCorpus:
         """As `load`, for one question: where more is missing than can be embedded in time, that is
         embedded which looks most like the parts of it, and only what is embedded is found.
         `patience` includes the time for words, but half of it is for embedding in any case. All
-        that counts is what is `among` these digests."""
+        that counts is what is `among` these digests. `progress` is told where all that is missing
+        is embedded, and else `comparing`: of how many at most, since it may end sooner."""
         ...
 
     async def fill(

@@ -35,5 +35,11 @@ class KeptNotices:
         self.lines.append(folder.notice())
         return False
 
-    def index_progress(self, action: str, things: str) -> Callable[[int, int], None]:  # noqa: ARG002
+    def index_progress(
+        self,
+        action: str,  # noqa: ARG002
+        things: str,  # noqa: ARG002
+        *,
+        at_most: bool = False,  # noqa: ARG002
+    ) -> Callable[[int, int], None]:
         return lambda done, total: None  # noqa: ARG005

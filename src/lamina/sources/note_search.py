@@ -67,9 +67,11 @@ class WorkspaceSearch:
         # Set while there is something to fill in; and how often each folder was looked at.
         self._gaps = anyio.Event()
         self._looked_at: Counter[str] = Counter()
-        # Called as notes are read, and as they are indexed.
+        # Called as notes are read, as they are indexed, and as some of them are compared with a
+        # question.
         self.reading: Progress | None = None
         self.indexing: Progress | None = None
+        self.comparing: Progress | None = None
 
     async def search(
         self,
@@ -222,7 +224,7 @@ class WorkspaceSearch:
         try:
             texts = _ShelfTexts(shelf, self._source)
             gradual_corpus = await index.load_for(
-                parts, shelf.documents, self.indexing, texts, self.patience, among
+                parts, shelf.documents, self.indexing, texts, self.patience, among, self.comparing
             )
         finally:
             shelf.rest()

@@ -97,9 +97,10 @@ class LazyIndex:
         texts: ReadTexts | None = None,
         patience: float | None = None,
         among: Collection[bytes] | None = None,
+        comparing: Progress | None = None,
     ) -> GradualCorpus:
         index = await self._open()
-        return await index.load_for(parts, documents, progress, texts, patience, among)
+        return await index.load_for(parts, documents, progress, texts, patience, among, comparing)
 
     async def fill(
         self,

@@ -293,32 +293,41 @@ class NoteCatalogue:
         *,
         for_search: bool,
     ) -> None:
-        batch: list[tuple[str, KnownNote]] = []
         # A path is no longer in doubt before its file is read: a mark that comes later stays.
         terms = self._fresh_terms if for_search else None
         reader = FileReader(self._root, notes, now, self._doubts.discard, terms)
-        for number, (file, new) in enumerate(reader.read(suspects)):
-            if progress and number % PROGRESS_STEP == 0:
-                progress(number, len(suspects))
-            if isinstance(new, PathRefused):
-                self._refuse(notes, file.path, new)
-                continue
-            old = notes.get(file.path)
-            notes[file.path] = new
-            if not new.settled:
-                self._doubts.add(file.path)
-            if self._refusals.pop(file.path, None) or old is None or old.note is not new.note:
-                self._is_stale = True
-            if new != old:
-                batch.append((file.path, new))
-            if len(batch) >= SAVE_BATCH:
-                self._keep(batch)
-                batch = []
-        self._keep(batch)
+        batch: list[tuple[str, KnownNote]] = []
+        unread_doubts = self._doubts.intersection(file.path for file in suspects)
+        try:
+            for number, (file, new) in enumerate(reader.read(suspects)):
+                if progress and number % PROGRESS_STEP == 0:
+                    progress(number, len(suspects))
+                unread_doubts.discard(file.path)
+                if isinstance(new, PathRefused):
+                    self._refuse(notes, file.path, new)
+                elif self._take(notes, file.path, new):
+                    batch.append((file.path, new))
+                if len(batch) >= SAVE_BATCH:
+                    self._keep(batch)
+                    batch = []
+        finally:
+            # Whoever stops it half way loses nothing by it.
+            self._doubts |= unread_doubts
+            self._keep(batch)
         if not for_search:
             self.save()
         if progress and suspects:
             progress(len(suspects), len(suspects))
+
+    def _take(self, notes: dict[str, KnownNote], path: str, new: KnownNote) -> bool:
+        """Takes up a note; whether there is anything new to save."""
+        old = notes.get(path)
+        notes[path] = new
+        if not new.settled:
+            self._doubts.add(path)
+        if self._refusals.pop(path, None) or old is None or old.note is not new.note:
+            self._is_stale = True
+        return new != old
 
     def _refuse(self, notes: dict[str, KnownNote], path: str, refusal: PathRefused) -> None:
         """Forgets a note that cannot be read; one that was just deleted is not a problem."""

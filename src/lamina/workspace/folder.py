@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+import anyio.from_thread
 import anyio.to_thread
 from msgspec.structs import replace
 
@@ -23,6 +24,10 @@ from lamina.workspace.gatherer import Gatherer
 
 if TYPE_CHECKING:
     from lamina.workspace.catalogue import NoteCatalogue
+
+
+class ReadingStopped(Exception):
+    """Ends a thread whose result nobody waits for."""
 
 
 class FolderWorkspace:
@@ -115,14 +120,31 @@ class FolderWorkspace:
 
     async def catalogue(self, progress: Progress | None = None) -> Catalogue:
         """All notes as they are now; only changed files are read again."""
-        return await anyio.to_thread.run_sync(self._notes.refresh, progress)
+        return await self._refresh(progress, for_search=False)
 
     async def catalogue_to_search(self, progress: Progress | None = None) -> Catalogue:
         """The same for a search: the terms of what was read can be taken, and it waits for `save`
         to be saved."""
-        return await anyio.to_thread.run_sync(
-            lambda: self._notes.refresh(progress, for_search=True)
-        )
+        return await self._refresh(progress, for_search=True)
+
+    async def _refresh(self, progress: Progress | None, *, for_search: bool) -> Catalogue:
+        """The catalogue, read in a thread that stops soon if nobody waits for it any more."""
+        is_left = False
+
+        def tell(done: int, total: int) -> None:
+            anyio.from_thread.check_cancelled()
+            if is_left:
+                raise ReadingStopped
+            if progress is not None:
+                progress(done, total)
+
+        try:
+            return await anyio.to_thread.run_sync(
+                lambda: self._notes.refresh(tell, for_search=for_search)
+            )
+        finally:
+            # A task that an interrupt cancels does not wait for its thread.
+            is_left = True
 
     def take_terms(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
         """The terms of passages that were just read for a search; each is given once."""

@@ -37,7 +37,8 @@ class ChunkMaker:
     """The work of one load, and its outcome. `turn` is held for one batch at a time; `read_texts`
     gives texts that are not at hand; embedding stops after `patience` seconds, or sooner if it
     would not be done by then. Texts whose digests are in `among` come first, and only they are
-    waited for."""
+    waited for. `progress` is told how many texts are made, `comparing` how many of those that look
+    most like a question."""
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class ChunkMaker:
         read_texts: ReadTexts | None = None,
         patience: float | None = None,
         among: Collection[bytes] | None = None,
+        comparing: Progress | None = None,
     ) -> None:
         # How many texts were processed, and how many were given in place of those asked for.
         self.made_count = 0
@@ -65,6 +67,7 @@ class ChunkMaker:
         self._file = file
         self._turn = turn
         self._progress = progress
+        self._comparing = comparing
         self._read_texts = read_texts
         self._at_hand: Mapping[bytes, str] = {}
         # If a whole batch could not be embedded, it is not the texts: those of the next batches are
@@ -109,9 +112,10 @@ class ChunkMaker:
 
     async def take_words(self, table: ChunkTable, missing: MissingTexts) -> None:
         """Fills the table with the terms of texts of which nothing is known, and leaves vectors for
-        later."""
+        later. It takes so little time that nobody is told."""
         self._at_hand = missing.at_hand
         embedder, self._embedder = self._embedder, None
+        progress, self._progress = self._progress, None
         try:
             waiting = tuple(
                 digest
@@ -123,24 +127,31 @@ class ChunkMaker:
                 async with self._turn:
                     batch = waiting[start : start + WORDS_BATCH]
                     await self._make(table, batch, start, len(waiting))
-            if waiting:
-                self._report(len(waiting), len(waiting))
         finally:
-            self._embedder = embedder
+            self._embedder, self._progress = embedder, progress
 
     async def embed_some(
         self, table: ChunkTable, digests: Sequence[bytes], deadline: float, done: int, total: int
     ) -> bool:
         """Embeds texts until `deadline`, and one batch in any case; whether there was time for all
         of them. `done` of `total` are reported as done before."""
-        for start in range(0, len(digests), BATCH):
-            if (start or done) and anyio.current_time() > deadline:
-                return False
-            async with self._turn:
-                await self._make(table, digests[start : start + BATCH], done + start, total)
-            if self._embedder is None:
-                return False
-        return True
+        progress, self._progress = self._progress, self._comparing
+        try:
+            for start in range(0, len(digests), BATCH):
+                if (start or done) and anyio.current_time() > deadline:
+                    return False
+                async with self._turn:
+                    await self._make(table, digests[start : start + BATCH], done + start, total)
+                if self._embedder is None:
+                    return False
+            return True
+        finally:
+            self._progress = progress
+
+    def end_comparison(self, total: int) -> None:
+        """Reports that no more is embedded for a question, however much it was."""
+        if self._comparing is not None:
+            self._comparing(total, total)
 
     def _is_too_long(self, start_time: float, done: int, goal: int) -> bool:
         """Whether to leave the rest for later: it is not needed now, or takes or will take too

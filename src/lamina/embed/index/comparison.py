@@ -55,6 +55,13 @@ class Comparison:
 
     async def run(self, maker: ChunkMaker, deadline: float) -> None:
         """Embeds until `deadline`, and one batch in any case."""
+        total = min(MOST_COMPARED, len(self._rows))
+        try:
+            await self._run(maker, deadline, total)
+        finally:
+            maker.end_comparison(total)
+
+    async def _run(self, maker: ChunkMaker, deadline: float, total: int) -> None:
         bar, quiet_rounds = -numpy.inf, 0
         while (quiet_rounds < QUIET_ROUNDS or self._takes_all) and self.count < MOST_COMPARED:
             some = await anyio.to_thread.run_sync(self._choose)
@@ -63,9 +70,7 @@ class Comparison:
             missing = [
                 self._digests[row] for row in some.tolist() if not self._table.is_settled[row]
             ]
-            is_in_time = await maker.embed_some(
-                self._table, missing, deadline, self.count, MOST_COMPARED
-            )
+            is_in_time = await maker.embed_some(self._table, missing, deadline, self.count, total)
             if not is_in_time:
                 self.is_compared[some[self._table.is_settled[some]]] = True
                 return

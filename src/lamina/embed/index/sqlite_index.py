@@ -140,9 +140,15 @@ class SqliteIndex:
         texts: ReadTexts | None = None,
         patience: float | None = None,
         among: Collection[bytes] | None = None,
+        comparing: Progress | None = None,
     ) -> IndexedCorpus:
         """The documents, ready for one question: see `GradualIndex`."""
-        maker = ChunkMaker(self._embedder, self._file, self._turn, progress, texts, patience, among)
+        if self._embedder is None:
+            # Words are taken in no time.
+            progress = None
+        maker = ChunkMaker(
+            self._embedder, self._file, self._turn, progress, texts, patience, among, comparing
+        )
         patience = inf if patience is None else patience
         deadline = anyio.current_time() + patience
         question = _Question(parts=tuple(parts), patience=patience, deadline=deadline, among=among)
