@@ -446,7 +446,7 @@ def test_what_another_model_reads_of_a_tool_without_a_sentence_is_its_signature(
             use = call("use_tool", name="read_four", arguments={"path": "a"})
             await played.ask(agent, "Again.", use, "Done.")
             assert result_of(played.bodies[-1], 2).endswith(
-                "<tool_context>\nread_four: Arguments: path: string\n</tool_context>"
+                "<tool_context>\nread_four\nArguments: path: string\n</tool_context>"
             )
             assert played.host.calls == [("read_four", {"path": "a"})]
             assert await played.is_sound()

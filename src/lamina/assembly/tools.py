@@ -23,6 +23,7 @@ from lamina.text.arguments import (
     brief_schema,
     describe_arguments,
     describe_briefly,
+    describe_signature,
     first_sentence,
     is_one_word,
 )
@@ -74,8 +75,11 @@ def describe_found(tool: OfferedTool, *, is_first: bool = True) -> Item:
     """A tool as an item that is one of many: in brief. One that is not among the first has no
     sentence either, unless its name is a single word."""
     definition = tool.definition
-    description = definition.description if is_first or _needs_sentence(tool) else ""
-    content = describe_briefly(definition.name, description, definition.parameters)
+    name, schema = definition.name, brief_schema(definition.parameters)
+    if (is_first or _needs_sentence(tool)) and first_sentence(definition.description):
+        content = describe_briefly(name, definition.description, schema)
+    else:
+        content = describe_signature(name, schema)
     return Item(id=tool.id, content=content)
 
 

@@ -165,14 +165,14 @@ def _say_loaded(
     described = len(hits) - len(names)
     lines = [f"Found {len(hits)}: {', '.join(names)}"]
     if described:
-        lines.append(f"and {described} described below, for use_tool.")
+        lines.append(f"and {described} described below. Call those through use_tool.")
     return _add_known(lines, known)
 
 
 def _say(count: int, known: Sequence[str]) -> str:
     lines = [NOTHING_FOUND]
     if count:
-        lines = [f"Found {count}, described below, for use_tool."]
+        lines = [f"Found {count}, described below. Call them through use_tool."]
     return _add_known(lines, known)
 
 

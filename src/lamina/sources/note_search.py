@@ -26,9 +26,10 @@ from lamina.ports import (
 )
 from lamina.sources.candidates import corpus_warnings, index_warnings
 from lamina.sources.note_hits import join_neighbours, make_hit, take_distinct
-from lamina.values.item import Excerpt, note_id
-from lamina.values.note import Catalogue, Note, NoteSearchResult, Passage, Scope, SearchTier
-from lamina.values.selection import Document, SearchSettings
+from lamina.sources.searched_notes import PassageTexts, SearchedNotes
+from lamina.values.item import Excerpt
+from lamina.values.note import Catalogue, Note, NoteSearchResult, Scope, SearchTier
+from lamina.values.selection import SearchSettings
 
 if TYPE_CHECKING:
     from lamina.selection.passages import AllowedDocuments, ChosenPassage
@@ -58,7 +59,7 @@ class WorkspaceSearch:
         self.patience = patience
         self._source = source
         self._index = index
-        self._shelf = _Shelf(Catalogue())
+        self._shelf = SearchedNotes(Catalogue())
         # One search at a time: the second finds what the first one made.
         self._lock = anyio.Lock()
         # What was reported once is not news with every search.
@@ -144,7 +145,7 @@ class WorkspaceSearch:
             shelf = await self._take_up()
             self._save()
         order = order_passages(shelf.catalogue.notes, self._looked_at)
-        return await index.fill(order, _ShelfTexts(shelf, self._source), progress)
+        return await index.fill(order, PassageTexts(shelf, self._source), progress)
 
     async def _search(
         self, search: "_NoteSearch", *, last: bool = False
@@ -191,14 +192,14 @@ class WorkspaceSearch:
             hits=hits, searched=count, warnings=warnings, late=corpus.late, tier=tier
         )
 
-    async def _take_up(self) -> "_Shelf":
+    async def _take_up(self) -> SearchedNotes:
         source = self._source
         if isinstance(source, SearchedNoteSource):
             catalogue = await source.catalogue_to_search(self.reading)
         else:
             catalogue = await source.catalogue(self.reading)
         if catalogue is not self._shelf.catalogue:
-            self._shelf = _Shelf(catalogue, self._shelf)
+            self._shelf = SearchedNotes(catalogue, self._shelf)
         return self._shelf
 
     def _save(self) -> None:
@@ -206,23 +207,23 @@ class WorkspaceSearch:
             self._source.save()
 
     async def _load(
-        self, shelf: "_Shelf", patience: float | None, among: Collection[bytes] | None = None
+        self, shelf: SearchedNotes, patience: float | None, among: Collection[bytes] | None = None
     ) -> Corpus:
         try:
-            texts = _ShelfTexts(shelf, self._source)
+            texts = PassageTexts(shelf, self._source)
             return await self._index.load(shelf.documents, self.indexing, texts, patience, among)
         finally:
             shelf.rest()
 
     async def _load_for(
-        self, shelf: "_Shelf", parts: tuple[str, ...], among: Collection[bytes] | None
+        self, shelf: SearchedNotes, parts: tuple[str, ...], among: Collection[bytes] | None
     ) -> Corpus:
         """The notes for a question."""
         index = self._index
         if not isinstance(index, GradualIndex):
             return await self._load(shelf, self.patience, among)
         try:
-            texts = _ShelfTexts(shelf, self._source)
+            texts = PassageTexts(shelf, self._source)
             gradual_corpus = await index.load_for(
                 parts, shelf.documents, self.indexing, texts, self.patience, among, self.comparing
             )
@@ -247,7 +248,7 @@ class WorkspaceSearch:
         self._reports.update(news)
         return news
 
-    def _source_news(self, shelf: "_Shelf") -> tuple[str, ...]:
+    def _source_news(self, shelf: SearchedNotes) -> tuple[str, ...]:
         return self._news((*self._source.take_warnings(), *_unreadable(shelf.catalogue)))
 
     def _corpus_news(self, corpus: Corpus, tier: SearchTier | None = None) -> tuple[str, ...]:
@@ -267,72 +268,6 @@ class _NoteSearch(Struct, frozen=True, kw_only=True):
     per_note: int
     floor: float
     recent: Sequence[str]
-
-
-class _Shelf:
-    """The notes of one catalogue as they are searched. A note that did not change since the shelf
-    before is the same document, and the same catalogue the same tuple: an index knows by that."""
-
-    def __init__(self, catalogue: Catalogue, before: "_Shelf | None" = None) -> None:
-        self.catalogue = catalogue
-        pairs: dict[str, tuple[Note, Document]] = before.pairs if before else {}
-        self.pairs: dict[str, tuple[Note, Document]] = {}
-        self._fresh: list[Note] = []
-        for note in catalogue.notes:
-            pair = pairs.get(note.path)
-            if pair is None or not _same_passages(pair[0], note):
-                digests = tuple(passage.digest for passage in note.passages)
-                pair = (note, Document(note_id(note.path), digests=digests))
-                self._fresh.append(note)
-            self.pairs[note.path] = (note, pair[1])
-        self.documents = tuple(document for _, document in self.pairs.values())
-        # Of the fresh notes first; of all once an index wants more.
-        self._places: dict[bytes, tuple[str, Passage]] | None = None
-        self._knows_all = False
-
-    def find(self, digests: Sequence[bytes]) -> dict[bytes, tuple[str, Passage]]:
-        """Where the texts of these digests are. An index mostly asks for those of new notes, so
-        these are looked through first."""
-        if self._places is None:
-            self._places = _places_of(self._fresh)
-        if not self._knows_all and any(digest not in self._places for digest in digests):
-            self._knows_all = True
-            self._places = _places_of(self.catalogue.notes)
-        places = self._places
-        return {digest: places[digest] for digest in digests if digest in places}
-
-    def rest(self) -> None:
-        """Forgets where texts are; it is worked out again when it is needed."""
-        self._places, self._knows_all = None, False
-        self._fresh = []
-
-
-class _ShelfTexts:
-    """The texts that an index has not met yet, as they are searched; or their terms, where the
-    source has just read them."""
-
-    def __init__(self, shelf: _Shelf, source: NoteSource) -> None:
-        self._shelf = shelf
-        self._source = source
-
-    async def __call__(self, digests: Sequence[bytes]) -> Mapping[bytes, str]:
-        places = self._shelf.find(digests)
-        texts = await self._source.texts(list(places.values()))
-        pairs = zip(places, texts, strict=True)
-        return {digest: text for digest, text in pairs if text is not None}
-
-    def take_terms(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
-        source = self._source
-        return source.take_terms(digests) if isinstance(source, SearchedNoteSource) else {}
-
-
-def _same_passages(before: Note, now: Note) -> bool:
-    """Whether a note is searched as before; one that was only touched is."""
-    return before is now or before.passages == now.passages
-
-
-def _places_of(notes: Iterable[Note]) -> dict[bytes, tuple[str, Passage]]:
-    return {passage.digest: (note.path, passage) for note in notes for passage in note.passages}
 
 
 def order_passages(notes: Sequence[Note], looked_at: Mapping[str, int]) -> list[bytes]:

@@ -16,23 +16,30 @@ _FRAME = {"type", "properties", "required", "additionalProperties", "title", "$s
 # Of a description, what a brief one says.
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")
 _LONGEST_SENTENCE = 160
-# Of arguments, how many characters a brief description has, and how many choices it names of one.
+# Of arguments, how many characters a brief schema's signature has, and how many choices of one.
 _LONGEST_ARGUMENTS, _MOST_CHOICES = 2_000, 12
 # Where another word of a name begins: behind a sign, or with a capital.
 _NEXT_WORD = re.compile(r"[^\W_][\W_]+(?=[^\W_])|[a-z0-9](?=[A-Z])")
 
 
 def describe_briefly(name: str, description: str, schema: dict[str, Any]) -> str:
-    """A tool in two lines: the first sentence of what is said of it, and its signature; in one
-    without a description."""
-    required = schema.get("required", [])
+    """A tool in two lines: the first sentence of what is said of it, and its signature."""
+    head = ": ".join(filter(None, (name, first_sentence(description))))
+    return f"{head}\n{_signature(schema)}"
+
+
+def describe_signature(name: str, schema: dict[str, Any]) -> str:
+    """A tool in one line: its name and its signature."""
+    return f"{name}: {_signature(schema)}"
+
+
+def _signature(schema: dict[str, Any]) -> str:
+    required = _required(schema)
     arguments = [
-        _signature(field, inner, field in required) for field, inner in _main_fields(schema).items()
+        f"{field}{'' if field in required else '?'}: {_type_name(inner)}"
+        for field, inner in _fields(schema).items()
     ]
-    rest = len(_fields(schema)) - len(arguments)
-    signature = f"Arguments: {', '.join(arguments) or 'none'}{f' and {rest} more' if rest else ''}"
-    sentence = first_sentence(description)
-    return f"{name}: {sentence}\n{signature}" if sentence else f"{name}: {signature}"
+    return f"Arguments: {', '.join(arguments) or 'none'}"
 
 
 def first_sentence(description: str) -> str:
@@ -50,13 +57,14 @@ def is_one_word(name: str) -> bool:
 
 
 def brief_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema that says as much as a signature does: names, types and what is required."""
-    required = schema.get("required")
+    """A schema that says as much as a signature does: names, types and what is required; of very
+    many arguments or choices not all."""
+    required = _required(schema)
     brief: dict[str, Any] = {
         "type": "object",
         "properties": {field: _brief_field(inner) for field, inner in _main_fields(schema).items()},
     }
-    return brief | {"required": required} if isinstance(required, list) and required else brief
+    return brief | {"required": required} if required else brief
 
 
 def _brief_field(schema: Any) -> dict[str, Any]:
@@ -75,35 +83,28 @@ def _fields(schema: dict[str, Any]) -> dict[str, Any]:
     return properties if isinstance(properties, dict) else {}
 
 
+def _required(schema: dict[str, Any]) -> list[Any]:
+    required = schema.get("required")
+    return required if isinstance(required, list) else []
+
+
 def _main_fields(schema: dict[str, Any]) -> dict[str, Any]:
     """All arguments, or if they are very many as many as there is room for, what is required
     first."""
-    fields = _fields(schema)
-    required = schema.get("required")
-    first = required if isinstance(required, list) else ()
+    fields, first = _fields(schema), _required(schema)
     room = _LONGEST_ARGUMENTS
     taken: set[str] = set()
     for field in sorted(fields, key=lambda field: field not in first):
-        room -= len(f"{_signature(field, fields[field], False)}, ")
+        room -= len(f"{field}?: {_type_name(_brief_field(fields[field]))}, ")
         if room < 0:
             break
         taken.add(field)
     return {field: inner for field, inner in fields.items() if field in taken}
 
 
-def _signature(field: str, schema: Any, is_required: bool) -> str:
-    """An argument with its type, unless that is a text, as most are."""
-    kind = _type_name(schema)
-    return f"{field}{'' if is_required else '?'}{'' if kind == 'string' else f': {kind}'}"
-
-
 def _type_name(schema: Any) -> str:
     if not isinstance(schema, dict):
         return "any"
-    choices = schema.get("enum")
-    if isinstance(choices, list) and len(choices) > _MOST_CHOICES:
-        first = ", ".join(map(_json, choices[:3]))
-        return f"one of {len(choices)}, such as {first}"
     return _kind(schema) or (kind if isinstance(kind := schema.get("type"), str) else "any")
 
 

@@ -7,7 +7,6 @@ again.
 """
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from math import inf
@@ -28,17 +27,16 @@ from lamina.embed.index.arrangement import (
     refresh_rows,
 )
 from lamina.embed.index.chunk_file import ChunkFile, IndexStats
-from lamina.embed.index.chunk_maker import WORDS_ALONE, ChunkMaker, describe_failures, embed_texts
-from lamina.embed.index.chunk_table import unpack_vectors
+from lamina.embed.index.chunk_maker import WORDS_ALONE, ChunkMaker, describe_failures
 from lamina.embed.index.comparison import ROUND, Comparison
 from lamina.embed.index.corpus import (
     IndexedCorpus,
     LoadCounts,
     PreparedDocuments,
-    QuestionVectors,
     prepare_documents,
 )
 from lamina.embed.index.filler import IndexFiller
+from lamina.embed.index.question_vectors import RememberedQuestions
 from lamina.embed.index.similarity_graph import find_graph
 from lamina.errors import ModelMissing
 from lamina.ports import Embedder, FluentEmbedder, Progress, ReadTexts, WordEmbedder
@@ -50,7 +48,7 @@ from lamina.selection.rough_meaning import (
     WordVectors,
     sketch_chunks,
 )
-from lamina.selection.scores import Matrix, is_foreign
+from lamina.selection.scores import Matrix
 from lamina.values.note import SearchTier
 from lamina.values.selection import Document
 
@@ -61,7 +59,6 @@ REMEMBERED_CHUNKS = 500_000
 # How many corpora are remembered at most; and how many whatever their size: a large workspace is
 # not read anew because a few tools were searched in between.
 REMEMBERED, IN_USE = 8, 3
-REMEMBERED_QUESTIONS = 512
 # While more than this share is not embedded yet, everything is found by its words: otherwise what
 # happens to have a vector would come before what has none.
 MOSTLY_EMBEDDED = 0.1
@@ -114,7 +111,7 @@ class SqliteIndex:
         # for one batch of a long one, not for all of it.
         self._turn = anyio.Lock()
         self._recent: list[PreparedDocuments] = []
-        self._questions: OrderedDict[str, Matrix] = OrderedDict()
+        self._questions = RememberedQuestions(embedder)
         # The guesses at what chunks mean, with the terms that they were made of.
         self._sketches: tuple[Postings, ChunkSketches] | None = None
 
@@ -211,7 +208,7 @@ class SqliteIndex:
         question: "_Question | None",
     ) -> IndexedCorpus:
         prepared, comparison = self._find(documents), None
-        if question is not None and not await self._reads_any(question.parts):
+        if question is not None and not await self._questions.reads_any(question.parts):
             question = replace(question, is_foreign=True)
         if prepared is None or prepared.missing_digests:
             try:
@@ -243,18 +240,6 @@ class SqliteIndex:
             return before, comparison
         return await self._made_ready(arrangement), comparison
 
-    async def _reads_any(self, parts: Sequence[str]) -> bool:
-        """Whether the embedder can read anything of a question, as far as it can tell."""
-        parts = [part for part in parts if part.strip()]
-        if not isinstance(self._embedder, FluentEmbedder) or not parts:
-            return True
-        try:
-            fluency = await self._embedder.fluency(parts)
-        except ModelMissing:
-            # That is found out, and reported, when something is embedded.
-            return True
-        return not all(map(is_foreign, parts, fluency))
-
     async def _made_ready(self, arrangement: Arrangement) -> PreparedDocuments:
         embeds = self._embedder is not None
         return await anyio.to_thread.run_sync(lambda: prepare_documents(arrangement, embeds=embeds))
@@ -266,7 +251,7 @@ class SqliteIndex:
         prepared = await self._made_ready(arrangement)
         parts = tuple(part for part in question.parts if part.strip())
         try:
-            vectors, _ = await self._embed_questions(parts)
+            vectors, _ = await self._questions.embed(parts)
             words = NO_WORDS
             if isinstance(self._embedder, WordEmbedder):
                 words = await self._embedder.word_vectors()
@@ -359,7 +344,7 @@ class SqliteIndex:
             way = "candidates"
         return IndexedCorpus(
             prepared,
-            self._embed_questions if self._embedder else None,
+            self._questions.embed if self._embedder else None,
             self._find_graph if self._embedder else None,
             lexical=lexical,
             failures=failures,
@@ -399,22 +384,6 @@ class SqliteIndex:
             if len(recent) < IN_USE or (chunks <= REMEMBERED_CHUNKS and len(recent) < REMEMBERED):
                 recent.append(other)
         self._recent = recent
-
-    async def _embed_questions(self, texts: Sequence[str]) -> QuestionVectors:
-        """The vectors of questions; the latest ones are remembered."""
-        new = [text for text in texts if text not in self._questions]
-        failures: dict[str, str] = {}
-        new_vectors: dict[str, bytes] = {}
-        if new and self._embedder is not None:
-            new_vectors, failures = await embed_texts(self._embedder, new)
-        for text, vector in new_vectors.items():
-            self._questions[text] = unpack_vectors([vector])[0]
-        vectors = {text: self._questions[text] for text in texts if text in self._questions}
-        for text in vectors:
-            self._questions.move_to_end(text)
-        while len(self._questions) > REMEMBERED_QUESTIONS:
-            self._questions.popitem(last=False)
-        return vectors, failures
 
     async def _find_graph(
         self, prepared: PreparedDocuments, threshold: float, top: int
