@@ -15,7 +15,7 @@ import importlib
 import importlib.util
 import json
 import os
-import select
+import selectors
 import signal
 import socket
 import subprocess
@@ -54,10 +54,14 @@ def share_work(
     """Each batch with what `run` makes of it, in any order. That is a function of a module of ours;
     what it takes and gives can be sent as msgpack, and `packages` are all that it imports. Batches
     are asked for one at a time, from the caller's thread."""
-    if not _can_help():
+    helper: _Helper[B, R] | None = None
+    if _can_help():
+        # Where too much is open already, it is done without.
+        with suppress(OSError):
+            helper = _Helper(run, packages)
+    if helper is None:
         yield from ((batch, run(batch)) for batch in batches)
         return
-    helper = _Helper(run, packages)
     try:
         for batch in batches:
             yield from helper.finished()
@@ -123,6 +127,9 @@ class _Helper(Generic[B, R]):
                 # It says hello once it has imported what it needs.
                 self._is_ready = True
                 continue
+            if not self._given:
+                is_alive = False
+                break
             batch = self._given.popleft()
             yield batch, self._result(batch, content)
         if not is_alive:
@@ -132,13 +139,18 @@ class _Helper(Generic[B, R]):
     def rest(self) -> Iterator[tuple[B, R]]:
         """All other batches that it took."""
         while self._given:
-            ends = [self._socket]
-            readable, writable, _ = select.select(ends, ends if self._unsent else [], [], PATIENCE)
-            if not readable and not writable:
+            if not self._waits_for_more():
                 self.stop()
                 yield from self._taken_back()
                 return
             yield from self.finished()
+
+    def _waits_for_more(self) -> bool:
+        """Whether something comes, or goes, in time."""
+        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._unsent else 0)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._socket, wanted)
+            return bool(selector.select(PATIENCE))
 
     def stop(self) -> None:
         """Ends it."""
