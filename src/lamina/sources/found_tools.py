@@ -32,7 +32,7 @@ from lamina.values.selection import SearchSettings, SelectedItem
 from lamina.values.tool import OfferedTool
 
 # How many that fit best are looked at, and of how many of them more is said than has to be: what a
-# tool does that is loaded, and that one is there already.
+# new one does, and that one is there already.
 COMPARED, FIRST = 50, 3
 # What scores less than this share of the best one's score is not brought.
 NEAR = 0.75

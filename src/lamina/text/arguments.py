@@ -1,7 +1,7 @@
 """What a tool takes, in few words: as a person would write it down, not as a JSON Schema.
 
 Law: nothing of the schema is lost. What words cannot say stays as the schema it is. Only a
-signature is less: names, types and what is required, in one line.
+signature is less: names, types and what is required, in one line; of very many not all.
 """
 
 import re
