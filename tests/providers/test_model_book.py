@@ -314,3 +314,72 @@ def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(InvalidSetting, match=r"LAMINA_MODELS.*cannot be read"):
         load_book(str(tmp_path / "bytes.toml"))
+
+
+@pytest.mark.parametrize(
+    ("model", "binds", "minimum"),
+    [
+        ("claude-fable-5-1", True, 512),
+        ("claude-fable-5-2-20261101", True, 512),
+        ("claude-mythos-5-1", True, 512),
+        ("claude-mythos-5-2", True, 512),
+        ("claude-opus-5-5", True, 512),
+        ("claude-opus-5-5-20260915", True, 512),
+        ("claude-sonnet-5-5", True, 512),
+        ("claude-haiku-5-5", True, 512),
+        ("claude-fable-5", False, 512),
+        ("claude-fable-5-20260501", False, 512),
+        ("claude-mythos-5-20260501", False, 512),
+        ("claude-opus-5", False, 512),
+        ("claude-opus-5-20260701", False, 512),
+        ("claude-sonnet-5", False, 1_024),
+        ("claude-sonnet-5-20260901", False, 1_024),
+        ("claude-opus-4-8", False, 1_024),
+        ("claude-haiku-4-5", False, 4_096),
+    ],
+)
+def test_which_models_bind_their_thinking(model: str, binds: bool, minimum: int) -> None:
+    target = load_book().find(f"anthropic:{model}")
+    assert (target.binds_thinking, target.cache.minimum) == (binds, minimum)
+    assert bool(target.reads_thinking) == binds
+    assert target.takes_sampling == (model == "claude-haiku-4-5")
+    assert target.loads_tools
+
+
+CLAUDES = (
+    "fable-5-1", "mythos-5-1", "opus-5-5", "sonnet-5-5", "haiku-5-5",
+    "fable-5", "mythos-5", "opus-5", "opus-5-20260701", "sonnet-5", "opus-4-8", "sonnet-4-6",
+    "haiku-4-5-20251001",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reader", "unread"),
+    [
+        ("fable-5-1", {"sonnet-5-5"}),
+        ("mythos-5-2", {"sonnet-5-5"}),
+        ("opus-5-5", {"fable-5-1", "mythos-5-1", "fable-5", "mythos-5", "sonnet-5-5"}),
+        (
+            "sonnet-5-5",
+            {"fable-5-1", "mythos-5-1", "fable-5", "mythos-5", "opus-5-5", "opus-5",
+             "opus-5-20260701"},
+        ),
+        ("haiku-5-5", {*CLAUDES} - {"haiku-5-5"}),
+        ("opus-5", {*CLAUDES} - {"opus-5"}),
+    ],
+)  # fmt: skip
+def test_a_model_reads_its_own_thinking_and_that_of_the_models_in_its_list(
+    reader: str, unread: set[str]
+) -> None:
+    target = load_book().find(f"anthropic:claude-{reader}")
+    assert target.reads_thinking_of(target.model)
+    assert {name for name in CLAUDES if not target.reads_thinking_of(f"claude-{name}")} == unread
+
+
+def test_a_models_file_says_whose_thinking_a_model_reads(tmp_path: Path) -> None:
+    text = "[[providers.anthropic.models]]\nmatch = 'claude-new'\nbinds_thinking = true\n"
+    path = write(tmp_path, text + "reads_thinking = ['claude-opus-*']")
+    target = load_book(path).find("anthropic:claude-new")
+    assert target.binds_thinking
+    assert target.reads_thinking_of("claude-opus-5-5")
+    assert not target.reads_thinking_of("claude-fable-5-1")

@@ -58,6 +58,8 @@ class ModelFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     enforces_citations: bool = False
     loads_tools: bool = False
     takes_sampling: bool = True
+    binds_thinking: bool = False
+    reads_thinking: tuple[str, ...] = ()
     efforts: tuple[str, ...] | None = None
     max_tools: Annotated[int, Meta(ge=0)] = 0
     base_url: str = ""

@@ -1,6 +1,7 @@
 """Settings of a session, and what is known of the target it talks to."""
 
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from msgspec import Struct
@@ -305,6 +306,10 @@ class Target(Struct, frozen=True, kw_only=True):
     enforces_citations: bool = False
     # Whether it takes a temperature and a `top_p`; models that reason refuse requests with them.
     takes_sampling: bool = True
+    # Whether it takes its thinking back only behind what stood in front of it when it thought it.
+    binds_thinking: bool = False
+    # The models whose thinking it reads besides its own, as shell patterns.
+    reads_thinking: tuple[str, ...] = ()
     # The words it takes for how much it is to think; None if nobody knows them.
     efforts: tuple[str, ...] | None = None
     # Whether a result can load tools whose definitions do not stand in the prefix.
@@ -328,6 +333,13 @@ class Target(Struct, frozen=True, kw_only=True):
     def taken_effort(self, effort: str | None) -> str | None:
         """What it is told of how much it is to think: nothing, if it has no such word."""
         return effort if self.efforts is None or effort in self.efforts else None
+
+    def reads_thinking_of(self, model: str) -> bool:
+        """Whether it reads what a model of its provider thought: its own thinking, or that of a
+        model it is known to read. Anything else is dropped before it sees it."""
+        return model == self.model or any(
+            fnmatchcase(model, pattern) for pattern in self.reads_thinking
+        )
 
     @property
     def bars_tools(self) -> bool:
