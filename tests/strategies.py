@@ -86,6 +86,7 @@ json_values: Any_ = st.recursive(
     max_leaves=6,
 )  # fmt: skip
 _PLAIN: dict[Any, Any_] = {
+    msgspec.UnsetType: st.just(msgspec.UNSET),
     str: texts,
     int: st.integers(-(2**63), 2**63 - 1),
     float: st.floats(allow_nan=False, allow_infinity=False),

@@ -16,7 +16,8 @@ import msgspec
 from lamina.errors import InvalidEntry, InvalidSetting, InvalidText, JournalError
 from lamina.values.entry import Entry, MessageEntry, RequestEntry, UnknownEntry
 from lamina.values.envelope import Options
-from lamina.values.message import Text
+from lamina.values.message import Block, Text
+from lamina.values.prompt import Content
 from lamina.values.settings import Settings
 
 T = TypeVar("T")
@@ -201,6 +202,16 @@ def digest_bytes(data: bytes) -> str:
 
 def digest_value(value: Any) -> str:
     return digest_bytes(canonical_bytes(value))
+
+
+def segment_digest(role: str, content: Content | Block, *, opens: bool) -> str:
+    """What is on the wire of a segment: its role, whether it opens a message, its content."""
+    first = "1" if opens else "0"
+    if isinstance(content, Text):
+        data = f"{role}\x1f{first}\x1ftext\x1f{content.text}".encode("utf-8", "surrogatepass")
+    else:
+        data = f"{role}\x1f{first}\x1fblock\x1f".encode() + canonical_bytes(content)
+    return hashlib.sha256(data).hexdigest()
 
 
 def digest_texts(parts: Iterable[str]) -> str:

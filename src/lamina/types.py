@@ -139,6 +139,7 @@ from lamina.values.message import (
     Role,
     Text,
     Thinking,
+    ThinkingBinding,
     ToolCall,
     Use,
 )
@@ -229,6 +230,7 @@ __all__ = [
     "SystemParts",
     "Text",
     "Thinking",
+    "ThinkingBinding",
     "ToolCall",
     "Use",
     # What a request was built from, and what it cost.

@@ -5,7 +5,6 @@ from typing import Any
 
 from tests.golden.patches import PARTS, draw_op
 from tests.golden.talk import Talk, draw_options
-from tests.golden.wires import TARGETS
 from tests.golden.world import DEFINITIONS, GUIDES, PATHS
 
 import lamina
@@ -113,7 +112,9 @@ class Steps:
         return await self.talk.session.update_settings(**self.draw.pick(CHANGES))
 
     async def retarget(self) -> object:
-        return await self.talk.session.update_settings(target=self.draw.pick(TARGETS).name)
+        return await self.talk.session.update_settings(
+            target=self.draw.pick(self.talk.targets).name
+        )
 
     async def compact(self) -> None:
         compacted = await self.talk.session.compact()
@@ -164,7 +165,7 @@ class Steps:
                 if "a.md" in self.talk.world.desk.notes
                 else []
             },
-            {"target": self.draw.pick(TARGETS).name},
+            {"target": self.draw.pick(self.talk.targets).name},
             {"settings": lamina.Settings(window=1_000, target=self.talk.target.name)},
         )
         await self.talk.session.close()

@@ -1,5 +1,6 @@
 """Sessions over the public API: what a person with a client of their own does, drawn."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -105,6 +106,8 @@ class Talk:
     """One session, its world, and everything that a person does in it."""
 
     name = "golden"
+    # Whom it may be handed over to.
+    targets: Sequence[Target] = TARGETS
 
     def __init__(self, draw: Draw, tape: Tape, store: JournalStore, target: Target) -> None:
         self.draw = draw
@@ -223,7 +226,7 @@ class Talk:
             await turn.commit({"error": {"message": "no such thing"}})
         size = self.draw.pick((1, 5, 20, 80, 160))
         answer = self.draw.words(size, f"r{self.number}")
-        await turn.commit(draw_reply(self.draw, turn, answer, [], self.number))
+        await turn.commit(self.reply(turn, answer, []))
 
     async def prepare(self) -> Turn:
         draw = self.draw
@@ -231,7 +234,7 @@ class Talk:
             ToolText(name=name, text=draw.words(draw.pick((3, 15, 60))))
             for name in draw.some(("search", "weather"), 2)
         ]
-        other = draw.pick(TARGETS).name if draw.chance(0.1) else None
+        other = draw.pick(self.targets).name if draw.chance(0.1) else None
         turn = await self.session.prepare(
             self.question(),
             attach=self.attachments() if draw.chance(0.7) else [],
@@ -264,7 +267,11 @@ class Talk:
             for index in range(draw.pick((1, 1, 2, 3)))
         ]
         text = draw.pick(("", "Let me look."))
-        return await turn.commit(draw_reply(draw, turn, text, calls, self.number))
+        return await turn.commit(self.reply(turn, text, calls))
+
+    def reply(self, turn: Turn, text: str, calls: Calls) -> object:
+        """What the vendor answers."""
+        return draw_reply(self.draw, turn, text, calls, self.number)
 
     async def give_results(self, turn: Turn) -> Turn:
         draw = self.draw

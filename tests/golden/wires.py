@@ -4,6 +4,7 @@ The targets are our own, so that a new price or window in the book of models mov
 the encoders are the real ones. Tokens are words.
 """
 
+from collections.abc import Sequence
 from json import dumps
 from typing import Any
 
@@ -83,8 +84,8 @@ TARGETS = (CHAT, BREAKPOINTS, ANTHROPIC, GEMINI, COMPATIBLE, EMBEDDED)
 class WireBook:
     """Knows these targets; counts words."""
 
-    def __init__(self) -> None:
-        self._targets = {target.name: target for target in TARGETS}
+    def __init__(self, targets: Sequence[Target] = TARGETS) -> None:
+        self._targets = {target.name: target for target in targets}
         self._words = FakeCounter()
 
     def find(self, name: str) -> Target:

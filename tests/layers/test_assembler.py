@@ -22,9 +22,9 @@ from tests.strategies import (
     user_messages,
 )
 
-from lamina.codec import digest_texts
+from lamina.codec import digest_texts, segment_digest
 from lamina.journal import State, apply_patch
-from lamina.layers.assembler import Assembler, segment_digest
+from lamina.layers.assembler import Assembler
 from lamina.layers.layout import Layout, layout_for
 from lamina.layers.token_sizes import (
     IMAGE_TOKENS,

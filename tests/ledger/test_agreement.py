@@ -18,9 +18,9 @@ from tests.strategies import (
     thorough,
 )
 
+from lamina.codec import segment_digest
 from lamina.errors import PrefixMoved
 from lamina.journal import MovedParts, RecordedReason
-from lamina.layers.assembler import segment_digest
 from lamina.ledger.agreement import SentPrompt, compare, require_reason, shared_links, shared_prefix
 from lamina.values.collections import Chain
 from lamina.values.entry import Entry

@@ -27,6 +27,7 @@ IMPORTS = re.compile(r"^\s*(?:from (lamina[\w.]*) import (.*)|import (lamina[\w.
 ABOUT_THE_INSIDE = "theory.md"
 # How something public is kept or made fast; what it gives is told by its port or its property.
 INNER = {
+    "Standing",
     "State",
     "JsonlJournal",
     "MemoryJournal",

@@ -7,7 +7,7 @@ from tests.server.served_house import Json, ServedHouse, refused
 from tests.server.test_cache_timeline import seed_breaks
 from tests.web.vendor import Vendor
 
-from lamina.layers import segment_digest
+from lamina.codec import segment_digest
 from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall
 from lamina.values.message import Text
 

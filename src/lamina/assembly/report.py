@@ -1,6 +1,7 @@
 """The last act before encoding: the prefix is checked, and the request is written down."""
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from msgspec.structs import asdict, replace
 
@@ -22,14 +23,17 @@ from lamina.journal import (
     texts_of,
 )
 from lamina.layers import Assembler, ItemVersions, measure_layers
+from lamina.layers.thinking import find_thinking, missing_thinking
 from lamina.ledger import price_history
-from lamina.ledger.agreement import SentPrompt, compare, require_reason
+from lamina.ledger.agreement import THINKING_SOURCE, SentPrompt, compare, require_reason
 from lamina.text import label_of
+from lamina.values.collections import Chain
 from lamina.values.entry import WIRE_FORM, RequestEntry
 from lamina.values.item import Attachment, ItemId, Provenance
-from lamina.values.message import ToolDefinition
+from lamina.values.message import Message, ToolDefinition
 from lamina.values.prompt import Prompt, total_tokens
 from lamina.values.request import (
+    Agreement,
     Attachments,
     Boundary,
     ContextItem,
@@ -43,6 +47,11 @@ from lamina.values.request import (
 
 # Boundaries at which messages are laid out otherwise, also where nothing else had to be written.
 _LAYOUT_CHANGES = ("model_change", "settings_change")
+# Thinking comes and goes with what it is bound to.
+_THINKING_MOVED = RecordedReason(
+    text="thinking is sent only behind what it was bound to",
+    moved=MovedParts(sources=(THINKING_SOURCE,)),
+)
 # What to do about a request that is too large, by its largest layer.
 _ADVICE = {
     "tools": "offer fewer tools",
@@ -79,9 +88,10 @@ def record_request(
         problem += f"; {advice}, or choose a model with a larger window"
         raise WindowExceeded(problem, sizes, room.limit)
     # Laid out alike, another target moves nothing.
-    own = _layout_reasons(boundaries) if sent and sent.layout != assembler.layout else []
+    own = _layout_reasons(boundaries, prompt) if sent and sent.layout != assembler.layout else []
     upgrade = _renderer_change(sent, assembler)
     own += [_upgrade_reason(upgrade, prompt)] if upgrade else []
+    own += [_THINKING_MOVED] if assembler.layout.binds_thinking else []
     copy = copy_for_request(state)
     reasons = (*state.requests.reasons, *own, *copy.reasons)
     agreement = compare(sent, prompt, reasons, copy.envelope.cached)
@@ -109,6 +119,7 @@ def record_request(
         left_out=(
             *_truly_out(state, kept, draft, (*left_out, *_unreported(state, left_out))),
             *_out_of_copy(state, copy),
+            *_thinking_left_out(copy.envelope.cached, prompt, sent, agreement),
         ),
         boundaries=boundaries,
         agreement=agreement,
@@ -148,6 +159,7 @@ def record_request(
         wire=draft.target.wire,
         wire_form=WIRE_FORM,
         renderer=renderer if session.renderer != (renderer := assembler.layout.renderer) else 0,
+        binds_thinking=assembler.layout.binds_thinking,
         cache_key=session.session,
         routing_key=routing.key,
         prompt_digest=prompt.digest,
@@ -181,12 +193,17 @@ def _price_history(state: State, draft: Draft, prompt: Prompt) -> HistoryPrice |
     )  # fmt: skip
 
 
-def _layout_reasons(boundaries: Sequence[Boundary]) -> list[RecordedReason]:
+def _layout_reasons(boundaries: Sequence[Boundary], prompt: Prompt) -> list[RecordedReason]:
     """Another target or layout is a reason by itself, for what messages carry of it: thinking that
-    one vendor signed, and where items stand."""
-    messages = MovedParts(messages_from=0)
+    one vendor signed, and where items stand. Another promotion moves parts of L1, too."""
     return [
-        RecordedReason(text=boundary.reason, moved=messages)
+        RecordedReason(
+            text=boundary.reason,
+            moved=MovedParts(
+                sources=_system_sources(prompt) if boundary.kind == "settings_change" else (),
+                messages_from=0,
+            ),
+        )
         for boundary in boundaries
         if boundary.kind in _LAYOUT_CHANGES
     ]
@@ -202,9 +219,12 @@ def _renderer_change(sent: SentPrompt | None, assembler: Assembler) -> Boundary 
 
 
 def _upgrade_reason(upgrade: Boundary, prompt: Prompt) -> RecordedReason:
+    return RecordedReason(text=upgrade.reason, moved=MovedParts(sources=_system_sources(prompt)))
+
+
+def _system_sources(prompt: Prompt) -> tuple[str, ...]:
     sources = {link.segment.source for link in prompt.front if link.segment.layer == "L1"}
-    moved = MovedParts(sources=tuple(sorted({*sources, LIBRARY_SOURCE})))
-    return RecordedReason(text=upgrade.reason, moved=moved)
+    return tuple(sorted({*sources, LIBRARY_SOURCE}))
 
 
 def _truly_out(
@@ -253,6 +273,37 @@ def _out_of_copy(state: State, copy: RequestCopy) -> list[LeftOut]:
         for item in state.library.standing
         if item not in there
     ]
+
+
+def _thinking_left_out(
+    messages: Chain[Message], prompt: Prompt, sent: SentPrompt | None, agreement: Agreement
+) -> list[LeftOut]:
+    """The thinking that was sent in the last request, or came since, and is not in this one. What
+    was left out before is not reported again."""
+    if prompt.standing is None:
+        return []
+    last = sent.prompt.last_message if sent else ""
+    new = list(takewhile(lambda message: message.id != last, reversed(messages)))
+    older: Sequence[Message] = ()
+    sent_before: set[str] = set()
+    start = agreement.segments
+    if sent and agreement.broke:
+        start, older = 0, messages.since(0)[: len(messages) - len(new)]
+        sent_before = find_thinking(sent.prompt)
+    thinkers = [message for message in (*older, *reversed(new)) if message.thinks]
+    there = find_thinking(prompt, start) if thinkers else set()
+    ids_of_new = {message.id for message in new}
+    left_out = []
+    for message in thinkers:
+        gone = missing_thinking(message, there)
+        if message.id not in ids_of_new:
+            gone &= sent_before
+        if gone:
+            detail = f"the thinking of answer {message.id}: what stood before it has changed"
+            left_out.append(
+                LeftOut(what=f"thinking:{message.id}", reason="thinking", detail=detail)
+            )
+    return left_out
 
 
 def sizes_of(prompt: Prompt) -> dict[str, int]:

@@ -20,10 +20,9 @@ from lamina.journal import (
     Journal,
     State,
     fold_repaired,
-    known_renderer,
     options_for_request,
 )
-from lamina.layers import Assembler, Layout, layout_for
+from lamina.layers import Assembler, Layout, layout_of
 from lamina.ledger.agreement import shared_prefix
 from lamina.ports import TargetBook
 from lamina.values.damage import Damage
@@ -141,8 +140,7 @@ class Rebuilder:
     def rebuild(self, request: RequestEntry, state: State) -> Prompt:
         target = sent_target(request, self._book)
         counter = self._book.counter(target)
-        renderer = known_renderer(request, state.session)
-        layout = layout_for(request.promotion, target.wire, target.model, renderer)
+        layout = layout_of(request, target.wire, state.session)
         key = (counter.name, layout)
         if key not in self._assemblers:
             self._assemblers[key] = Assembler(counter.count, layout)

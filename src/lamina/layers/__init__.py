@@ -3,9 +3,10 @@
 Private: see `lamina` for what is public.
 """
 
-from lamina.layers.assembler import Assembler, ItemVersions, segment_digest
-from lamina.layers.layout import Layout, layout_for
+from lamina.layers.assembler import Assembler, ItemVersions
+from lamina.layers.layout import Layout, layout_for, layout_of
 from lamina.layers.system_text import with_compiled_system
+from lamina.layers.thinking import bind_thinking
 from lamina.layers.token_sizes import MESSAGE_TOKENS, measure_layers
 
 __all__ = [
@@ -13,8 +14,9 @@ __all__ = [
     "Assembler",
     "ItemVersions",
     "Layout",
+    "bind_thinking",
     "layout_for",
+    "layout_of",
     "measure_layers",
-    "segment_digest",
     "with_compiled_system",
 ]

@@ -7,16 +7,16 @@ segment they introduce, so that growth never touches an earlier one.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from hashlib import sha256
 from operator import is_
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 import lamina.text as render
-from lamina.codec import canonical_bytes
+from lamina.codec import canonical_bytes, segment_digest
 from lamina.layers.layout import Layout
+from lamina.layers.thinking import advance, is_signed, is_valid
 from lamina.layers.token_sizes import CALL_TOKENS, MESSAGE_TOKENS, picture_tokens
 from lamina.text.loaded_tools import render_loaded
 from lamina.values.collections import Chain
@@ -40,6 +40,7 @@ from lamina.values.prompt import (
     Prompt,
     Segment,
     SegmentLink,
+    Standing,
     Strand,
     StrandRecord,
     ToolReferences,
@@ -71,18 +72,27 @@ class Assembler:
         """The prompt of `envelope`; messages from `turn_start` on belong to the turn under way."""
         cached = envelope.cached
 
-        def render_message(message: Message) -> list[Segment]:
+        def render_message(
+            message: Message, standing: Standing | None
+        ) -> tuple[list[Segment], Standing | None]:
             question, segments = self._asked
             if message is question:
                 # Counting it again would take as long as it is.
-                return [replace(segment, layer="L4") for segment in segments]
-            return self._message_segments(message, items, "history")
+                segments = [replace(segment, layer="L4") for segment in segments]
+                return segments, advance(standing, segments) if standing else None
+            return self._render(message, items, "history", standing)
 
-        def render_step(message: Message) -> list[Segment]:
-            return self._message_segments(message, items, "steps")
+        def render_step(
+            message: Message, standing: Standing | None
+        ) -> tuple[list[Segment], Standing | None]:
+            return self._render(message, items, "steps", standing)
 
         front = self._assemble_front(envelope, items)
-        history = self._history.follow(cached.until(turn_start), 0, render_message)
+        base = None
+        if self.layout.binds_thinking:
+            base = Standing(front=front[-1].running if front else "")
+        history = self._history.follow(cached.until(turn_start), 0, render_message, base, advance)
+        standing = self._history.standing
         segments: list[Segment] = []
         behind = turn_start
         if turn_start < len(cached) and (first := cached[turn_start]).role == "user":
@@ -91,18 +101,21 @@ class Assembler:
                 segments = self._message_segments(first, items, "asked", envelope.tool_texts)
                 bare = not (first.context or envelope.tool_texts)
                 self._asked = (first, segments) if bare else (None, [])
+            standing = advance(standing, segments) if standing else None
             behind += 1
-        tail = [
-            replace(segment, layer="L3", cached=False)
-            for message in envelope.uncached
-            for segment in render_message(message)
-        ]
+        steps = self._steps.follow(cached, behind, render_step, standing, advance)
+        standing = self._steps.standing
+        tail: list[Segment] = []
+        for message in envelope.uncached:
+            own, standing = render_message(message, standing)
+            tail += [replace(segment, layer="L3", cached=False) for segment in own]
         return Prompt(
             front=front,
             history=history,
             asked=tuple(segments),
-            steps=self._steps.follow(cached, behind, render_step),
+            steps=steps,
             tail=tuple(tail),
+            standing=standing,
         )
 
     def block(self, item: Item, shape: str) -> tuple[str, int]:
@@ -204,13 +217,21 @@ class Assembler:
 
     # -- messages --------------------------------------------------------------------------------
 
+    def _render(
+        self, message: Message, items: ItemVersions, region: Region, standing: Standing | None
+    ) -> tuple[list[Segment], Standing | None]:
+        segments = self._message_segments(message, items, region, standing=standing)
+        return segments, advance(standing, segments) if standing else None
+
     def _message_segments(
         self,
         message: Message,
         items: ItemVersions,
         region: Region,
         tool_texts: Sequence[ToolText] = (),
+        standing: Standing | None = None,
     ) -> list[Segment]:
+        """What a message is on the wire. Without `standing`, all thinking that may be valid is."""
         segments: list[Segment] = []
         role, layout = message.role, self.layout
         layer: Layer = "L4"
@@ -232,10 +253,16 @@ class Assembler:
                     continue
                 if strips:
                     block = Text(text.strip())
-            elif isinstance(block, Context | LoadedTools) or (
-                isinstance(block, Thinking) and not self._takes_back(block, message.model)
-            ):
+            elif isinstance(block, Context | LoadedTools):
                 continue
+            elif isinstance(block, Thinking):
+                if not self._takes_back(block, message.model):
+                    continue
+                if standing:
+                    before = advance(standing, segments, is_whole=False)
+                    if not is_valid(block, before):
+                        continue
+                block = replace(block, binding=UNSET)
             content: Content = block
             if loads and isinstance(block, ToolResult) and block.call_id in loads:
                 content = self._load(block, loads[block.call_id])
@@ -256,10 +283,12 @@ class Assembler:
 
     def _takes_back(self, block: Thinking, model: str) -> bool:
         layout = self.layout
+        if not is_signed(block) or block.provider != layout.wire:
+            return False
+        if layout.binds_thinking and block.binding is not UNSET:
+            return True
         # Whose it is was not always recorded; what was sent then goes on being sent.
-        is_own = not (model and layout.model) or model == layout.model
-        signed = block.signature or block.redacted
-        return bool(signed) and block.provider == layout.wire and is_own
+        return not (model and layout.model) or model == layout.model
 
     def _context_segments(
         self,
@@ -385,13 +414,3 @@ def _context_layer(piece: _Piece, region: Region) -> Layer:
     if region != "history":
         return "L3"
     return "L2" if piece.is_block else "L4"
-
-
-def segment_digest(role: str, content: Content, *, opens: bool) -> str:
-    """What is on the wire of a segment: its role, whether it opens a message, its content."""
-    first = "1" if opens else "0"
-    if isinstance(content, Text):
-        data = f"{role}\x1f{first}\x1ftext\x1f{content.text}".encode("utf-8", "surrogatepass")
-    else:
-        data = f"{role}\x1f{first}\x1fblock\x1f".encode() + canonical_bytes(content)
-    return sha256(data).hexdigest()

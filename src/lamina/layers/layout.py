@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from lamina.values.entry import RENDERER
+from lamina.journal import known_renderer
+from lamina.values.entry import RENDERER, RequestEntry, SessionEntry
 from lamina.values.envelope import SystemOrder, SystemPart, order_parts
 from lamina.values.settings import Promotion
 
@@ -22,6 +23,8 @@ class Layout(Struct, frozen=True, kw_only=True):
     wire: str = "openai"
     model: str = ""
     renderer: int = RENDERER
+    # Whether the model binds thinking to what stood before it, and refuses it elsewhere.
+    binds_thinking: bool = False
 
     @property
     def shares_front(self) -> bool:
@@ -38,7 +41,31 @@ class Layout(Struct, frozen=True, kw_only=True):
         return order_parts(parts, shared_first=self.shares_front, library_first=lazy)
 
 
-def layout_for(promotion: Promotion, wire: str, model: str, renderer: int = RENDERER) -> Layout:
+def layout_for(
+    promotion: Promotion,
+    wire: str,
+    model: str,
+    renderer: int = RENDERER,
+    *,
+    binds_thinking: bool = False,
+) -> Layout:
     """The layout of requests to `model` over `wire`; models that take no thinking back share it."""
     bound_model = model if wire in _THINKING_WIRES else ""
-    return Layout(promotion=promotion, wire=wire, model=bound_model, renderer=renderer)
+    return Layout(
+        promotion=promotion,
+        wire=wire,
+        model=bound_model,
+        renderer=renderer,
+        binds_thinking=binds_thinking,
+    )
+
+
+def layout_of(request: RequestEntry, wire: str, header: SessionEntry) -> Layout:
+    """The layout that a request was sent with over `wire`, as the journal recorded it."""
+    return layout_for(
+        request.promotion,
+        wire,
+        request.target.partition(":")[2],
+        known_renderer(request, header),
+        binds_thinking=request.binds_thinking,
+    )

@@ -14,15 +14,18 @@ from itertools import chain, islice
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from lamina.codec import segment_digest
 from lamina.errors import PrefixMoved
 from lamina.journal import LIBRARY_SOURCE, RecordedReason, find_moved_names, texts_of
-from lamina.layers import Layout, segment_digest
+from lamina.layers import Layout
 from lamina.values.collections import Chain
-from lamina.values.message import Message
+from lamina.values.message import Message, Thinking
 from lamina.values.prompt import Prompt, Segment, SegmentLink
 from lamina.values.request import Agreement, Boundary, Break, MovedPlace
 
 NO_MESSAGES: Chain[Message] = Chain()
+# What a reason covers that lets thinking come and go.
+THINKING_SOURCE = "thinking"
 
 
 class SentPrompt(Struct, frozen=True, kw_only=True):
@@ -170,10 +173,14 @@ class _Move(Struct, frozen=True, kw_only=True):
     place: MovedPlace
     source: str = ""
     message: int | None = None
+    # Whether it is thinking that came or went.
+    is_thinking: bool = False
     # Whether it only changed places with something that a reason covers.
     follows: bool = False
 
     def is_covered(self, reason: RecordedReason) -> bool:
+        if self.is_thinking and reason.covers_source(THINKING_SOURCE):
+            return True
         if self.message is not None:
             return reason.covers_message(self.message)
         return reason.covers_source(self.source)
@@ -234,7 +241,8 @@ def _find_move(
         _find_message(messages, last + 1, segment.message) if _opens(segment) else last
         for segment in segments
     ]
-    return _Move(place=place, message=min(places, default=len(messages)))
+    is_thinking = any(isinstance(segment.content, Thinking) for segment in segments)
+    return _Move(place=place, message=min(places, default=len(messages)), is_thinking=is_thinking)
 
 
 def _last_shared(prompt: Prompt, index: int, messages: Chain[Message]) -> int:

@@ -14,12 +14,11 @@ from lamina.journal import (
     State,
     copy_for_request,
     find_changed_options,
-    known_renderer,
     options_for_request,
     renderer_in,
     texts_of,
 )
-from lamina.layers import Assembler, Layout, layout_for
+from lamina.layers import Assembler, Layout, layout_for, layout_of
 from lamina.ledger import judge_cache
 from lamina.ledger.agreement import SentPrompt, shared_digests
 from lamina.ports import TargetBook
@@ -60,8 +59,13 @@ class Layouts:
         """What lays out requests to `target`; by default with the renderer that the session goes on
         with."""
         renderer = renderer or renderer_in(self._record.state)
+        layout = layout_for(
+            promotion, target.wire, target.model, renderer, binds_thinking=target.binds_thinking
+        )
+        return self._assembler_of(layout, target)
+
+    def _assembler_of(self, layout: Layout, target: Target) -> Assembler:
         counter = self.book.counter(target)
-        layout = layout_for(promotion, target.wire, target.model, renderer)
         key = (counter.name, layout)
         if self._assembler is None or self._assembled_for != key:
             self._assembler = Assembler(counter.count, layout)
@@ -73,10 +77,9 @@ class Layouts:
     def rebuild(self, request: RequestEntry) -> Prompt:
         """The prompt of a request, as it would be sent today."""
         state = self._record.state_at(request.id)
-        renderer = known_renderer(request, state.session)
         target = self.book.find(request.target)
-        assembler = self.assembler_for(target, request.promotion, renderer)
-        return assemble_turn(state, assembler)
+        layout = layout_of(request, target.wire, state.session)
+        return assemble_turn(state, self._assembler_of(layout, target))
 
     def is_as_recorded(self, request: RequestEntry, prompt: Prompt) -> bool:
         """Whether a prompt that was rebuilt is the one that was recorded, on its wire."""
@@ -97,8 +100,7 @@ class Layouts:
     def remember(self, request: RequestEntry, prompt: Prompt, state: State) -> None:
         """`prompt` is what was sent for `request`, laid out from `state`."""
         wire = request.wire or self.book.find(request.target).wire
-        renderer = known_renderer(request, state.session)
-        layout = layout_for(request.promotion, wire, _model_of(request), renderer)
+        layout = layout_of(request, wire, state.session)
         self._sent, self._sent_for = SentPrompt(prompt=prompt, layout=layout), request.id
         self._sent_at = None if state.once else (state.envelope, state.turn.start or 0)
 
@@ -135,8 +137,7 @@ class Layouts:
         self, last: RequestEntry, wire: str, state: State, assembler: Assembler
     ) -> SentPrompt:
         # Laid out as it was then: the settings may have changed since.
-        renderer = known_renderer(last, state.session)
-        layout = layout_for(last.promotion, wire, _model_of(last), renderer)
+        layout = layout_of(last, wire, state.session)
         if assembler.layout != layout:
             target = self.book.find(last.target)
             assembler = Assembler(self.book.counter(target).count, layout)
@@ -259,10 +260,6 @@ class Layouts:
         details = [verdict.detail, *_describe_options(state)]
         details += [f"the provider says: {reply.missed}"] if reply.missed else []
         return replace(verdict, detail="; ".join(details))
-
-
-def _model_of(request: RequestEntry) -> str:
-    return request.target.partition(":")[2]
 
 
 def _describe_options(state: State) -> list[str]:

@@ -32,10 +32,10 @@ from lamina.values.entry import (
 from lamina.values.envelope import Envelope, SystemPart
 from lamina.values.item import Item, ItemId
 from lamina.values.message import Context, Message, ToolText
-from lamina.values.prompt import StrandRecord
+from lamina.values.prompt import Standing, StrandRecord
 
 # Raised whenever a fold means something else than before.
-VERSION = f"{FORMAT}/{RENDERER}/11"
+VERSION = f"{FORMAT}/{RENDERER}/12"
 
 # How a message is had: as its entry has it, the same without its context, or from here.
 _AS_ENTRY, _BARE, _INLINE = range(3)
@@ -78,6 +78,7 @@ class _Head(Struct, frozen=True, kw_only=True, array_like=True):
     counter: str = ""
     layout: Layout | None = None
     last_running: bytes = b""
+    standing: Standing | None = None
     inline_count: int = 0
     item_count: int = 0
 
@@ -159,6 +160,7 @@ def freeze(
         counter=counter if record else "",
         layout=assembler.layout if assembler and record else None,
         last_running=record.last if record else b"",
+        standing=record.standing if record else None,
         inline_count=len(origin.inline),
         item_count=len(state.library.item_entries),
     )
@@ -299,6 +301,7 @@ def _totals(frozen: _Frozen, head: _Head) -> _Totals | None:
         tokens=frozen.tokens,
         running=frozen.running,
         last=head.last_running,
+        standing=head.standing,
     )
     return _Totals(counter=head.counter, layout=head.layout, record=record)
 

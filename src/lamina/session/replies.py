@@ -10,6 +10,7 @@ from lamina.audit.hook_displays import entries_behind, find_displays
 from lamina.codec import mend_text
 from lamina.errors import LaminaError
 from lamina.journal import awaits_results, is_believable
+from lamina.layers import bind_thinking
 from lamina.logger import tell_answer, tell_warnings
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
@@ -73,7 +74,8 @@ class Replies:
         record.require_open(request)
         verdict = self._layouts.judge(state, request, reply)
         async with record.writing() as page:
-            message = Message(role="assistant", blocks=reply.blocks, id=page.next_id())
+            blocks = bind_thinking(reply.blocks, prompt.standing, request.wire)
+            message = Message(role="assistant", blocks=blocks, id=page.next_id())
             hooked = await self._hooks.on_reply(message, state, request, hurry=not end)
             message = hooked.message.thought_by(request.target.partition(":")[2])
             warnings = hooked.warnings + self._hooks.tell_late()

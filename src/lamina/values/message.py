@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import force_setattr, replace
 
 from lamina.values.item import ItemId, Picture, Shape
@@ -44,13 +44,24 @@ class ToolResult(Struct, frozen=True, gc=False, tag="tool_result", kw_only=True)
     is_error: bool = False
 
 
+class ThinkingBinding(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """What a block of thinking is bound to. `prefix` is the digest of all that stood before it,
+    other thinking aside; empty if its model binds nothing. `follows` is the thinking that came
+    before it, by the digest of its signature; empty if there was none."""
+
+    prefix: str = ""
+    follows: str = ""
+
+
 class Thinking(Struct, frozen=True, gc=False, tag="thinking", kw_only=True):
-    """A model's thinking, and what its provider needs to take it back."""
+    """A model's thinking, and what its provider needs to take it back. `binding` is missing where
+    it was not recorded; it is not sent."""
 
     text: str = ""
     signature: str = ""
     redacted: str = ""
     provider: str = ""
+    binding: ThinkingBinding | UnsetType = UNSET
 
 
 # An item is sent in full once; afterwards a turn only names it.
@@ -123,6 +134,21 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
         """The message; if it holds thinking that was signed, as one that `model` wrote."""
         signed = (isinstance(b, Thinking) and (b.signature or b.redacted) for b in self.blocks)
         return replace(self, model=model) if any(signed) else self
+
+    @property
+    def thinks(self) -> bool:
+        """Whether it holds thinking."""
+        return Thinking in map(type, self.blocks)
+
+    def without_last_thinking(self, count: int) -> "Message":
+        """The message without the last `count` blocks of thinking that were signed."""
+        blocks: list[Block] = []
+        for block in reversed(self.blocks):
+            if count and isinstance(block, Thinking) and (block.signature or block.redacted):
+                count -= 1
+            else:
+                blocks.append(block)
+        return replace(self, blocks=tuple(reversed(blocks)))
 
     @property
     def text(self) -> str:

@@ -76,6 +76,16 @@ class Segment(Struct, frozen=True, kw_only=True, gc=False):
                 return ""
 
 
+class Standing(Struct, frozen=True, gc=False, kw_only=True):
+    """What stands before a place in a prompt, as thinking is bound to it: the digest of the front,
+    the running digest of the messages without their thinking, and the last thinking, by the digest
+    of its signature."""
+
+    front: str = ""
+    bare: str = ""
+    thought: str = ""
+
+
 class SegmentLink(Struct, frozen=True, gc=False):
     """A segment with what all segments up to it amount to, so that totals cost nothing."""
 
@@ -94,6 +104,8 @@ class Prompt(Struct, frozen=True, kw_only=True):
     asked: tuple[Segment, ...] = ()
     steps: Chain[SegmentLink] = Chain()
     tail: tuple[Segment, ...] = ()
+    # What an answer's thinking will be bound to; None if its model binds none.
+    standing: Standing | None = None
     # Derived, and asked for often: what all of it amounts to, and where each part ends.
     tokens: int = 0
     ends: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)
@@ -156,6 +168,15 @@ class Prompt(Struct, frozen=True, kw_only=True):
         parts = (*chains, ",".join(asked), steps, ",".join(tail))
         return sha256("/".join(parts).encode()).hexdigest()
 
+    @property
+    def last_message(self) -> str:
+        """The id of the last message that is not for this request alone; empty if there is none."""
+        if self.steps:
+            return self.steps[-1].segment.message
+        if self.asked:
+            return self.asked[-1].message
+        return self.history[-1].segment.message if self.history else ""
+
     def ends_with(self, digests: Sequence[str], start: int) -> bool:
         """Whether `digests` are those of the segments from `start` on. Running digests decide it of
         whole chains, so that history need not be rendered."""
@@ -211,7 +232,7 @@ def _goes_on_with(links: Chain[SegmentLink], start: int, digests: Sequence[str])
         return True
     running = links[start - 1].running if start > 0 else ""
     for digest in digests:
-        running = _run_on(running, digest)
+        running = run_on(running, digest)
     return running == links[-1].running
 
 
@@ -221,7 +242,8 @@ def _are(segments: tuple[Segment, ...], digests: Sequence[str]) -> bool:
     return all(map(eq, (segment.digest for segment in own), digests))
 
 
-def _run_on(running: str, digest: str) -> str:
+def run_on(running: str, digest: str) -> str:
+    """The running digest with one more at its end."""
     return sha256((running + digest).encode()).hexdigest()
 
 
@@ -251,7 +273,10 @@ class LayerSize(Struct, frozen=True, kw_only=True):
     digest: str
 
 
-Render = Callable[[Message], Iterable[Segment]]
+# The segments of a message and, for a model that binds thinking, what stands before and after them.
+Render = Callable[[Message, Standing | None], tuple[list[Segment], Standing | None]]
+# What stands after the segments of a message.
+Advance = Callable[[Standing, Sequence[Segment]], Standing]
 _DIGEST = 32
 # A running digest in so many is kept; those between are made again when they are looked at.
 _STRIDE = 16
@@ -262,12 +287,14 @@ NO_LINKS: Chain[SegmentLink] = Chain()
 class StrandRecord(Struct, frozen=True, kw_only=True):
     """The totals of a strand: how many segments each message has, how many tokens each segment has,
     and the running digest up to every 16th of them, and up to the last; machine words and raw
-    digests. All but the last one grow at their ends as the strand does."""
+    digests. Those three grow at their ends as the strand does. `standing` is what stands after the
+    last message, for a model that binds thinking."""
 
     segments: bytes
     tokens: bytes
     running: bytes
     last: bytes
+    standing: Standing | None = None
 
 
 class Strand:
@@ -278,26 +305,57 @@ class Strand:
         self._start = 0
         self._ends: Chain[int] = Chain()
         self._links: Chain[SegmentLink] = Chain()
+        # What stands before its first message and after its last one.
+        self._base: Standing | None = None
+        self.standing: Standing | None = None
 
-    def follow(self, messages: Chain[Message], start: int, render: Render) -> Chain[SegmentLink]:
-        """The links of the messages from `start` on."""
+    def follow(
+        self,
+        messages: Chain[Message],
+        start: int,
+        render: Render,
+        base: Standing | None = None,
+        advance: Advance | None = None,
+    ) -> Chain[SegmentLink]:
+        """The links of the messages from `start` on. For a model that binds thinking, `base` is
+        what stands before them: if that changed, their thinking is judged again."""
         if start >= len(messages):
             # As in most turns, which take no steps.
             self._messages, self._start = messages, start
             self._ends, self._links = NO_ENDS, NO_LINKS
+            self._base = self.standing = base
             return NO_LINKS
-        count = self._count_known(messages, start)
+        count = known = self._count_known(messages, start)
+        standing = self.standing
+        if base is not None and advance is not None:
+            if base != self._base:
+                count = next((at for at in range(known) if messages[start + at].thinks), known)
+            if base != self._base or count < len(self._ends):
+                standing = base
+                for at in range(count):
+                    standing = advance(standing, self._segments_of(at))
         end = self._ends[count - 1] if count else 0
         links, ends = self._links.until(end), self._ends.until(count)
         if additions := messages.since(start + count):
             segments: list[Segment] = []
             places: list[int] = []
-            for message in additions:
-                segments += render(message)
+            for at, message in enumerate(additions, count):
+                if at < known and not message.thinks and standing is not None and advance:
+                    own = self._segments_of(at)
+                    standing = advance(standing, own)
+                else:
+                    own, standing = render(message, standing)
+                segments += own
                 places.append(end + len(segments))
             links, ends = link_segments(links, segments), ends.extend(places)
         self._messages, self._start, self._ends, self._links = messages, start, ends, links
+        self._base, self.standing = base, standing
         return links
+
+    def _segments_of(self, place: int) -> list[Segment]:
+        """The segments of one of the messages that are known."""
+        begin = self._ends[place - 1] if place else 0
+        return [self._links[at].segment for at in range(begin, self._ends[place])]
 
     def _count_known(self, messages: Chain[Message], start: int) -> int:
         """How many of the messages from `start` on have their segments already."""
@@ -334,10 +392,16 @@ class Strand:
             tokens=tokens.tobytes(),
             running=bytes(running),
             last=bytes.fromhex(links[-1].running) if links else b"",
+            standing=self.standing,
         )
 
     @classmethod
-    def thaw(cls, record: StrandRecord, messages: Chain[Message], render: Render) -> "Strand":
+    def thaw(
+        cls,
+        record: StrandRecord,
+        messages: Chain[Message],
+        render: Callable[[Message], list[Segment]],
+    ) -> "Strand":
         segments, own_tokens = array("Q"), array("Q")
         segments.frombytes(record.segments)
         own_tokens.frombytes(record.tokens)
@@ -348,7 +412,11 @@ class Strand:
             nonlocal last_rendering
             place = bisect_right(ends, index)
             if last_rendering[0] != place:
-                last_rendering = (place, list(render(messages[place])))
+                own = render(message := messages[place])
+                if left_out := len(own) - segments[place]:
+                    # Of a message's thinking, what is not sent always comes last.
+                    own = render(message.without_last_thinking(left_out))
+                last_rendering = (place, own)
             segment = last_rendering[1][index - (ends[place - 1] if place else 0)]
             return replace(segment, tokens=own_tokens[index])
 
@@ -358,7 +426,7 @@ class Strand:
             kept = (index + 1) // _STRIDE
             running = record.running[(kept - 1) * _DIGEST : kept * _DIGEST].hex() if kept else ""
             for at in range(kept * _STRIDE, index + 1):
-                running = _run_on(running, load_segment(at).digest)
+                running = run_on(running, load_segment(at).digest)
             return running
 
         def load(index: int) -> SegmentLink:
@@ -368,6 +436,8 @@ class Strand:
         strand._messages = messages.until(len(ends))
         strand._ends = Chain.lazy(LazyList(len(ends), ends.__getitem__))
         strand._links = Chain.lazy(LazyList(len(tokens), load, record))
+        strand.standing = record.standing
+        strand._base = Standing(front=record.standing.front) if record.standing else None
         return strand
 
 
@@ -378,6 +448,6 @@ def link_segments(links: Chain[SegmentLink], segments: Iterable[Segment]) -> Cha
     additions = []
     for segment in segments:
         tokens += segment.tokens
-        running = _run_on(running, segment.digest)
+        running = run_on(running, segment.digest)
         additions.append(SegmentLink(segment, tokens, running))
     return links.extend(additions)

@@ -83,6 +83,7 @@ class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: Literal[
         "attachment_limit", "window", "missing", "ambiguous", "unreadable", "refused",
         "superseded", "removed", "has_images", "history", "still_out", "ranked_lower", "room_left",
+        "thinking",
     ]  # fmt: skip
     detail: str
     tokens: int = 0

@@ -2449,7 +2449,7 @@ export interface components {
         LeftOut: {
             what: string;
             /** @enum {unknown} */
-            reason: "ambiguous" | "attachment_limit" | "has_images" | "history" | "missing" | "ranked_lower" | "refused" | "removed" | "room_left" | "still_out" | "superseded" | "unreadable" | "window";
+            reason: "ambiguous" | "attachment_limit" | "has_images" | "history" | "missing" | "ranked_lower" | "refused" | "removed" | "room_left" | "still_out" | "superseded" | "thinking" | "unreadable" | "window";
             detail: string;
             /** @default 0 */
             tokens: number;
