@@ -30,7 +30,7 @@ from lamina.values.event import (
 from lamina.values.patch import CompactionApply
 from lamina.values.request import CacheVerdict
 from lamina.values.settings import Target
-from lamina.values.usage import Usage
+from lamina.values.usage import InputTransformation, Usage
 
 ROOT = "lamina"
 # Longest name in a line; what is longer, or has odd characters, does not get through as it is.
@@ -93,6 +93,10 @@ MISSED = LogLine(
     "request", WARNING,
     "request %s of session %s: the cache had less than expected, tokens %d of %d, %s "
     "(%s, %s, %s)",
+)  # fmt: skip
+DROPPED = LogLine(
+    "request", WARNING,
+    "request %s of session %s: thinking blocks that no longer fit what stands before them %d, %s",
 )  # fmt: skip
 FAILED = LogLine("request", WARNING, "request %s of session %s failed: %s")
 RETRIED = LogLine("request", WARNING, "%s is busy: attempt %d of %d follows in ms %d")
@@ -174,6 +178,7 @@ def tell_answer(
     verdict: CacheVerdict,
     is_complete: bool,
     seconds: float,
+    transformations: Sequence[InputTransformation] = (),
 ) -> None:
     """A request was answered: what that took, and whether its cache did what it should."""
     if ANSWERED.is_wanted:
@@ -197,6 +202,9 @@ def tell_answer(
             request.id, session, verdict.reported, verdict.expected, verdict.meaning,
             words.kind, words.blame, words.certainty,
         )  # fmt: skip
+    surprises = Counter(change.kind for change in transformations if change.is_surprise)
+    for kind, count in surprises.items():
+        DROPPED.tell(request.id, session, count, kind)
 
 
 def tell_warnings(session: str, request: str, count: int) -> None:

@@ -12,7 +12,13 @@ from msgspec import Struct
 
 from lamina.assembly.wire_parameters import recorded_parameters, untaken_options
 from lamina.audit.hook_displays import displays_of_request
-from lamina.audit.requests import ListedRequest, RequestList, recorded_digests, sent_target
+from lamina.audit.requests import (
+    ListedRequest,
+    RequestList,
+    describe_transformations,
+    recorded_digests,
+    sent_target,
+)
 from lamina.audit.verification import Rebuilder, check_parameters, other_renderer
 from lamina.errors import LaminaError, UnknownSession
 from lamina.journal import Journal, State, fold_repaired, path_to
@@ -94,7 +100,8 @@ def rebuild_request(
     target, compared = sent_target(request, book), base.request if base else None
     parameters = recorded_parameters(request, state, target, compared)
     encoded = parameters.wire_request(after or Prompt(), target, {})
-    replied = listed.reply.warnings if listed.reply else ()
+    reply = listed.reply
+    replied = (*reply.warnings, *describe_transformations(reply.transformations)) if reply else ()
     return RebuiltRequest(
         listed=listed,
         session=header,

@@ -1,6 +1,7 @@
 """The requests of a journal, in order of writing: listed, numbered and found. None is rebuilt."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from re import fullmatch
 from typing import cast, get_args
 
@@ -13,6 +14,7 @@ from lamina.ports import TargetBook
 from lamina.values.entry import Entry, LeaveEntry, MessageEntry, ReplyEntry, RequestEntry
 from lamina.values.prompt import Prompt
 from lamina.values.settings import Target, WireName
+from lamina.values.usage import InputTransformation
 
 
 class ListedRequest(Struct, frozen=True, kw_only=True):
@@ -164,3 +166,33 @@ def other_digests(
         for place, digest in enumerate(recorded_digests(request, known))
     )
     return None if recorded == own else recorded
+
+
+# What a provider did with blocks of a request, and which of its checks they failed, by its words.
+_TREATMENTS = {
+    "thinking_dropped": "dropped {blocks}",
+    "thinking_mismatch_allowed": "kept {blocks} that fail{s} its check",
+}
+_FAILED_CHECKS = {
+    "prefix_binding_mismatch": "what stood before {them} changed",
+    "model_binding_mismatch": "this model does not read the thinking of the one before",
+    "organization_binding_mismatch": "{they} came from another account",
+    "end_user_binding_mismatch": "{they} came from another end user",
+}
+
+
+def describe_transformations(changes: Iterable[InputTransformation]) -> tuple[str, ...]:
+    """What a provider did with blocks of a request before the model saw them, for people."""
+    counts = Counter((change.kind, change.reason) for change in changes)
+    return tuple(_describe_treatment(kind, why, n) for (kind, why), n in counts.items())
+
+
+def _describe_treatment(kind: str, reason: str, count: int) -> str:
+    one = count == 1
+    words = {
+        "blocks": "1 thinking block" if one else f"{count:,} thinking blocks",
+        "they": "it" if one else "they", "them": "it" if one else "them", "s": "s" if one else "",
+    }  # fmt: skip
+    treatment = _TREATMENTS.get(kind, f"reports {kind} for {{blocks}}")
+    failed_check = _FAILED_CHECKS.get(reason, reason or "no reason is given")
+    return f"the provider {treatment}: {failed_check}".format(**words)

@@ -110,9 +110,11 @@ def _show(
 
 
 def _body(arguments: dict[str, Any]) -> dict[str, Any]:
-    """What goes over the wire: a vendor's client takes what it has no word for by itself."""
+    """What goes over the wire as a body: a vendor's client takes headers, and what it has no word
+    for, by themselves."""
     extra: dict[str, Any] = arguments.get("extra_body", {})
-    return {name: value for name, value in arguments.items() if name != "extra_body"} | extra
+    besides = ("extra_body", "extra_headers")
+    return {name: value for name, value in arguments.items() if name not in besides} | extra
 
 
 class _Stage:

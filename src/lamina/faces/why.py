@@ -12,7 +12,12 @@ from msgspec.structs import asdict, replace
 
 from lamina.assembly.engine_tools import ENGINE_TOOLS, USE_TOOL
 from lamina.audit.rebuilt_request import RebuiltRequest, rebuild_request
-from lamina.audit.requests import ListedRequest, RequestList, list_requests
+from lamina.audit.requests import (
+    ListedRequest,
+    RequestList,
+    describe_transformations,
+    list_requests,
+)
 from lamina.errors import UnknownSession
 from lamina.journal import Journal, State, path_to
 from lamina.ports import TargetBook
@@ -219,10 +224,15 @@ def _explain(
         ),
         items=tuple(kinds[""]),
         left_out=_left_out(context),
-        warnings=context.warnings,
+        warnings=(*context.warnings, *_describe_reply(recorded.listed)),
         displays=recorded.displays,
         problems=(*recorded.problems, *map(str, recorded.damage)),
     )
+
+
+def _describe_reply(listed: ListedRequest) -> tuple[str, ...]:
+    """What the provider left out of a request before the model saw it."""
+    return describe_transformations(listed.reply.transformations) if listed.reply else ()
 
 
 def _left_out(context: RequestContext) -> tuple[LeftOut, ...]:

@@ -91,6 +91,7 @@ class Replies:
                 warnings=warnings,
                 provider_id=reply.id,
                 missed=reply.missed,
+                transformations=reply.transformations,
             )
         target = self._layouts.book.find(request.target)
         with anyio.CancelScope(shield=True):
@@ -100,6 +101,7 @@ class Replies:
         tell_answer(
             record.id, request, reply.usage, target=target,
             verdict=verdict, is_complete=reply.complete, seconds=page.at - request.at,
+            transformations=reply.transformations,
         )  # fmt: skip
         if end and not awaits_results(record.state):
             warnings += await self._end_turn(request, message)

@@ -11,7 +11,7 @@ from lamina.values.patch import Display, OnceOps, Patch
 from lamina.values.request import CacheVerdict, RequestContext
 from lamina.values.settings import Promotion, Settings
 from lamina.values.tool import Decision
-from lamina.values.usage import Usage
+from lamina.values.usage import InputTransformation, Usage
 
 FORMAT = 1
 # Raised when a model reads other text, or the same in another order: 2 has what is personal behind
@@ -135,7 +135,8 @@ class RequestEntry(EntryBase, frozen=True, kw_only=True, tag="request"):
 
 class ReplyEntry(EntryBase, frozen=True, kw_only=True, tag="reply"):
     """Closes a request: what came back and what the provider said it cost. `provider_id` is what it
-    calls the answer, `missed` its own word on what its cache did not have."""
+    calls the answer, `missed` its own word on what its cache did not have, `transformations` what
+    it left out of the request before the model saw it."""
 
     request: str
     usage: Usage
@@ -145,6 +146,7 @@ class ReplyEntry(EntryBase, frozen=True, kw_only=True, tag="reply"):
     warnings: tuple[str, ...] = ()
     provider_id: str = ""
     missed: str = ""
+    transformations: tuple[InputTransformation, ...] = ()
 
 
 class FoundTool(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

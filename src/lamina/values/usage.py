@@ -1,10 +1,10 @@
-"""What a provider said a request cost it, in one form: `input` includes what was cached."""
+"""What a provider said of a request: what it cost, in one form, and what it left out of it."""
 
 from msgspec import Struct
 
 
 class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a provider counted, in tokens."""
+    """What a provider counted, in tokens. `input` includes what was cached."""
 
     input: int = 0
     cached: int = 0
@@ -16,3 +16,19 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cache_reported: bool = True
     # What a cache that was made by hand holds of the input; 0 if the request named none.
     explicit: int = 0
+
+
+class InputTransformation(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a provider did with a block of a request before the model saw it, in its own words:
+    `kind` is `thinking_dropped` or `thinking_mismatch_allowed` so far, `path` the block's place in
+    the body that was sent, and `reason` which of its checks failed."""
+
+    kind: str
+    path: str = ""
+    reason: str = ""
+
+    @property
+    def is_surprise(self) -> bool:
+        """Whether a request should not have had the block: what stood in front of it changed. A
+        block of another model or account is expected after a hand-over."""
+        return self.reason == "prefix_binding_mismatch"

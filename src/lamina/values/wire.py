@@ -8,12 +8,13 @@ from lamina.values.envelope import Options
 from lamina.values.message import Block
 from lamina.values.prompt import Prompt
 from lamina.values.settings import CacheTtl, Target
-from lamina.values.usage import Usage
+from lamina.values.usage import InputTransformation, Usage
 
 
 class Reply(Struct, frozen=True, kw_only=True):
     """A provider's answer in our values. `stop` is the vendor's own word, `id` what it calls the
-    answer, and `missed` why it says that less was read from its cache than might have been."""
+    answer, `missed` why it says that less was read from its cache than might have been, and
+    `transformations` what it left out of the request before the model saw it."""
 
     blocks: tuple[Block, ...]
     usage: Usage
@@ -22,6 +23,7 @@ class Reply(Struct, frozen=True, kw_only=True):
     complete: bool = True
     id: str = ""
     missed: str = ""
+    transformations: tuple[InputTransformation, ...] = ()
 
 
 class WireRequest(Struct, frozen=True, kw_only=True):

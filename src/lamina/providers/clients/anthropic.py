@@ -42,8 +42,11 @@ _STATUS = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-# The fields of a request that `count_tokens` takes.
-_COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
+# The arguments of a request that `count_tokens` takes.
+_COUNTED = (
+    "model", "messages", "system", "tools", "tool_choice", "thinking", "output_config",
+    "extra_headers",
+)  # fmt: skip
 _FULL = "model_context_window_exceeded"
 
 

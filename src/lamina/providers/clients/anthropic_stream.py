@@ -9,6 +9,9 @@ from typing import Any
 from lamina.providers.wires.tool_calls import parse_arguments
 from lamina.values.piece import CallPiece, Piece, TextPiece, ThinkingPiece
 
+_CHANGES = "input_transformations"
+_HEAD_FIELDS = ("id", "model", "diagnostics", _CHANGES)
+
 
 class AnthropicStreamReader:
     """An answer that is still arriving."""
@@ -27,7 +30,7 @@ class AnthropicStreamReader:
             case "message_start":
                 fields = event.message.to_dict()
                 self._usage = fields.get("usage") or {}
-                self._head = {name: fields.get(name) for name in ("id", "model", "diagnostics")}
+                self._head = {name: fields.get(name) for name in _HEAD_FIELDS}
             case "content_block_start":
                 block = event.content_block.to_dict()
                 self._blocks[event.index] = block
@@ -40,6 +43,9 @@ class AnthropicStreamReader:
                 # Totals; those that did not change are left out.
                 fields = event.usage.to_dict() if event.usage else {}
                 self._usage |= {name: value for name, value in fields.items() if value is not None}
+                # Said again where another model took over in the middle.
+                if (changes := event.to_dict().get(_CHANGES)) is not None:
+                    self._head[_CHANGES] = changes
             case "message_stop":
                 self.has_ended = True
             case _:

@@ -9,6 +9,8 @@ ends of L1 and of L2. All markers of a request ask for the
 same lifetime, as a longer one must not follow a shorter one. Tools that results load are defined
 behind the list, deferred: they are no part of the prefix, and carry no marker. What stands in the
 list is not loaded, and without a list nothing is; the result says then in words what was found.
+A model that binds its thinking is always asked to drop a block that no longer fits, and to list
+what it dropped: a block that we should have left out costs its reasoning, not the answer.
 """
 
 import re
@@ -38,7 +40,7 @@ from lamina.values.message import (
     ToolResult,
 )
 from lamina.values.prompt import Prompt, Segment, ToolReferences
-from lamina.values.usage import Usage
+from lamina.values.usage import InputTransformation, Usage
 from lamina.values.wire import Reply, WireRequest
 
 _MARKS = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
@@ -48,6 +50,9 @@ _LOOKBACK_BLOCKS = 20
 _MAX_MARKERS = 4
 # The API requires a limit; above this one the SDK insists on streaming for some models.
 _MAX_TOKENS = 8_192
+# The control of bound thinking, and the beta that the API wants for it.
+_DROP_BLOCK = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+_BINDING_BETA = "thinking-binding-controls-2026-08-01"
 _NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -83,11 +88,15 @@ def encode(request: WireRequest) -> dict[str, Any]:
         config["format"] = {"type": "json_schema", "schema": deepcopy(options.schema)}
     if config:
         body["output_config"] = config
-    # The SDK's `create` no longer has these arguments; the API still takes one of them.
-    if options.temperature is not None:
-        body["extra_body"] = {"temperature": options.temperature}
-    elif options.top_p is not None:
-        body["extra_body"] = {"top_p": options.top_p}
+    if request.target.binds_thinking:
+        body["thinking"] = deepcopy(_DROP_BLOCK)
+        body["extra_headers"] = {"anthropic-beta": _BINDING_BETA}
+    # The SDK's `create` no longer has these arguments; older models still take one of them.
+    if request.target.takes_sampling:
+        if options.temperature is not None:
+            body["extra_body"] = {"temperature": options.temperature}
+        elif options.top_p is not None:
+            body["extra_body"] = {"top_p": options.top_p}
     if request.previous is not None:
         # Null only asks for an id that the next request can be compared with.
         body["diagnostics"] = {"previous_message_id": request.previous or None}
@@ -253,6 +262,12 @@ class _Diagnostics(Struct):
     cache_miss_reason: _Reason | None = None
 
 
+class _Transformation(Struct):
+    type: str = ""
+    path: str | None = None
+    reason: str | None = None
+
+
 class _Message(Struct):
     content: list[_Block]
     id: str | None = None
@@ -260,6 +275,7 @@ class _Message(Struct):
     stop_reason: str | None = None
     usage: _Usage | None = None
     diagnostics: _Diagnostics | None = None
+    input_transformations: list[_Transformation] | None = None
 
 
 def decode(reply: object) -> Reply:
@@ -305,6 +321,14 @@ def decode(reply: object) -> Reply:
         complete=bool(stop),
         id=mend_text(message.id or ""),
         missed=_miss_reason(message.diagnostics),
+        transformations=tuple(
+            InputTransformation(
+                kind=mend_text(change.type),
+                path=mend_text(change.path or ""),
+                reason=mend_text(change.reason or ""),
+            )
+            for change in message.input_transformations or ()
+        ),
     )
 
 

@@ -6,7 +6,7 @@ final ones, as whoever watched the answer got them.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from lamina.audit.requests import sent_target
+from lamina.audit.requests import describe_transformations, sent_target
 from lamina.errors import UnknownTarget
 from lamina.ledger import cost_of
 from lamina.ports import TargetBook
@@ -215,7 +215,9 @@ class RowMaker:
 def _warnings(request: RequestEntry | None, reply: ReplyEntry | None) -> tuple[str, ...]:
     """What a person should know of a request and of its answer."""
     sent = request.context.warnings if request else ()
-    return (*sent, *(reply.warnings if reply else ()))
+    if reply is None:
+        return sent
+    return (*sent, *reply.warnings, *describe_transformations(reply.transformations))
 
 
 def _attached(message: Message) -> tuple[AttachedRow, ...]:
