@@ -13,6 +13,7 @@ from tests.layers.bound_sessions import TARGETS, claude_reply, is_thought, judge
 import lamina
 from lamina.ports import JournalStore
 from lamina.session.session import Session
+from lamina.values.item import ItemId
 from lamina.values.patch import CompactionApply, SystemPartSet
 
 OPUS, FABLE = "anthropic:claude-opus-5-5", "anthropic:claude-fable-5-1"
@@ -180,7 +181,7 @@ def test_another_promotion_moves_what_is_remembered_without_being_refused() -> N
     async def body() -> None:
         session = await opened(
             memory="They like ferries.",
-            always=[lamina.Item(id="rule:tone", content="Be brief.")],
+            always=[lamina.Item(id=ItemId("rule:tone"), content="Be brief.")],
             settings=lamina.Settings(promotion="eager"),
         )
         await ask(session, "one")
