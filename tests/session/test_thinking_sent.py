@@ -49,8 +49,8 @@ async def ask(session: Session, question: str, **given: Any) -> tuple[list[str],
     return texts, await turn.commit(answer)
 
 
-def left_out(turn: lamina.Turn) -> int:
-    return sum(omission.reason == "thinking" for omission in turn.context.left_out)
+def left_out(turn: lamina.Turn) -> list[str]:
+    return [o.detail for o in turn.context.left_out if o.reason == "thinking"]
 
 
 def test_thinking_goes_back_while_nothing_before_it_changes() -> None:
@@ -60,7 +60,7 @@ def test_thinking_goes_back_while_nothing_before_it_changes() -> None:
         await ask(session, "two")
         thoughts, turn = await ask(session, "three")
         assert thoughts == ["re one", "re two"]
-        assert left_out(turn) == 0
+        assert left_out(turn) == []
 
     run(body())
 
@@ -75,13 +75,15 @@ def test_after_a_changed_system_part_earlier_thinking_stays_out_and_later_thinki
         await session.apply("me", SystemPartSet(name="mood", text="Be brief.", reason="asked to"))
         thoughts, turn = await ask(session, "three")
         assert thoughts == []
-        assert [omission.what for omission in turn.context.left_out] == [
-            f"thinking:{message.id}" for message in session.envelope.cached if message.thinks
-        ][:2]
+        first, second, *_ = [message.id for message in session.envelope.cached if message.thinks]
+        assert left_out(turn) == [
+            f"the thinking of 2 answers ({first}, {second}) is not sent: what stood before it has "
+            "changed"
+        ]
         assert turn.context.agreement.unexplained == ()
         thoughts, turn = await ask(session, "four")
         assert thoughts == ["re three"]
-        assert left_out(turn) == 0, "it was reported when it went"
+        assert left_out(turn) == [], "it was reported when it went"
 
     run(body())
 
@@ -95,7 +97,7 @@ def test_what_stands_before_a_cut_in_the_middle_keeps_its_thinking() -> None:
         await session.apply("me", cut)
         thoughts, turn = await ask(session, "five")
         assert thoughts == ["re one"]
-        assert left_out(turn) == 1, "what was cut out is gone as a whole"
+        assert len(left_out(turn)) == 1
         thoughts, _ = await ask(session, "six")
         assert thoughts == ["re one", "re five"]
 
@@ -110,7 +112,7 @@ def test_text_for_one_request_only_costs_the_thinking_of_its_answer() -> None:
         await ask(session, "two", tool_texts=[noon])
         thoughts, turn = await ask(session, "three")
         assert thoughts == ["re one"]
-        assert left_out(turn) == 1
+        assert len(left_out(turn)) == 1
 
     run(body())
 

@@ -52,6 +52,8 @@ _THINKING_MOVED = RecordedReason(
     text="thinking is sent only behind what it was bound to",
     moved=MovedParts(sources=(THINKING_SOURCE,)),
 )
+# So many answers are named one by one.
+_NAMED = 6
 # What to do about a request that is too large, by its largest layer.
 _ADVICE = {
     "tools": "offer fewer tools",
@@ -293,17 +295,19 @@ def _thinking_left_out(
     thinkers = [message for message in (*older, *reversed(new)) if message.thinks]
     there = find_thinking(prompt, start) if thinkers else set()
     ids_of_new = {message.id for message in new}
-    left_out = []
+    answers = []
     for message in thinkers:
         gone = missing_thinking(message, there)
         if message.id not in ids_of_new:
             gone &= sent_before
         if gone:
-            detail = f"the thinking of answer {message.id}: what stood before it has changed"
-            left_out.append(
-                LeftOut(what=f"thinking:{message.id}", reason="thinking", detail=detail)
-            )
-    return left_out
+            answers.append(message.id)
+    if not answers:
+        return []
+    names = ", ".join(answers) if len(answers) <= _NAMED else f"{answers[0]} to {answers[-1]}"
+    whose = f"answer {names}" if len(answers) == 1 else f"{len(answers):,} answers ({names})"
+    detail = f"the thinking of {whose} is not sent: what stood before it has changed"
+    return [LeftOut(what=THINKING_SOURCE, reason="thinking", detail=detail)]
 
 
 def sizes_of(prompt: Prompt) -> dict[str, int]:
