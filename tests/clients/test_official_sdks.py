@@ -238,7 +238,7 @@ def test_anthropic_takes_thoughts_and_searches_of_its_own_servers_back() -> None
     meet(AnthropicEmulator(), use)
 
 
-def test_anthropic_takes_a_thought_back_from_the_model_it_is_of_only() -> None:
+def test_anthropic_answers_without_a_thought_of_a_model_that_the_other_does_not_read() -> None:
     async def use(url: str) -> None:
         client = anthropic_at(url)
         first: Any = {"role": "user", "content": "Oslo?"}
@@ -252,11 +252,15 @@ def test_anthropic_takes_a_thought_back_from_the_model_it_is_of_only() -> None:
             {"role": "user", "content": "And?"},
         ]
         await client.messages.create(model=SONNET, max_tokens=100, messages=history)
-        with pytest.raises(anthropic.BadRequestError, match="Invalid `signature` in `thinking`"):
-            await client.messages.create(model="claude-opus-5", max_tokens=100, messages=history)
+        await client.messages.create(model="claude-opus-5", max_tokens=100, messages=history)
+        place = "messages.1.content.0"
+        same, other = emulator.thinking_checks[1:]
+        assert (same.kept, dict(same.dropped)) == ((place,), {})
+        assert (other.kept, dict(other.dropped)) == ((), {place: "model_binding_mismatch"})
 
     thought = EmulatedAnswer(thinking="They ask of Oslo.", text="Seven.")
-    meet(AnthropicEmulator(answers=ScriptedAnswers([thought])), use)
+    emulator = AnthropicEmulator(answers=ScriptedAnswers([thought]))
+    meet(emulator, use)
 
 
 def test_anthropic_parses_an_answer_by_a_model_class() -> None:

@@ -135,3 +135,27 @@ def test_thinking_does_not_follow_to_another_model() -> None:
 
     answer = EmulatedAnswer(thinking="They count.", text="Indeed.")
     meet(AnthropicEmulator(answers=ScriptedAnswers([answer])), ask)
+
+
+@pytest.mark.parametrize("model", ["fable-5-1", "opus-5-5", "sonnet-5-5", "haiku-5-5"])
+@pytest.mark.parametrize("created", ["2026-08-30", "2026-08-31"])
+def test_a_model_that_binds_its_thinking_gets_all_of_it_back_and_drops_none(
+    model: str, created: str
+) -> None:
+    async def ask(url: str) -> None:
+        target = f"anthropic:claude-{model}"
+        options = Options(temperature=0.5, reasoning="low", schema={"type": "object"})
+        async with await open_session(
+            store=MemoryStore(), target=target, system="Be terse.", options=options
+        ) as session:
+            for number in range(3):
+                await send(await session.prepare(f"Question {number}?"), url)
+
+    answer = EmulatedAnswer(
+        thinking="They ask.", text="{}", then=EmulatedAnswer(thinking="Indeed.", text="Truly.")
+    )
+    emulator = AnthropicEmulator(answers=ScriptedAnswers([answer]), account_since=created)
+    meet(emulator, ask)
+    last = emulator.thinking_checks[-1]
+    assert last.kept == tuple(f"messages.{m}.content.{b}" for m in (1, 3) for b in (0, 2))
+    assert last.transformations() == []

@@ -1,6 +1,7 @@
 """`lamina emulate`: a vendor's wire on this machine, with an account of what its cache would do."""
 
 import signal
+from datetime import date
 from importlib import import_module
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import anyio
 from rich.console import Console
 
 from lamina.cli.interrupts import kept_handlers
+from lamina.errors import UsageError
 from lamina.providers.emulators.answers import AnswerSource, EchoAnswers, ModelAnswers, read_answers
 from lamina.providers.emulators.emulator import Emulator, serve_emulator
 from lamina.providers.emulators.faults import parse_fault
@@ -20,16 +22,29 @@ VENDORS = {
 ECHO, MODEL = "echo", "model"
 
 
-async def emulate(vendor: str, port: int, faults: list[str], answers: str, console: Console) -> str:
+async def emulate(
+    vendor: str,
+    port: int,
+    faults: list[str],
+    answers: str,
+    account_created: date | None,
+    console: Console,
+) -> str:
     """Serves until it is stopped; gives the report.
 
     Raises:
-        UsageError: the port is taken, a fault is unknown, or the answers cannot be read.
+        UsageError: the port is taken, a fault is unknown, the answers cannot be read, or the
+            vendor's accounts have no age.
     """
     name, environment = VENDORS[vendor]
+    options = {} if account_created is None else {"account_since": account_created}
+    if options and vendor != "anthropic":
+        raise UsageError(f"--account-created is for anthropic, not for {vendor}: leave it out")
     emulators = import_module(f"lamina.providers.emulators.{vendor}.emulator")
     emulator: Emulator = getattr(emulators, name)(
-        answers=await _answers(answers, console), faults=[parse_fault(fault) for fault in faults]
+        answers=await _answers(answers, console),
+        faults=[parse_fault(fault) for fault in faults],
+        **options,
     )
     # Before anybody is told how to end it.
     numbers = signal.SIGINT, signal.SIGTERM

@@ -168,7 +168,7 @@ def test_tokens_are_counted_where_anthropic_counts_them() -> None:
         async with asking("Yes.") as it:
             request = body(
                 "How long is this?", system=LONG, tools=[CLOCK], extra_body={"temperature": 0.5},
-                diagnostics={"previous_message_id": None},
+                diagnostics={"previous_message_id": None}, model="claude-haiku-4-5",
             )  # fmt: skip
             counted = await it.client().count_tokens(request)
             reply = await it.reply(request)

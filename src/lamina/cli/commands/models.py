@@ -1,5 +1,6 @@
 """Commands about what runs on this machine: models, the tools of MCP servers, emulators."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -159,6 +160,15 @@ def emulate(
         str,
         typer.Option(help="'echo', 'model' (the embedded one), or a JSON file with answers."),
     ] = "echo",
+    account_created: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=["%Y-%m-%d"],
+            help="The day the emulated Anthropic account was created: before 2026-08-31 thinking "
+            "that no longer fits is let through.",
+            show_default="2026-09-15",
+        ),
+    ] = None,
     list_faults: Annotated[
         bool, typer.Option("--list-faults", help="List what can go wrong on demand, and stop.")
     ] = False,
@@ -181,4 +191,5 @@ def emulate(
     require("emulator", *(("llamacpp",) if answers == "model" else ()))
     from lamina.cli.emulator import emulate as serve
 
-    typer.echo(run_async(serve, vendor, port, fault or [], answers, error_console()))
+    created = account_created.date() if account_created else None
+    typer.echo(run_async(serve, vendor, port, fault or [], answers, created, error_console()))

@@ -41,11 +41,19 @@ class EmulatedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class EmulatedAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An answer. `pieces` splits its text at spaces for streaming."""
+    """An answer: thinking, text and calls in that order, and what follows `then` in the same
+    message, where a vendor's answers can go on (Anthropic's; the others leave it out). `display`
+    says what comes back of its thinking, as Anthropic puts it. `pieces` splits its text at spaces
+    for streaming."""
 
     text: str = ""
     thinking: str = ""
     calls: tuple[EmulatedCall, ...] = ()
+    display: Literal["summarized", "omitted", "redacted"] = "summarized"
+    then: "EmulatedAnswer | None" = None
+
+    def parts(self) -> list["EmulatedAnswer"]:
+        return [self, *(self.then.parts() if self.then else ())]
 
     def pieces(self) -> list[str]:
         words = self.text.split(" ")
@@ -59,7 +67,7 @@ class AnswerSource(Protocol):
 async def ask(source: AnswerSource, request: EmulatedRequest) -> EmulatedAnswer:
     """The answer of a source, held to what the request requires of it, as vendors hold models."""
     answer = await source.answer(request)
-    if answer.calls:
+    if any(part.calls for part in answer.parts()):
         return answer
     if request.must_call and request.tools:
         # One after the other; the last one is where frameworks put the tool that ends a run.

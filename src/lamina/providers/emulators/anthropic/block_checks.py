@@ -1,23 +1,22 @@
 """What Anthropic's API refuses of the blocks of a request, and in which words.
 
-Law: a thought that this server signed comes back unchanged, and to the model that it is of. What
-another server signed cannot be judged here, and is taken if it can be a signature at all.
+Law: thinking that this server signed comes back unchanged. What another server signed cannot be
+judged here, and is taken if it can be a signature at all.
 """
 
 import re
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any
 
 from lamina.providers.emulators.anthropic.blocks import as_blocks
+from lamina.providers.emulators.anthropic.bound_thinking import is_own, read_signature
 from lamina.providers.emulators.anthropic.refusals import AnthropicRefusal, refuse_unless
 
 JSON = Mapping[str, Any]
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-# How every signature of this server begins, and how long one is at least.
-_OWN_SIGNATURE = b64encode(b"lamina").decode()
+# How long a signature is at least.
 _SHORTEST_SIGNATURE = 64
 # What the tools give that Anthropic runs itself.
 _VENDOR_RESULTS = (
@@ -61,13 +60,7 @@ _DOCUMENTS = {
 }  # fmt: skip
 
 
-def sign_thought(thought: str, model: str) -> str:
-    """The server's signature of a thought; a thought that was changed is refused."""
-    digest = sha256(f"thought\x1f{model}\x1f{thought}".encode()).digest()
-    return _OWN_SIGNATURE + b64encode(digest + digest[:13]).decode()
-
-
-def check_block(block: JSON, role: str, at: str, model: str) -> None:
+def check_block(block: JSON, role: str, at: str) -> None:
     """Refuses a block that does not belong to `role`, or is not as the API takes it."""
     refuse_unless(isinstance(block, dict), f"{at}: Input should be a valid dictionary")
     kind = block.get("type")
@@ -98,9 +91,14 @@ def check_block(block: JSON, role: str, at: str, model: str) -> None:
                 f"{at}.tool_result: content cannot be empty if `is_error` is true",
             )
             for place, inside in enumerate(as_blocks(content or ())):
-                check_block(inside, "tool_result", f"{at}.tool_result.content.{place}", model)
+                check_block(inside, "tool_result", f"{at}.tool_result.content.{place}")
         case "thinking":
-            _check_thought(block, model, at)
+            _check_thinking(block, at)
+        case "redacted_thinking":
+            refuse_unless(
+                not is_own(str(block.get("data", ""))) or read_signature(block),
+                f"{at}: Invalid `data` in `redacted_thinking` block",
+            )
         case "document":
             _check_document(block.get("source") or {}, at)
         case _:
@@ -121,14 +119,13 @@ def _check_text(block: JSON, at: str) -> None:
     )
 
 
-def _check_thought(block: JSON, model: str, at: str) -> None:
+def _check_thinking(block: JSON, at: str) -> None:
     signature = block.get("signature")
     refuse_unless(signature, f"{at}.thinking.signature: Field required")
     signature = str(signature)
-    is_own = signature.startswith(_OWN_SIGNATURE)
     refuse_unless(
-        signature == sign_thought(str(block.get("thinking", "")), model)
-        if is_own
+        read_signature(block)
+        if is_own(signature)
         else len(signature) >= _SHORTEST_SIGNATURE and _is_base64(signature),
         f"{at}: Invalid `signature` in `thinking` block",
     )

@@ -126,7 +126,11 @@ def chain_digest(*texts: str) -> str:
 def encode_parameters(body: JSON) -> str:
     """What the cache of messages depends on besides the messages."""
     has_pictures = any(block.get("type") == "image" for _, _, block in walk_body(body))
-    parameters = [body.get("tool_choice"), body.get("thinking"), has_pictures]
+    thinking = body.get("thinking")
+    if isinstance(thinking, Mapping):
+        # What becomes of thinking that no longer fits is no part of the prompt.
+        thinking = {key: value for key, value in thinking.items() if key != "block_binding"}
+    parameters = [body.get("tool_choice"), thinking, has_pictures]
     return msgspec.json.encode(parameters).decode()
 
 

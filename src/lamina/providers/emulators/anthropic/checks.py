@@ -11,6 +11,7 @@ from typing import Any
 
 from lamina.providers.emulators.anthropic.block_checks import check_block, check_control
 from lamina.providers.emulators.anthropic.blocks import as_blocks, late_tools, referenced_tools
+from lamina.providers.emulators.anthropic.bound_thinking import check_controls
 from lamina.providers.emulators.anthropic.refusals import refuse_unless
 from lamina.values.settings import Target
 
@@ -45,7 +46,9 @@ _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _CHOICES = ("auto", "any", "tool", "none")
 
 
-def check_body(body: JSON, target: Target, *, counting: bool = False) -> None:
+def check_body(
+    body: JSON, target: Target, *, counting: bool = False, has_binding_beta: bool = False
+) -> None:
     """Refuses what the API refuses.
 
     Raises:
@@ -61,17 +64,18 @@ def check_body(body: JSON, target: Target, *, counting: bool = False) -> None:
     names = _check_tools(body.get("tools") or ())
     _check_choice(body.get("tool_choice"), names)
     for index, block in enumerate(as_blocks(body.get("system") or ())):
-        check_block(block, "system", f"system.{index}", target.model)
+        check_block(block, "system", f"system.{index}")
     messages = body["messages"]
     refuse_unless(isinstance(messages, list), "messages: Input should be a valid list")
     refuse_unless(messages, "messages: at least one message is required")
     for index, message in enumerate(messages):
-        _check_message(index, message, target.model, last=index == len(messages) - 1)
+        _check_message(index, message, last=index == len(messages) - 1)
     refuse_unless(messages[0]["role"] == "user", 'messages: first message must use the "user" role')
     _check_late_tools(body, target)
     _check_pairs(messages)
     _check_prefill(messages[-1])
     _check_markers(body)
+    check_controls(body, target, has_beta=has_binding_beta)
 
 
 def _check_limits(body: JSON, target: Target) -> None:
@@ -187,7 +191,7 @@ def _check_choice(choice: Any, names: set[str]) -> None:
         )
 
 
-def _check_message(index: int, message: JSON, model: str, *, last: bool) -> None:
+def _check_message(index: int, message: JSON, *, last: bool) -> None:
     at = f"messages.{index}"
     refuse_unless(isinstance(message, dict), f"{at}: Input should be a valid dictionary")
     role = message.get("role")
@@ -205,7 +209,7 @@ def _check_message(index: int, message: JSON, model: str, *, last: bool) -> None
         f"message",
     )
     for place, block in enumerate(as_blocks(content)):
-        check_block(block, str(role), f"{at}.content.{place}", model)
+        check_block(block, str(role), f"{at}.content.{place}")
 
 
 def _check_pairs(messages: Sequence[JSON]) -> None:

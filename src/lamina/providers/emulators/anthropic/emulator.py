@@ -7,6 +7,7 @@ that is refused or fails costs nothing and leaves nothing in the cache.
 import itertools
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 import anyio
@@ -16,7 +17,20 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from lamina.providers.emulators.answers import EmulatedRequest, EmulatedRole, ask
-from lamina.providers.emulators.anthropic.blocks import as_blocks, read_blocks, referenced_tools
+from lamina.providers.emulators.anthropic.blocks import (
+    as_blocks,
+    chain_digest,
+    read_blocks,
+    referenced_tools,
+)
+from lamina.providers.emulators.anthropic.bound_thinking import (
+    BINDING_BETA,
+    ThinkingCheck,
+    ThinkingControls,
+    check_thinking,
+    refuse_thinking,
+    without_dropped,
+)
 from lamina.providers.emulators.anthropic.cache import AnthropicCache, AnthropicCacheUse
 from lamina.providers.emulators.anthropic.checks import check_body
 from lamina.providers.emulators.anthropic.message import AnthropicMessage, compose_message
@@ -31,19 +45,27 @@ from lamina.values.settings import Target
 JSON = dict[str, Any]
 _WAIT_FAULTS = ("429", "throttle", "529")
 SLOW_S = 1.0
+# Of accounts unless told otherwise: young enough to be held to every check.
+NEW_ACCOUNT = date(2026, 9, 15)
 # Names that Anthropic gives; the book need not list each.
 _FAMILIES = re.compile(r"claude-(\d|(opus|sonnet|haiku|fable|mythos|instant)-\d)")
 
 
 class AnthropicEmulator(Emulator):
-    """`bodies` holds the requests in order."""
+    """`bodies` holds the requests in order, and `thinking_checks` what became of the thinking in
+    each that was checked for it, requests to count tokens among them. Every key is an account of
+    its own; all were made on the day `account_since`."""
 
     vendor = "anthropic"
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, account_since: date | str = NEW_ACCOUNT, **options: Any) -> None:
         super().__init__(**options)
+        self.account_since = (
+            date.fromisoformat(account_since) if isinstance(account_since, str) else account_since
+        )
         self.cache = AnthropicCache()
         self.bodies: list[JSON] = []
+        self.thinking_checks: list[ThinkingCheck] = []
         self.cache_uses: list[AnthropicCacheUse] = []
         self._threads = AnthropicThreads()
         self._numbers = itertools.count(1)
@@ -72,19 +94,26 @@ class AnthropicEmulator(Emulator):
     async def _messages(self, request: Request) -> Response:
         now = self.clock.now()
         fault = self.faults.next()
-        body, target = await self._read(request)
+        controls = self._controls(request)
+        body, target = await self._read(request, controls)
         self.bodies.append(body)
         if (failure := await self._fail(request, fault, target)) is not None:
             return failure
-        tokens = _input_tokens(body, target)
+        check = self._check_thinking(body, target, controls)
+        # What is dropped is neither read nor billed.
+        read_body = without_dropped(body, check)
+        tokens = _input_tokens(read_body, target)
         if tokens > target.window:
             raise _too_long(tokens, target)
-        cache_use = self.cache.look_up(body, target, now)
-        answer = await ask(self.answers, _read_request(body))
+        cache_use = self.cache.look_up(read_body, target, now)
+        answer = await ask(self.answers, _read_request(read_body))
         message = compose_message(
             answer,
             number=next(self._numbers),
             body=body,
+            target=target,
+            controls=controls,
+            check=check,
             cache_use=cache_use,
             diagnostics=self.cache.diagnose(cache_use),
             count=counter_for(target).count,
@@ -101,7 +130,26 @@ class AnthropicEmulator(Emulator):
             events, media_type="text/event-stream; charset=utf-8", headers=_headers(message.number)
         )
 
-    async def _read(self, request: Request, *, counting: bool = False) -> tuple[JSON, Target]:
+    def _controls(self, request: Request) -> ThinkingControls:
+        betas = ",".join(request.headers.getlist("anthropic-beta"))
+        key = request.headers.get("x-api-key") or request.headers.get("authorization") or ""
+        return ThinkingControls(
+            has_beta=BINDING_BETA in (beta.strip() for beta in betas.split(",")),
+            account=chain_digest("account", key)[:12],
+            since=self.account_since,
+        )
+
+    def _check_thinking(
+        self, body: JSON, target: Target, controls: ThinkingControls
+    ) -> ThinkingCheck:
+        check = check_thinking(body, target, controls)
+        self.thinking_checks.append(check)
+        refuse_thinking(body, check, controls)
+        return check
+
+    async def _read(
+        self, request: Request, controls: ThinkingControls, *, counting: bool = False
+    ) -> tuple[JSON, Target]:
         if not request.headers.get("x-api-key") and not request.headers.get("authorization"):
             raise AnthropicRefusal(
                 "x-api-key header is required", status=401, kind="authentication_error"
@@ -114,7 +162,7 @@ class AnthropicEmulator(Emulator):
             raise AnthropicRefusal("The request body is not valid JSON") from error
         target = self._find(str(body.get("model", "")))
         body = self._threads.resume(body)
-        check_body(body, target, counting=counting)
+        check_body(body, target, counting=counting, has_binding_beta=controls.has_beta)
         return body, target
 
     def _find(self, model: str) -> Target:
@@ -199,8 +247,10 @@ class AnthropicEmulator(Emulator):
     # -- the rest of the API ---------------------------------------------------------------------
 
     async def _count(self, request: Request) -> Response:
-        body, target = await self._read(request, counting=True)
-        return self._json({"input_tokens": _input_tokens(body, target)})
+        controls = self._controls(request)
+        body, target = await self._read(request, controls, counting=True)
+        check = self._check_thinking(body, target, controls)
+        return self._json({"input_tokens": _input_tokens(without_dropped(body, check), target)})
 
     async def _models(self, request: Request) -> Response:  # noqa: ARG002
         names: list[str] = getattr(self.book, "names", list)()

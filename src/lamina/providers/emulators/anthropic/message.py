@@ -1,5 +1,6 @@
 """An answer in Anthropic's form: a message, or the events of a stream."""
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -7,8 +8,13 @@ import msgspec
 from msgspec import Struct
 
 from lamina.providers.emulators.answers import EmulatedAnswer
-from lamina.providers.emulators.anthropic.block_checks import sign_thought
+from lamina.providers.emulators.anthropic.bound_thinking import (
+    ThinkingCheck,
+    ThinkingControls,
+    sign_answer,
+)
 from lamina.providers.emulators.anthropic.cache import AnthropicCacheUse
+from lamina.values.settings import Target
 
 JSON = dict[str, Any]
 # How much of a call's arguments is sent at a time.
@@ -16,16 +22,16 @@ _JSON_PIECE = 16
 
 
 class AnthropicMessage(Struct, frozen=True, kw_only=True):
-    """An answer with its figures. `pieces` are the parts in which the text is sent."""
+    """An answer with its figures. `transformations` are told where a request asks for them."""
 
     number: int
     model: str
     content: tuple[JSON, ...]
-    pieces: tuple[str, ...]
     stop: str
     output: int
     cache_use: AnthropicCacheUse
     diagnostics: Mapping[str, Any] | None = None
+    transformations: tuple[JSON, ...] | None = None
 
     @property
     def id(self) -> str:
@@ -36,7 +42,8 @@ class AnthropicMessage(Struct, frozen=True, kw_only=True):
 
     def _head(self, content: list[JSON], stop: str | None, output: int) -> JSON:
         cache_use = self.cache_use
-        return {
+        told = self.transformations
+        return ({} if told is None else {"input_transformations": list(told)}) | {
             "id": self.id,
             "type": "message",
             "role": "assistant",
@@ -63,7 +70,7 @@ class AnthropicMessage(Struct, frozen=True, kw_only=True):
         yield _event("message_start", message=self._head([], None, 1))
         yield _event("ping")
         for index, block in enumerate(self.content):
-            opening, deltas = self._open(block)
+            opening, deltas = _open(block)
             yield _event("content_block_start", index=index, content_block=opening)
             for delta in deltas:
                 yield _event("content_block_delta", index=index, delta=delta)
@@ -81,63 +88,83 @@ class AnthropicMessage(Struct, frozen=True, kw_only=True):
         names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
         return {name: whole[name] for name in (*names, "output_tokens")}
 
-    def _open(self, block: JSON) -> tuple[JSON, Iterator[JSON]]:
-        match block["type"]:
-            case "thinking":
-                return block | {"thinking": "", "signature": ""}, _thought(block)
-            case "tool_use":
-                return block | {"input": {}}, _arguments(block)
-            case _:
-                texts = ({"type": "text_delta", "text": piece} for piece in self.pieces)
-                return block | {"text": ""}, texts
-
 
 def compose_message(
     answer: EmulatedAnswer,
     *,
     number: int,
     body: Mapping[str, Any],
+    target: Target,
+    controls: ThinkingControls,
+    check: ThinkingCheck,
     cache_use: AnthropicCacheUse,
     diagnostics: Mapping[str, Any] | None,
     count: Callable[[str], int],
 ) -> AnthropicMessage:
     """The message for `answer`, as far as the request's limit allows."""
+    parts = answer.parts()
     content: list[JSON] = []
-    stop = "tool_use" if answer.calls else "end_turn"
-    tokens_left = int(body["max_tokens"]) - count(answer.thinking)
-    if answer.thinking:
-        thought = {
-            "type": "thinking",
-            "thinking": answer.thinking,
-            "signature": sign_thought(answer.thinking, str(body["model"])),
-        }
-        content.append(thought)
-    pieces: list[str] = []
-    for piece in answer.pieces():
-        tokens_left -= max(1, count(piece))
-        if tokens_left < 0:
-            stop = "max_tokens"
+    stop = "tool_use" if any(part.calls for part in parts) else "end_turn"
+    tokens_left = int(body["max_tokens"])
+    calls = itertools.count()
+    for part in parts:
+        tokens_left -= count(part.thinking)
+        content += _thinking(part)
+        pieces: list[str] = []
+        for piece in part.pieces():
+            tokens_left -= max(1, count(piece))
+            if tokens_left < 0:
+                stop = "max_tokens"
+                break
+            pieces.append(piece)
+        if pieces:
+            content.append({"type": "text", "text": "".join(pieces)})
+        if stop == "max_tokens":
+            content = [block for block in content if block["type"] != "tool_use"]
             break
-        pieces.append(piece)
-    text = "".join(pieces)
-    if text:
-        content.append({"type": "text", "text": text})
-    for place, call in enumerate(answer.calls if stop == "tool_use" else ()):
-        call_id = f"toolu_{number:020x}{place:04x}"
-        content.append(
-            {"type": "tool_use", "id": call_id, "name": call.name, "input": call.arguments}
-        )
+        for call in part.calls:
+            call_id = f"toolu_{number:020x}{next(calls):04x}"
+            content.append(
+                {"type": "tool_use", "id": call_id, "name": call.name, "input": call.arguments}
+            )
     output = sum(count(_block_text(block)) for block in content)
     return AnthropicMessage(
         number=number,
         model=body["model"],
-        content=tuple(content),
-        pieces=tuple(pieces),
+        content=tuple(sign_answer(content, body, target, controls.account)),
         stop=stop,
         output=max(1, output),
         cache_use=cache_use,
         diagnostics=diagnostics,
+        transformations=tuple(check.transformations()) if controls.has_beta else None,
     )
+
+
+def _thinking(part: EmulatedAnswer) -> list[JSON]:
+    """What a part thinks, still unsigned."""
+    if not part.thinking:
+        return []
+    match part.display:
+        case "summarized":
+            return [{"type": "thinking", "thinking": part.thinking, "signature": ""}]
+        case "omitted":
+            return [{"type": "thinking", "thinking": "", "signature": ""}]
+        case "redacted":
+            return [{"type": "redacted_thinking", "data": ""}]
+
+
+def _open(block: JSON) -> tuple[JSON, Iterator[JSON]]:
+    """How a block of a stream begins, and what follows."""
+    match block["type"]:
+        case "thinking":
+            return block | {"thinking": "", "signature": ""}, _thought(block)
+        case "redacted_thinking":
+            return block, iter(())
+        case "tool_use":
+            return block | {"input": {}}, _arguments(block)
+        case _:
+            pieces = EmulatedAnswer(text=block["text"]).pieces()
+            return block | {"text": ""}, ({"type": "text_delta", "text": p} for p in pieces)
 
 
 def _block_text(block: JSON) -> str:
