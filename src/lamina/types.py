@@ -205,7 +205,7 @@ from lamina.values.tool import (
 )
 from lamina.values.totals import DeletedSession, ListedSession, SessionTotals, TargetUsage
 from lamina.values.trust import Trust
-from lamina.values.usage import Usage
+from lamina.values.usage import InputTransformation, Usage
 from lamina.values.web import (
     FetchedResource,
     FoundPage,
@@ -381,7 +381,8 @@ __all__ += ["AgentChoice", "ChosenItem", "Moment", "NearMiss", "SearchedKind"]
 # Entries of a journal.
 __all__ += [
     "BranchSummaryEntry", "CustomEntry", "DecisionEntry", "Entry", "EphemeralEntry", "ForgetEntry",
-    "FoundTool", "InboxEntry", "IncludeEntry", "InfoEntry", "ItemEntry", "LabelEntry", "LeafEntry",
+    "FoundTool", "InboxEntry", "IncludeEntry", "InfoEntry", "InputTransformation", "ItemEntry",
+    "LabelEntry", "LeafEntry",
     "LeaveEntry", "MessageEntry", "ModelEntry", "OpeningEntry", "PinEntry", "ReplyEntry",
     "RequestEntry", "ResultEntry", "SessionEntry", "SettingsEntry", "SettingsUpdate",
     "TransformEntry", "UnknownEntry",

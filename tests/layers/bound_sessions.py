@@ -1,12 +1,12 @@
 """Drawn sessions with Claude's models, some of which bind thinking to what stood before it, and a
 vendor that holds every request against that by its bytes.
 
-    python -m tests.layers.bound_sessions [--count 1000] [--json FILE]
+    python -m tests.layers.bound_sessions [--count 1000] [--vendor rules] [--json FILE]
 
-The vendor here is a second reading of its rules: it knows requests and signatures, and nothing of
-how Lamina decides what to send. It also says which thinking could have been sent and was not, and
-the same sessions are played once more by a client that sends all thinking and leaves it to the
-vendor to drop what fails.
+The vendor is the emulator, or a second reading of the vendor's rules. Either knows requests and
+signatures, and nothing of how Lamina decides what to send. Thinking that was left out is tried at
+its place, so that what could have been sent is known. The same sessions are played once more by a
+client that sends all thinking and leaves it to the vendor to drop what fails.
 """
 
 import argparse
@@ -16,10 +16,11 @@ import sys
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from datetime import date
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from msgspec import Struct
@@ -33,6 +34,12 @@ from tests.golden.wires import ANTHROPIC, CHAT, Calls, WireBook
 
 from lamina import JsonlStore, MemoryStore
 from lamina.audit.verification import verify
+from lamina.providers.emulators.anthropic.bound_thinking import (
+    ThinkingControls,
+    check_controls,
+    check_thinking,
+    sign_answer,
+)
 from lamina.session.turn import Turn
 from lamina.values.message import Message, Text, Thinking
 
@@ -71,22 +78,102 @@ class Tally(Struct, kw_only=True):
         return self
 
 
-# -- the vendor ------------------------------------------------------------------------------------
+# -- vendors ---------------------------------------------------------------------------------------
 
 
-def sign(body: JSON, content: Sequence[JSON], previous: str) -> str:
-    """A signature of the next block of an answer to `body` that began with `content`."""
+class Verdict(Struct, frozen=True, kw_only=True):
+    """What a vendor makes of one block of thinking."""
+
+    signature: str
+    is_read: bool
+    is_valid: bool
+
+
+class Vendor(Protocol):
+    def sign(self, blocks: Sequence[dict[str, Any]], body: JSON) -> list[dict[str, Any]]:
+        """The blocks of an answer to `body`, its thinking signed."""
+
+    def judge(self, body: JSON) -> list[Verdict]:
+        """What becomes of each block of thinking in a request."""
+
+
+class EmulatedVendor:
+    """What `lamina emulate anthropic` does with a young account's request that sets nothing."""
+
+    def __init__(self) -> None:
+        self._targets = {target.model: target for target in (*BINDING, *FREE)}
+        self._controls = ThinkingControls(has_beta=False, account="a", since=date(2026, 9, 15))
+
+    def sign(self, blocks: Sequence[dict[str, Any]], body: JSON) -> list[dict[str, Any]]:
+        return sign_answer(blocks, body, self._targets[body["model"]], "a")
+
+    def judge(self, body: JSON) -> list[Verdict]:
+        unset = {name: value for name, value in body.items() if name != "thinking"}
+        target = self._targets[body["model"]]
+        check_controls(unset, target, has_beta=False)
+        check = check_thinking(unset, target, self._controls)
+        return [
+            Verdict(
+                signature=signature_of(block),
+                is_read=(path := f"messages.{place}.content.{index}") not in check.dropped,
+                is_valid=path not in check.refused,
+            )
+            for place, message in enumerate(body["messages"])
+            for index, block in enumerate(message["content"])
+            if is_thought(block)
+        ]
+
+
+class RulesVendor:
+    """A second reading of the vendor's rules, which shares no line with the emulator."""
+
+    def sign(self, blocks: Sequence[dict[str, Any]], body: JSON) -> list[dict[str, Any]]:
+        previous = next((v.signature for v in reversed(self.judge(body))), "")
+        signed: list[dict[str, Any]] = []
+        for block in blocks:
+            if is_thought(block):
+                name = "signature" if block["type"] == "thinking" else "data"
+                previous = _sign(body, signed, previous)
+                block = block | {name: previous}
+            signed.append(block)
+        return signed
+
+    def judge(self, body: JSON) -> list[Verdict]:
+        model, previous = body["model"], ""
+        verdicts = []
+        for place, message in enumerate(body["messages"]):
+            for index, block in enumerate(message["content"]):
+                if not is_thought(block):
+                    continue
+                signature = signature_of(block)
+                bound = json.loads(b64decode(signature))
+                is_valid = True
+                if model in READS and "prefix" in bound:
+                    before = [*body["messages"][:place]]
+                    before.append({"role": "assistant", "content": message["content"][:index]})
+                    is_valid = bound["prefix"] == _prefix(body, before)
+                    is_valid = is_valid and previous in ("", bound["follows"])
+                is_read = bound["model"] in (model, *READS.get(model, ()))
+                verdicts.append(Verdict(signature=signature, is_read=is_read, is_valid=is_valid))
+                previous = signature
+        return verdicts
+
+
+VENDORS: Mapping[str, type[Vendor]] = {"emulator": EmulatedVendor, "rules": RulesVendor}
+
+
+def _sign(body: JSON, content: Sequence[JSON], previous: str) -> str:
     model = body["model"]
     bound: dict[str, str] = {"model": model}
     if model in READS:
         messages = [*body["messages"], {"role": "assistant", "content": content}]
-        bound |= {"prefix": prefix(body, messages), "follows": previous}
+        bound |= {"prefix": _prefix(body, messages), "follows": previous}
     # No two are alike, as no two of a vendor's are.
     bound["number"] = sha256(json.dumps([body, content], sort_keys=True).encode()).hexdigest()
     return b64encode(json.dumps(bound).encode()).decode()
 
 
-def prefix(body: JSON, messages: Sequence[JSON]) -> str:
+def _prefix(body: JSON, messages: Sequence[JSON]) -> str:
     """The digest of what is compared: tools that count, system and messages, without thinking."""
     blocks = [
         (message["role"], [_plain(block) for block in message["content"] if not is_thought(block)])
@@ -106,8 +193,8 @@ def prefix(body: JSON, messages: Sequence[JSON]) -> str:
         if not tool.get("defer_loading") or tool["name"] in referenced
     ]
     system = [_plain(block) for block in body.get("system", ())]
-    seen = [tools, system, [pair for pair in blocks if pair[1] or pair[0] == "assistant"]]
-    return sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
+    compared = [tools, system, [pair for pair in blocks if pair[1] or pair[0] == "assistant"]]
+    return sha256(json.dumps(compared, sort_keys=True).encode()).hexdigest()
 
 
 def _plain(block: JSON) -> dict[str, Any]:
@@ -122,33 +209,6 @@ def signature_of(block: JSON) -> str:
     return str(block.get("signature") or block.get("data"))
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
-    signature: str
-    is_read: bool
-    is_valid: bool
-
-
-def judge(body: JSON) -> Iterator[Verdict]:
-    """What a vendor makes of each block of thinking in a request."""
-    model = body["model"]
-    previous = ""
-    for place, message in enumerate(body["messages"]):
-        for index, block in enumerate(message["content"]):
-            if not is_thought(block):
-                continue
-            signature = signature_of(block)
-            bound = json.loads(b64decode(signature))
-            is_read = bound["model"] in (model, *READS.get(model, ()))
-            is_valid = True
-            if model in READS and "prefix" in bound:
-                before = [*body["messages"][:place]]
-                before.append({"role": "assistant", "content": message["content"][:index]})
-                is_valid = bound["prefix"] == prefix(body, before)
-                is_valid = is_valid and previous in ("", bound["follows"])
-            yield Verdict(signature=signature, is_read=is_read, is_valid=is_valid)
-            previous = signature
-
-
 # -- sessions --------------------------------------------------------------------------------------
 
 
@@ -158,8 +218,9 @@ class BoundTalk(Talk):
     name = "bound"
     targets = TARGETS
 
-    def __init__(self, *given: Any) -> None:
+    def __init__(self, vendor: Vendor, *given: Any) -> None:
         super().__init__(*given)
+        self.vendor = vendor
         self.world.book = WireBook(TARGETS)
         self.tally = Tally(sessions=1)
         self.problems: list[str] = []
@@ -171,7 +232,7 @@ class BoundTalk(Talk):
         target = self.world.book.find(turn.context.target)
         if target.wire != "anthropic":
             return turn
-        verdicts = list(judge(body))
+        verdicts = self.vendor.judge(body)
         self.tally.requests += 1
         failing = [verdict for verdict in verdicts if verdict.is_read and not verdict.is_valid]
         self.tally.refused += bool(failing)
@@ -182,7 +243,7 @@ class BoundTalk(Talk):
         left_out = list(self._left_out(turn, {verdict.signature for verdict in verdicts}))
         self.tally.left_out += len(left_out)
         for message, thought in left_out if target.binds_thinking else ():
-            if _would_be_valid(turn, body, message, thought):
+            if _would_be_valid(self.vendor, turn, message, thought):
                 self.tally.valid_left_out += 1
                 self.problems.append(f"request {turn.id} leaves out thinking of {message.id}")
         reports = [o for o in turn.context.left_out if o.reason == "thinking"]
@@ -200,10 +261,10 @@ class BoundTalk(Talk):
     def reply(self, turn: Turn, text: str, calls: Calls) -> object:
         if self._body.get("model") not in {target.model for target in (*BINDING, *FREE)}:
             return super().reply(turn, text, calls)
-        return claude_reply(self.draw, self._body, text, calls, self.number)
+        return claude_reply(self.draw, self.vendor, self._body, text, calls, self.number)
 
 
-def _would_be_valid(turn: Turn, body: JSON, message: Message, thought: Thinking) -> bool:
+def _would_be_valid(vendor: Vendor, turn: Turn, message: Message, thought: Thinking) -> bool:
     """Whether a block that was left out would pass at its place. Every segment is one block, so
     that place can be counted out."""
     behind = message.blocks[message.blocks.index(thought) + 1 :]
@@ -220,7 +281,7 @@ def _would_be_valid(turn: Turn, body: JSON, message: Message, thought: Thinking)
     ]
     if not places:
         return False
-    tried = deepcopy(dict(body))
+    tried = deepcopy(turn.request())
     for wire_message in tried["messages"]:
         if places[0] < len(wire_message["content"]):
             block = {"type": "thinking", "thinking": thought.text, "signature": thought.signature}
@@ -230,23 +291,20 @@ def _would_be_valid(turn: Turn, body: JSON, message: Message, thought: Thinking)
             break
         places[0] -= len(wire_message["content"])
     signature = thought.signature or thought.redacted
-    return any(v.is_valid and v.is_read for v in judge(tried) if v.signature == signature)
+    return any(v.is_valid and v.is_read for v in vendor.judge(tried) if v.signature == signature)
 
 
-def claude_reply(draw: Draw, body: JSON, text: str, calls: Calls, number: int) -> dict[str, Any]:
+def claude_reply(
+    draw: Draw, vendor: Vendor, body: JSON, text: str, calls: Calls, number: int
+) -> dict[str, Any]:
     """An answer of Claude's, with thinking before it and between its parts."""
-    previous = next((v.signature for v in reversed(list(judge(body)))), "")
     content: list[dict[str, Any]] = []
 
     def think() -> None:
-        nonlocal previous
-        signature = sign(body, content, previous)
-        block: dict[str, Any] = {"type": "redacted_thinking", "data": signature}
+        block: dict[str, Any] = {"type": "redacted_thinking"}
         if draw.chance(0.8):
-            thought = draw.pick(("", "Let me see."))
-            block = {"type": "thinking", "thinking": thought, "signature": signature}
+            block = {"type": "thinking", "thinking": draw.pick(("", "Let me see."))}
         content.append(block)
-        previous = signature
 
     if draw.chance(0.7):
         think()
@@ -261,20 +319,21 @@ def claude_reply(draw: Draw, body: JSON, text: str, calls: Calls, number: int) -
         if draw.chance(0.2):
             think()
         content.append({"type": "tool_use", "id": call, "name": name, "input": given})
-    stop = "tool_use" if calls else draw.pick(("end_turn", "end_turn", "max_tokens"))
-    usage = {"input_tokens": 100, "cache_read_input_tokens": 0, "output_tokens": 5}
     return {
-        "id": f"msg_{number}", "model": body["model"], "content": content, "stop_reason": stop,
-        "usage": usage,
-    }  # fmt: skip
+        "id": f"msg_{number}",
+        "model": body["model"],
+        "content": vendor.sign(content, body),
+        "stop_reason": "tool_use" if calls else draw.pick(("end_turn", "end_turn", "max_tokens")),
+        "usage": {"input_tokens": 100, "cache_read_input_tokens": 0, "output_tokens": 5},
+    }
 
 
-async def play(seed: int, place: Path) -> BoundTalk:
+async def play(seed: int, vendor: Vendor, place: Path) -> BoundTalk:
     """Plays the session of a seed, and verifies its journal."""
     draw = Draw(seed)
     target = draw.pick(BINDING)
     store = JsonlStore(place) if draw.chance(0.3) else MemoryStore()
-    talk = BoundTalk(draw, Tape(), store, target)
+    talk = BoundTalk(vendor, draw, Tape(), store, target)
     await talk.begin()
     steps = Steps(talk)
     for _ in range(draw.number(3, 10)):
@@ -288,21 +347,21 @@ async def play(seed: int, place: Path) -> BoundTalk:
     return talk
 
 
-def play_many(seeds: Sequence[int], place: Path) -> tuple[Tally, list[str]]:
+def play_many(seeds: Sequence[int], vendor: Vendor, place: Path) -> tuple[Tally, list[str]]:
     """What came of the sessions of these seeds, and what was wrong with each."""
     tally, problems = Tally(), []
     for seed in seeds:
-        talk = run(play, seed, place / str(seed))
+        talk = run(play, seed, vendor, place / str(seed))
         tally += talk.tally
         problems += [f"session {seed}: {problem}" for problem in talk.problems]
     return tally, problems
 
 
-def play_unplanned(seeds: Sequence[int], place: Path) -> Tally:
+def play_unplanned(seeds: Sequence[int], vendor: Vendor, place: Path) -> Tally:
     """The same sessions by a client that sends all thinking, and has the vendor drop what fails."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lamina.layers.assembler.is_valid", lambda block, standing: True)
-        return play_many(seeds, place)[0]
+        return play_many(seeds, vendor, place)[0]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -312,13 +371,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--count", type=int, default=1_000, help="sessions (1,000)")
+    parser.add_argument("--vendor", choices=VENDORS, default="emulator", help="who judges")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     given = parser.parse_args(arguments)
     logging.disable(logging.WARNING)
     with TemporaryDirectory() as folder:
-        seeds = range(given.count)
-        tally, problems = play_many(seeds, Path(folder) / "planned")
-        unplanned = play_unplanned(seeds, Path(folder) / "unplanned")
+        seeds, vendor = range(given.count), VENDORS[given.vendor]()
+        tally, problems = play_many(seeds, vendor, Path(folder) / "planned")
+        unplanned = play_unplanned(seeds, vendor, Path(folder) / "unplanned")
     figures = {"planned": asdict(tally), "drop_block alone": asdict(unplanned)}
     if given.json:
         given.json.write_text(json.dumps(figures, indent=1))

@@ -2,15 +2,17 @@
 
 from pathlib import Path
 
-from tests.layers.bound_sessions import play_many
+import pytest
+from tests.layers.bound_sessions import VENDORS, play_many
 
 SESSIONS = range(60)
 
 
+@pytest.mark.parametrize("vendor", VENDORS)
 def test_no_request_is_refused_for_its_thinking_and_none_that_is_valid_is_left_out(
-    tmp_path: Path,
+    vendor: str, tmp_path: Path
 ) -> None:
-    tally, problems = play_many(SESSIONS, tmp_path)
+    tally, problems = play_many(SESSIONS, VENDORS[vendor](), tmp_path)
 
     assert problems == []
     assert tally.refused == tally.valid_left_out == 0

@@ -8,7 +8,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.sessions import run
 from tests.golden.draw import Draw
 from tests.golden.wires import WireBook
-from tests.layers.bound_sessions import TARGETS, claude_reply, is_thought, judge
+from tests.layers.bound_sessions import TARGETS, EmulatedVendor, claude_reply, is_thought
 
 import lamina
 from lamina.ports import JournalStore
@@ -18,6 +18,7 @@ from lamina.values.patch import CompactionApply, SystemPartSet
 
 OPUS, FABLE = "anthropic:claude-opus-5-5", "anthropic:claude-fable-5-1"
 OLDER = "anthropic:claude-opus-5"
+VENDOR = EmulatedVendor()
 
 
 class AlwaysThinking(Draw):
@@ -38,14 +39,16 @@ async def ask(session: Session, question: str, **given: Any) -> tuple[list[str],
     """The answers whose thinking went along, by their texts, and the turn."""
     turn = await session.prepare(question, **given)
     body = turn.request()
-    assert all(verdict.is_valid for verdict in judge(body)), "it would be refused"
+    assert all(verdict.is_valid for verdict in VENDOR.judge(body)), "it would be refused"
     texts = []
     for message in body["messages"]:
         blocks = message["content"]
         for block, following in pairwise(blocks):
             if is_thought(block):
                 texts.append(following["text"])
-    answer = claude_reply(AlwaysThinking(0), body, f"re {question}", [], len(session.entries))
+    answer = claude_reply(
+        AlwaysThinking(0), VENDOR, body, f"re {question}", [], len(session.entries)
+    )
     return texts, await turn.commit(answer)
 
 
