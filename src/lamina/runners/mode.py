@@ -106,7 +106,7 @@ class RunContext:
     ) -> Turn:
         """A request for a question, which supersedes calls that still wait; with `answer_only` the
         calls of its answer are not run."""
-        await self.session.abandon_turn(SUPERSEDED)
+        await self.supersede_calls()
         return await core_of(self.session).turns.prepare(
             text,
             attach,
@@ -118,6 +118,16 @@ class RunContext:
             answer_only=answer_only,
             taken=self.inbox.taken,
         )
+
+    async def supersede_calls(self) -> None:
+        """Ends a turn whose calls wait, as something else is asked. The next request warns of calls
+        that will not run."""
+        turns = core_of(self.session).turns
+        await turns.go_back()
+        calls = self.session.pending_calls
+        if await self.session.abandon_turn(SUPERSEDED) and calls:
+            names = ", ".join(call.name for call in calls)
+            turns.news.append(f"these calls were waiting, and a new question dropped them: {names}")
 
     async def open_turn(self) -> Turn:
         """The turn that was left in the middle, for the target of the run.

@@ -174,7 +174,8 @@ class Runner:
         target: str | None = None, on_event: Listener | None = None,
     ) -> Answer:  # fmt: skip
         """Asks for an answer again, the last one if none is named; the other one stays as a branch.
-        Nothing is searched or run again for it. As `Session.regenerate`, and `resume`."""
+        Nothing is searched or run again for it. If there is no answer, `resume` tries again, and the
+        next question comes behind the old answer. As `Session.regenerate`, and `resume`."""
 
         async def begin() -> Turn:
             await self._run.reach(target)

@@ -20,7 +20,7 @@ from lamina.codec import require_text
 from lamina.errors import TurnStateError, WindowExceeded
 from lamina.journal import State, awaits_results, renderer_in
 from lamina.ports import JournalStore, MemorySource, SentPrefixes, SpendLedger, Summarizer
-from lamina.record.branch import page_beside, page_for_question
+from lamina.record.branch import page_back, page_beside, page_for_question
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
 from lamina.session.compactor import CompactionOutcome, Compactions
@@ -100,6 +100,8 @@ class TurnLifecycle:
         self._without_tools = False  # whether a runner without tools has the turn under way
         # Set by the runner of the tools, so that they can be listed before the first question.
         self.list_tools: Callable[[], Awaitable[Toolset]] | None = None
+        # Whether the session went in front of a question, to ask another one in its place.
+        self.asks_here = False
         # The entry up to which people were shown what hooks want them to be shown.
         self._told_until = record.state.leaf
         self.results = ToolResults(record, store, reader.screen, self.news, self.lock)
@@ -138,6 +140,7 @@ class TurnLifecycle:
         require_text(text, "the message")
         async with self.lock:
             self.spending.begin_turn()
+            await self._go_back()
             settled = self._record.is_settled
             page = self._record.page() if settled else page_for_question(self._record, self.layouts)
             model = self.layouts.choose(target, page.state.settings)
@@ -300,6 +303,16 @@ class TurnLifecycle:
         )  # fmt: skip
         await self.results.keep_shortened(plan.entries, results)
         return await self._keep(plan, target)
+
+    async def go_back(self) -> None:
+        """Goes back to where the session was, if it asked again for something and got no answer."""
+        async with self.lock:
+            await self._go_back()
+
+    async def _go_back(self) -> None:
+        if self._record.state.requests.left in self._record.entries and not self.asks_here:
+            page = page_back(self._record, self.layouts)
+            await self._record.keep(page.written, page.state)
 
     async def current(self) -> Turn | None:
         """The turn that was left in the middle; None if the last one is complete."""
