@@ -66,6 +66,7 @@ class RunContext:
         # None: whom the session talks to.
         self.target: str | None = None
         self.tally = Tally()
+        self.inbox.takes_kept = False
         self.start_question()
 
     def start_question(self) -> None:
@@ -117,6 +118,7 @@ class RunContext:
             attachments=attachments,
             answer_only=answer_only,
             taken=self.inbox.taken,
+            follows=self.inbox.is_asking,
         )
 
     async def supersede_calls(self) -> None:

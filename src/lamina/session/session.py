@@ -148,8 +148,8 @@ class Session:
         Raises:
             UnknownSession: there is no such entry.
             UsageError: it is no question.
-            BudgetError, PrefixMoved: as `prepare`; the session then goes on where it was, as it does
-                if the request gets no answer and something else is prepared.
+            BudgetError, PrefixMoved: as `prepare`; the session then goes on where it was, as
+                it does if the request gets no answer and something else is prepared.
         """
         async with self._core.in_front_of(question, attach) as attachments:
             return await self.prepare(text, attach=attachments, target=target)

@@ -17,12 +17,13 @@ from lamina.assembly.planner import plan_results, plan_turn
 from lamina.assembly.report import read_attachments, sizes_of
 from lamina.audit.hook_displays import entries_before, find_displays
 from lamina.codec import require_text
-from lamina.errors import TurnStateError, WindowExceeded
+from lamina.errors import MessageDropped, TurnStateError, WindowExceeded
 from lamina.journal import State, awaits_results, renderer_in
 from lamina.ports import JournalStore, MemorySource, SentPrefixes, SpendLedger, Summarizer
 from lamina.record.branch import page_back, page_beside, page_for_question
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
+from lamina.session.added_messages import add_message
 from lamina.session.compactor import CompactionOutcome, Compactions
 from lamina.session.drafts import Drafts, RequestBrief
 from lamina.session.engine_calls import EngineCalls
@@ -33,7 +34,7 @@ from lamina.session.sent_prefixes import KnownPrefixes
 from lamina.session.spending import Spending
 from lamina.session.tool_results import ToolResults
 from lamina.session.turn import Turn
-from lamina.session.turn_hooks import TurnFrame, TurnHooks
+from lamina.session.turn_hooks import DROPPED, TurnFrame, TurnHooks
 from lamina.session.wire_requests import WireRequests
 from lamina.sources.attachments import Attachable, AttachmentReader
 from lamina.sources.changes import change_warnings
@@ -43,7 +44,7 @@ from lamina.sources.hooks import Hooks
 from lamina.sources.memory_part import update_memory
 from lamina.sources.secrets import typed_secret_warnings
 from lamina.sources.selector import Selector
-from lamina.values.entry import InboxEntry, RequestEntry
+from lamina.values.entry import CustomEntry, InboxEntry, RequestEntry
 from lamina.values.item import Attachment
 from lamina.values.message import Message, Text, ToolResult, ToolText
 from lamina.values.prompt import Prompt
@@ -132,11 +133,13 @@ class TurnLifecycle:
         attachments: Attachments | None = None,
         answer_only: bool = False,
         taken: InboxEntry | None = None,
+        follows: bool = False,
     ) -> Turn:
         """The next request, for a question; `starting` if a runner takes it up. `toolset` is what
         can be called now; without one no tools are chosen. `attachments` is what
         `read_attachments` gave for `attach`, if it was called first. With `answer_only` no call
-        will be run. `taken` is the message of the inbox that is asked."""
+        will be run. `taken` is the message of the inbox that is asked; without one, all that wait
+        there go along. `follows` says that the question was sent to a turn that had begun."""
         require_text(text, "the message")
         async with self.lock:
             self.spending.begin_turn()
@@ -151,8 +154,10 @@ class TurnLifecycle:
                 promotion=page.state.settings.promotion,
                 attachments=attachments.attachments,
             )
+            warnings = await self._take_along(page, frame) if taken is None else ()
             hooked = await self.hooks.on_question(page, frame, text)
-            message, warnings, question = hooked.message, hooked.warnings, hooked.message.text
+            message, question = hooked.message, hooked.message.text
+            warnings += hooked.warnings
             if taken is not None:
                 take_out(page, taken)
             warnings += typed_secret_warnings(question, page.state.settings.secrets)
@@ -169,7 +174,7 @@ class TurnLifecycle:
             tools = NO_TOOLS if toolset is None or not choices else choices.tools(toolset)
             tools = replace(tools, reports=left.left_out, answer_only=answer_only)
             warnings += left.warnings
-            if starting:
+            if starting and not follows:
                 await self.hooks.on_context("before_agent_start", page, frame, message)
                 # They ran for the question, not for this request: a retry goes back to here.
                 page.began_at = page.state.leaf
@@ -181,6 +186,25 @@ class TurnLifecycle:
             tool_texts = self.results.screen_texts(tool_texts, page.state)
             attachments = Attachments(warnings=(*self.news, *warnings)) + attachments
             return await self._ask(page, model, message, attachments, tools, tool_texts)
+
+    async def _take_along(self, page: Page, frame: TurnFrame) -> tuple[str, ...]:
+        """Puts the messages that wait in the inbox in front of the question of `page`, as hooks
+        leave them; gives what a person should know of that."""
+        warnings: tuple[str, ...] = ()
+        for waiting in page.state.inbox.values():
+            message = Message(role="user", blocks=(Text(waiting.text),))
+            try:
+                hooked = await self.hooks.on_message(message, page.state, frame)
+            except MessageDropped as drop:
+                page.write(CustomEntry, kind=DROPPED, data={"hook": drop.hook, "text": drop.text})
+                warnings += (f"a message that waited was not sent: {drop}",)
+            else:
+                text = hooked.message.text
+                add_message(page, text, role="user", custom_type="", shown=True)
+                secrets = typed_secret_warnings(text, page.state.settings.secrets)
+                warnings += (*hooked.warnings, *secrets)
+            take_out(page, waiting)
+        return warnings
 
     async def _ask(
         self,
