@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lamina.assembly.boundary import choose_renderer
 from lamina.assembly.draft import RequestPlan
-from lamina.assembly.items import ABSENCE_REASONS, in_wire_order
+from lamina.assembly.items import ABSENCE_REASONS
 from lamina.assembly.offer import Implementations, removed_items, settle_tools
 from lamina.assembly.page import Page
 from lamina.assembly.planner import plan_results, plan_turn
@@ -224,17 +224,11 @@ class TurnLifecycle:
             tools=tools,
             attached=attached,
             texts=[message.text, *[text.text for text in tool_texts]],
+            tool_texts=tool_texts,
             before=before,
         )
         page, draft = await self._drafts.make(page, brief, self._implementations)
-        # A hook may have removed a tool that would be described here.
-        removed = removed_items(page.state, self.toolset)
-        attachments = [a for a in attached.attachments if a.item.id not in removed]
-        attached = replace(draft.attachments, attachments=in_wire_order(attachments))
-        recent = await self.prefixes.recent(page.state, target, page.at)
-        draft = replace(
-            draft, text=message.text, attachments=attached, tool_texts=tool_texts, recent=recent
-        )
+        draft = replace(draft, recent=await self.prefixes.recent(page.state, target, page.at))
         renderer = choose_renderer(page.state, target, page.at)
         assembler = self.layouts.assembler_for(target, promotion, renderer)
         sent = self.layouts.last_sent(page.state, assembler, target)
