@@ -18,6 +18,7 @@ from lamina.journal import (
     check_once,
     copy_for_request,
     open_patch,
+    read_display,
     read_op,
     shorten_patch,
 )
@@ -241,6 +242,9 @@ def _read_display(hook: Hook, display: Any) -> Display | None:
     """What a person is shown, as the journal will have it."""
     if not display:
         return None
+    if isinstance(display, Mapping):
+        with _naming(hook):
+            display = read_display(display)
     data = canonical_bytes(_copy(display, Display))
     if len(data) > MOST_DISPLAY:
         problem = f"its display has {len(data):,} bytes, and at most {MOST_DISPLAY:,} are kept"
