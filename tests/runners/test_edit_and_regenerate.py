@@ -2,7 +2,7 @@
 
 import pytest
 from tests.fakes.book import OTHER
-from tests.fakes.providers import calling, saying
+from tests.fakes.providers import Script, calling, saying
 from tests.fakes.sessions import run
 from tests.fakes.tools import PATH, tool
 from tests.runners.scenes import Scene
@@ -233,7 +233,8 @@ def test_a_question_after_an_edit_without_an_answer_comes_behind_the_old_answer(
 
 def test_an_answer_stopped_before_its_first_word_leaves_the_old_one_and_can_be_resumed() -> None:
     async def body() -> None:
-        scripts = saying("A1"), saying("A2"), [], saying("A2b"), [], saying("A3")
+        stopped: Script = []
+        scripts = saying("A1"), saying("A2"), stopped, saying("A2b"), stopped, saying("A3")
         async with Scene(*scripts, chat=True) as scene:
 
             def stop(event: Event) -> None:

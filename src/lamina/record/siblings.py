@@ -27,9 +27,9 @@ def page_at(record: Record, layouts: Layouts, leaf: str) -> Page:
     """A page at `leaf`, an entry of any branch, where something is asked again; the session comes
     back to where it is unless that gets an answer."""
     page = record.page(record.state_at(leaf))
-    left = record.state.requests.left or record.state.leaf
-    page.write(LeafEntry, warm_at=last_use(record, page.state), left=left)
     now = record.state
+    came_from = now.requests.left or now.leaf
+    page.write(LeafEntry, warm_at=last_use(record, page.state), left=came_from)
     on_path = {entry.id for entry in record.path(leaf)}
     left = [entry for entry in record.path(now.leaf) if entry.id not in on_path]
     wishes = [entry for entry in left if _is_wish(entry, page.state, now)]
