@@ -15,16 +15,18 @@ from lamina.errors import InvalidPatch, JournalError, MessageDropped
 from lamina.journal import path_to
 from lamina.ops import (
     CompactionApply,
+    Display,
     MessagesCachedReplace,
     MessagesUncachedAppend,
     OptionsSet,
+    Patch,
     SystemPart,
     SystemPartRemove,
     SystemPartSet,
     SystemPartsReplace,
 )
 from lamina.session.session import Session
-from lamina.types import Message, Text
+from lamina.types import HookShown, Message, Text
 from lamina.values.entry import Entry, ForgetEntry, MessageEntry, TransformEntry
 from lamina.values.item import note_id
 
@@ -265,5 +267,136 @@ def test_43_a_marker_is_written_once_and_not_with_all_that_stood_before_it() -> 
             turns = [e for e in session.entries if isinstance(e, TransformEntry | MessageEntry)]
             sizes.append(sum(len(str(entry)) for entry in turns[-3:]))
         assert sizes[-1] < 1.5 * sizes[1]
+
+    run(body())
+
+
+# -- the examples of the documents, to the letter ------------------------------------------------
+
+
+def test_the_marker_example_runs_with_its_timestamp() -> None:
+    async def body() -> None:
+        hooks = Hooks()
+
+        @hooks.context
+        def mark(event: Any) -> dict[str, Any]:
+            marker = {"role": "user", "content": "[marker]", "timestamp": 1_766_880_000_000}
+            return {
+                "transformerName": "marker",
+                "patch": [
+                    {
+                        "op": "messages_cached_replace",
+                        "scope": "cached",
+                        "messages": [*event.envelope.cached, marker],
+                        "invalidateCacheReason": "add marker",
+                    },
+                ],
+            }
+
+        @hooks.context(reason="ephemeral")
+        def tell(event: Any) -> dict[str, Any]:
+            eph = {"role": "user", "content": "[request-only]", "timestamp": 0}
+            op = {"op": "messages_uncached_append", "scope": "uncached", "messages": [eph]}
+            return {"patch": [op]}
+
+        world = World()
+        session = await world.open(hooks=hooks)
+        turn = await session.prepare("Q")
+        assert [m["content"] for m in messages_of(turn)] == ["[marker]", "Q", "[request-only]"]
+        await turn.commit(openai_reply())
+        assert verify(await world.store.read(session.id), world.book).sound
+
+    run(body())
+
+
+ENTRY = {
+    "type": "context_transform",
+    "schemaVersion": 1,
+    "transformerName": "redact",
+    "timestamp": "2025-12-28T00:00:00.000Z",
+    "patch": [
+        {
+            "op": "messages_cached_replace",
+            "scope": "cached",
+            "messages": [{"role": "user", "content": "...", "timestamp": 0}],
+            "invalidateCacheReason": "redact secrets",
+        }
+    ],
+    "display": {"title": "Redaction", "summary": "Removed secrets"},
+}
+
+
+def test_an_entry_of_the_documents_is_a_patch() -> None:
+    async def body() -> None:
+        session = await World().open()
+        await session.apply("redact", ENTRY)
+        assert await said(session) == ["..."]
+        cut: dict[str, Any] = {
+            "op": "compaction_apply", "scope": "cached", "summary": "So far.",
+            "timestamp": 0, "firstKeptMessageIndex": 1, "tokensBefore": 9,
+            "invalidateCacheReason": "compaction",
+        }  # fmt: skip
+        await session.apply(BY, cut)
+        assert await said(session) == ["So far."]
+        with pytest.raises(InvalidPatch, match="'ephemeral' is no patch"):
+            await session.apply("redact", ENTRY | {"type": "ephemeral"})
+        with pytest.raises(InvalidPatch, match="'timestamp' is a number, not None"):
+            await session.apply("redact", ENTRY | {"timestamp": None})
+
+    run(body())
+
+
+SHOW = {
+    "title": "My Transform",
+    "summary": "...",
+    "rendererId": "my-transform-renderer",
+    "rendererProps": {"n": [1, 2]},
+    "showInChat": True,
+}
+
+
+@pytest.mark.parametrize("how", ["apply", "before_request", "ephemeral", "a value"])
+def test_a_display_keeps_its_renderer_and_every_face_is_given_it(how: str) -> None:
+    async def body() -> None:
+        part = {
+            "op": "system_part_set", "partName": "tone", "text": "Be brief.",
+            "invalidateCacheReason": WHY,
+        }  # fmt: skip
+        patch: Any = {"transformerName": "my-transform", "patch": [part], "display": SHOW}
+        display = Display(
+            title="My Transform", summary="...", renderer_id="my-transform-renderer",
+            renderer_props={"n": [1, 2]}, show_in_chat=True,
+        )  # fmt: skip
+        if how == "a value":
+            patch = Patch(ops=(SystemPartSet(name="tone", text="x", reason=WHY),), display=display)
+        hooks = Hooks()
+        if how == "ephemeral":
+            hooks.context(reason="ephemeral")(lambda event: patch)
+        elif how != "apply":
+            hooks.context(lambda event: patch)
+        async with Scene(saying("A"), chat=True, hooks=hooks) as scene:
+            if how == "apply":
+                await scene.runner.session.apply("my-transform", patch)
+            await scene.ask("Q")
+            (shown,) = scene.told(HookShown)
+            assert shown.display == display
+            await scene.verify()
+
+    run(body())
+
+
+@pytest.mark.parametrize("how", ["apply", "hook"])
+def test_a_key_that_no_display_has_is_an_error(how: str) -> None:
+    async def body() -> None:
+        part = SystemPartSet(name="tone", text="Be brief.", reason=WHY)
+        patch = {"patch": [part], "display": SHOW | {"colour": "red"}}
+        hooks = Hooks()
+        if how == "hook":
+            hooks.context(lambda event: patch)
+        session = await World().open(hooks=hooks)
+        entries = session.entries
+        with pytest.raises(InvalidPatch, match="a display has no field 'colour'"):
+            await (session.apply(BY, patch) if how == "apply" else session.prepare("Q"))
+        assert session.entries == entries
 
     run(body())

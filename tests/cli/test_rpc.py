@@ -311,6 +311,34 @@ def test_the_context_of_the_last_request_is_shown_with_its_segments() -> None:
     run(body())
 
 
+def test_the_context_is_markdown_and_current() -> None:
+    async def body() -> None:
+        async with serving(saying("In ```May```."), notes=PLAN) as client:
+
+            async def markdown() -> str:
+                text = (await client.call("get_context"))["markdown"]
+                assert isinstance(text, str)
+                return text
+
+            before = await markdown()
+            assert before.startswith("# Context for fake:small\n")
+            part = {"partName": "tone", "text": "Be brief.", "invalidateCacheReason": "busy"}
+            await client.call("apply", op="system_part_set", scope="cached", **part)
+            assert "Be brief." not in before
+            assert "\n```\nBe brief.\n```\n" in await markdown()
+            await client.call("add_message", text="By the way.")
+            assert "By the way." in await markdown()
+            await client.call("send_message", text="One more thing.")
+            assert "One more thing." in await markdown()
+            await client.call("prompt", text="When?", attach=["plan.md"])
+            after = await markdown()
+            for text in (*PLAN.values(), "When?", "By the way.", "One more thing."):
+                assert after.count(text) == 1, after
+            assert "\n````\nIn ```May```.\n````\n" in after
+
+    run(body())
+
+
 def test_a_question_can_be_gone_back_to_and_asked_anew() -> None:
     async def body() -> None:
         async with serving(saying("May."), saying("June.")) as client:

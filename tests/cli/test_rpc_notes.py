@@ -104,16 +104,18 @@ def test_an_agent_that_searches_gives_its_sources(vault: Path) -> None:
 
 def test_whoever_answers_from_notes_runs_no_tools_and_takes_messages(vault: Path) -> None:
     async def body() -> None:
-        _, given = opened(vault, saying("At noon."), saying("From the pier."))
+        provider, given = opened(vault, saying("At noon."))
         kept, decided, outcome = await serve(
             await lamina.open_qa(**given),
-            ("send_message", {"text": "And from where?"}),
+            ("send_message", {"text": "I am at the pier."}),
             ("decide", {"call_id": "c1", "decision": "deny"}),
             ("prompt", {"text": "When does the ferry sail?"}),
         )
         assert kept == {"running": False}
         assert decided["message"] == "this session answers from notes: it runs no tools"
-        assert outcome["answer"].startswith("From the pier.")
+        assert outcome["answer"].startswith("At noon.")
+        (body,) = provider.bodies
+        assert body["messages"][-2]["content"] == "I am at the pier."
 
     anyio.run(body)
 

@@ -320,7 +320,12 @@ def test_a_follow_up_waits_for_the_answer() -> None:
     async def body() -> None:
         script = (calling(("a", "find", {})), saying("Nine."), saying("North."))
         async with Scene(*script, tools=[tool("find")]) as scene:
-            await scene.agent.send_message("And where is it?", deliver="follow_up")
+
+            async def follow(event: Event, number: int) -> None:
+                if isinstance(event, BlockStarted) and len(scene.provider.bodies) == 1:
+                    await scene.agent.send_message("And where is it?", deliver="follow_up")
+
+            scene.on_event = follow
             answer = await scene.ask("Which berth?")
             assert (answer.text, answer.requests) == ("North.", 3)
             assert [role for role, _ in scene.history] == [

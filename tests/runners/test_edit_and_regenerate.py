@@ -2,16 +2,19 @@
 
 import pytest
 from tests.fakes.book import OTHER
-from tests.fakes.providers import calling, saying
+from tests.fakes.providers import Script, calling, saying
 from tests.fakes.sessions import run
 from tests.fakes.tools import PATH, tool
 from tests.runners.scenes import Scene
 from tests.sources.note_scenes import PlanScene, QaScene
 
 from lamina.errors import LaminaError, ProviderError, UsageError
+from lamina.record.siblings import page_at
 from lamina.runners.composer import COMPOSER
 from lamina.runners.runner import Answer
+from lamina.session.session import core_of
 from lamina.values.entry import MessageEntry
+from lamina.values.event import Event, RequestStarted
 
 
 def question(scene: Scene, text: str) -> str:
@@ -175,6 +178,167 @@ def test_what_cannot_be_asked_leaves_the_session_where_it_was() -> None:
             with pytest.raises(ProviderError):
                 await scene.runner.regenerate()
             assert (await scene.go_on()).text == "A1c"
+            await scene.require_sound()
+
+    run(body())
+
+
+# -- without an answer ---------------------------------------------------------------------------
+
+TWICE = [("user", "Q1"), ("assistant", "A1"), ("user", "Q2"), ("assistant", "A2")]
+REFUSED = ProviderError("400: no")
+
+
+def last_asked(scene: Scene) -> list[tuple[str, str]]:
+    """The messages of the last request, without the system prompt."""
+    messages = scene.provider.bodies[-1]["messages"]
+    return [(m["role"], m["content"]) for m in messages if m["role"] != "system"]
+
+
+def test_a_question_after_an_answer_that_could_not_be_had_again_comes_behind_the_old_answer() -> (
+    None
+):
+    async def body() -> None:
+        scripts = saying("A1"), saying("A2"), [REFUSED], saying("A3")
+        async with Scene(*scripts, chat=True) as scene:
+            await scene.ask("Q1")
+            await scene.ask("Q2")
+            with pytest.raises(ProviderError):
+                await scene.runner.regenerate()
+            answer = await scene.ask("Q3")
+            assert last_asked(scene) == [*TWICE, ("user", "Q3")]
+            assert scene.history == [*TWICE, ("user", "Q3"), ("assistant", "A3")]
+            assert answer.turn is not None
+            assert answer.turn.context.agreement.broke is None
+            await scene.require_sound()
+
+    run(body())
+
+
+def test_a_question_after_an_edit_without_an_answer_comes_behind_the_old_answer() -> None:
+    async def body() -> None:
+        scripts = saying("A1"), saying("A2"), [REFUSED], saying("A3")
+        async with Scene(*scripts, chat=True) as scene:
+            await scene.ask("Q1")
+            await scene.ask("Q2")
+            with pytest.raises(ProviderError):
+                await edit(scene, "Q1", "Q1b")
+            await scene.restart()
+            await scene.ask("Q3")
+            assert scene.history == [*TWICE, ("user", "Q3"), ("assistant", "A3")]
+            await scene.require_sound()
+
+    run(body())
+
+
+def test_an_answer_stopped_before_its_first_word_leaves_the_old_one_and_can_be_resumed() -> None:
+    async def body() -> None:
+        stopped: Script = []
+        scripts = saying("A1"), saying("A2"), stopped, saying("A2b"), stopped, saying("A3")
+        async with Scene(*scripts, chat=True) as scene:
+
+            def stop(event: Event) -> None:
+                if isinstance(event, RequestStarted):
+                    scene.runner.abort()
+
+            await scene.ask("Q1")
+            await scene.ask("Q2")
+            answer = await scene.runner.regenerate(on_event=stop)
+            assert (answer.ending, answer.text) == ("aborted", "")
+            assert (await scene.go_on()).text == "A2b"
+            await scene.runner.regenerate(on_event=stop)
+            await scene.runner.session.update_settings(temperature=0.5)
+            await scene.ask("Q3")
+            kept = [("user", "Q1"), ("assistant", "A1"), ("user", "Q2"), ("assistant", "A2b")]
+            assert last_asked(scene) == [*kept, ("user", "Q3")]
+            assert scene.provider.bodies[-1]["temperature"] == 0.5
+            await scene.require_sound()
+
+    run(body())
+
+
+def test_several_failures_in_a_row_leave_the_session_where_it_was() -> None:
+    async def body() -> None:
+        scripts = saying("A1"), saying("A2"), [REFUSED], [REFUSED], [REFUSED], saying("A3")
+        async with Scene(*scripts, chat=True) as scene:
+            await scene.ask("Q1")
+            await scene.ask("Q2")
+            for _ in range(2):
+                with pytest.raises(ProviderError):
+                    await scene.runner.regenerate()
+            with pytest.raises(ProviderError):
+                await edit(scene, "Q2", "Q2b")
+            await scene.ask("Q3")
+            assert scene.history == [*TWICE, ("user", "Q3"), ("assistant", "A3")]
+            await scene.require_sound()
+
+    run(body())
+
+
+def test_a_process_that_ends_on_the_way_to_an_edited_question_leaves_the_session_where_it_was() -> (
+    None
+):
+    async def body() -> None:
+        async with Scene(saying("A1"), saying("A2"), saying("A3"), chat=True) as scene:
+            await scene.ask("Q1")
+            await scene.ask("Q2")
+            core = core_of(scene.runner.session)
+            page = page_at(
+                core.record, core.layouts, core.record.path(core.record.state.leaf)[0].id
+            )
+            await core.record.keep(page.written, page.state)
+            await scene.restart()
+            await scene.runner.session.add_message("By the way.")
+            await scene.ask("Q3")
+            assert last_asked(scene) == [*TWICE, ("user", "By the way."), ("user", "Q3")]
+            await scene.require_sound()
+
+    run(body())
+
+
+def test_whoever_goes_elsewhere_after_a_failure_goes_on_there() -> None:
+    async def body() -> None:
+        scripts = saying("A1"), saying("A2"), [REFUSED], saying("A2b")
+        async with Scene(*scripts, chat=True) as scene:
+            await scene.ask("Q1")
+            await scene.ask("Q2")
+            with pytest.raises(ProviderError):
+                await scene.runner.regenerate()
+            await scene.runner.session.navigate(question(scene, "Q2"))
+            await scene.ask("Q2b")
+            assert scene.history == [*TWICE[:2], ("user", "Q2b"), ("assistant", "A2b")]
+
+    run(body())
+
+
+def test_calls_that_wait_are_dropped_by_a_new_question_with_a_warning() -> None:
+    async def body() -> None:
+        script = calling(("a", "find", {"path": "x"})), saying("Fine."), saying("Yes.")
+        guarded = tool("find", parameters=PATH, permission="required")
+        async with Scene(*script, tools=[guarded]) as scene:
+            assert (await scene.ask("Q1")).ending == "waiting"
+            answer = await scene.ask("Q2")
+            warning = "these calls were waiting, and a new question dropped them: find"
+            assert warning in answer.warnings
+            assert warning in scene.context.warnings
+            assert warning not in (await scene.ask("Q3")).warnings
+
+    run(body())
+
+
+def test_calls_that_wait_are_found_again_after_a_failure_in_their_place() -> None:
+    async def body() -> None:
+        script = calling(("a", "find", {"path": "x"})), [REFUSED], saying("Fine.")
+        guarded = tool("find", parameters=PATH, permission="required")
+        async with Scene(*script, tools=[guarded]) as scene:
+            await scene.ask("Q1")
+            with pytest.raises(ProviderError):
+                await scene.runner.regenerate()
+            answer = await scene.ask("Q2")
+            assert any(warning.endswith("dropped them: find") for warning in answer.warnings)
+            assert [role for role, _ in scene.history] == [
+                "user", "assistant", "tool", "user", "assistant",
+            ]  # fmt: skip
             await scene.require_sound()
 
     run(body())

@@ -275,13 +275,19 @@ def test_what_was_said_meanwhile_and_not_taken_up_still_waits(deliver: Delivery)
                 await anyio.Event().wait()
 
         async with Scene(calling(("a", "find", {})), tools=[tool("find")], hooks=hooks) as scene:
-            await scene.agent.send_message("The north pier.", deliver=deliver)
+
+            async def send(event: Event, number: int) -> None:
+                if isinstance(event, RequestStarted) and len(scene.provider.bodies) == 0:
+                    await scene.agent.send_message("The north pier.", deliver=deliver)
+
+            scene.on_event = send
             await stop_when(scene, waits, "abort")
             assert "The north pier." not in str(scene.history)
+            scene.on_event = None
             answer = await scene.ask("And now?")
-            assert (answer.ending, answer.requests) == ("answered", 2)
+            assert (answer.ending, answer.requests) == ("answered", 1)
             asked = [text for role, text in scene.history if role == "user"]
-            assert asked == ["Which berth?", "And now?", "The north pier."]
+            assert asked == ["Which berth?", "The north pier.", "And now?"]
             await scene.verify()
 
     run(body())

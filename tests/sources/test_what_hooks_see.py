@@ -229,3 +229,92 @@ def test_the_library_is_in_the_system_prompt_that_message_hooks_see() -> None:
         assert [part.name for part in seen.parts if part.name == "library"] == []
 
     run(body())
+
+
+@pytest.mark.parametrize("promotion", ["eager", "lazy"])
+def test_the_system_prompt_that_hooks_see_has_what_the_request_promotes(promotion: Any) -> None:
+    async def body() -> None:
+        watcher, world = Watcher(), World()
+        session = await world.open(hooks=watcher.hooks, system="S", promotion=promotion)
+        await talk(session, "Q1", note("a.md", "the text of a"))
+        # A boundary for lazy promotion; eager promotes anyway.
+        world.clock.pass_by(3600)
+        turn = await session.prepare("Q2")
+        assert "the text of a" in system_of(turn)
+        for reason in ("before_request", "ephemeral"):
+            seen = watcher.contexts[reason][-1].envelope.system
+            assert seen.compiled == system_of(turn), reason
+            assert [part.name for part in seen] == ["system"]
+
+    run(body())
+
+
+def test_an_ephemeral_hook_sees_the_boundary_that_a_hook_before_the_request_made() -> None:
+    async def body() -> None:
+        hooks, seen = Hooks(), dict[str, str]()
+
+        @hooks.context(name="change")
+        def change(event: ContextEvent) -> SystemPartSet | None:
+            if event.message is None or event.message.text != "Q2":
+                return None
+            return SystemPartSet(name="tone", text="Be brief.", reason="people are busy")
+
+        @hooks.context
+        def look(event: ContextEvent) -> None:
+            seen["before_request"] = event.envelope.system.compiled
+
+        @hooks.context(reason="ephemeral")
+        def once(event: ContextEvent) -> SystemPartSet:
+            return SystemPartSet(name="now", text="Only now.", reason="just once")
+
+        @hooks.context(reason="ephemeral")
+        def look_last(event: ContextEvent) -> None:
+            seen["ephemeral"] = event.envelope.system.compiled
+
+        session = await World().open(hooks=hooks, system="S")
+        await talk(session, "Q1", note("a.md", "the text of a"), rule("kind", "Be kind."))
+        turn = await session.prepare("Q2")
+        assert "the text of a" in system_of(turn)
+        assert seen["ephemeral"] == system_of(turn)
+        assert seen["before_request"] == system_of(turn).replace("\n\nOnly now.", "")
+
+    run(body())
+
+
+@thorough
+@given(
+    promotion=st.sampled_from(["eager", "lazy"]),
+    attached=st.lists(st.lists(st.sampled_from("abc"), max_size=3), min_size=1, max_size=4),
+    pauses=st.lists(st.sampled_from([0, 3600]), min_size=4, max_size=4),
+)
+def test_hooks_see_the_system_prompt_that_is_sent(
+    promotion: Any, attached: list[list[str]], pauses: list[int]
+) -> None:
+    async def body() -> None:
+        watcher, world = Watcher(), World()
+        session = await world.open(hooks=watcher.hooks, system="S", promotion=promotion)
+        for number, names in enumerate(attached):
+            world.clock.pass_by(pauses[number])
+            notes = [note(f"{name}.md", words(40)) for name in names]
+            turn = await talk(session, f"Q{number}", *notes)
+            for reason in ("before_request", "ephemeral"):
+                seen = watcher.contexts[reason][-1].envelope.system.compiled
+                assert seen == system_of(turn)
+
+    run(body())
+
+
+def test_hooks_see_the_system_prompt_that_is_left_where_the_window_is_too_small() -> None:
+    async def body() -> None:
+        watcher, world = Watcher(), World()
+        session = await world.open(
+            hooks=watcher.hooks, system="S", promotion="eager", window=600, output_reserve=50
+        )
+        for name in "abcdef":
+            turn = await talk(session, f"Q {name}", note(f"{name}.md", words(150)))
+            for reason in ("before_request", "ephemeral"):
+                seen = watcher.contexts[reason][-1].envelope.system.compiled
+                assert seen == system_of(turn)
+        assert turn.context.left_out or turn.context.boundaries
+
+    run(body())

@@ -5,6 +5,7 @@ leaves out it reports. Order: boundary, attachments, budget, prefix check.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from msgspec.structs import asdict
 
@@ -45,6 +46,7 @@ from lamina.assembly.truncation import (
     shorten_results,
 )
 from lamina.codec import digest_bytes
+from lamina.errors import BudgetError, UsageError
 from lamina.journal import State
 from lamina.layers import Assembler
 from lamina.ledger.agreement import SentPrompt
@@ -58,6 +60,8 @@ from lamina.values.request import Attachments, Boundary, LeftOut
 # Each try to fit gives up what was too much, and a little for texts that change by it.
 ATTEMPTS = 8
 SEAMS = 16
+# More than the frames and names of a turn take.
+ROOMY = 1_000
 OVER_WINDOW = Boundary(kind="window", reason="the request was over the window")
 OVER_WINDOW_REASON = "over the window"
 
@@ -80,6 +84,19 @@ def plan_turn(
         attached=Attachments(left_out=tuple(planner.reports)) + turn.attachments,
         boundaries=tuple(planner.boundaries), cold=planner.cold,
     )  # fmt: skip
+
+
+def foresee(page: Page, draft: Draft, assembler: Assembler) -> State:
+    """The state that `plan_turn` will lay the request out of, unless something changes before; the
+    page stays as it is."""
+    planner = _TurnPlanner(page.copy(), draft, assembler)
+    # Whoever plans the request says why it cannot be sent.
+    with suppress(BudgetError, UsageError):
+        planner.cross_boundaries()
+        # Composing the turn for nothing would cost a copy of history.
+        if not planner.is_roomy():
+            return planner.fit().page.state
+    return draft.ephemera.apply_to(planner.page.state)
 
 
 class _TurnPlanner:
@@ -151,6 +168,15 @@ class _TurnPlanner:
             spare = int(self.settings.prune_to * room.limit) - room.standing
         self.attached = split_still_out(state, self.attached, spare, self.assembler)
         self.attached = limit_attachments(state, self.attached, self.assembler)
+
+    def is_roomy(self) -> bool:
+        """Whether the turn surely fits as it is."""
+        new = size_attachments(self.page.state, self.attached.attachments, self.assembler)
+        texts = [self.draft.text, *[text.text for text in self.draft.tool_texts]]
+        texts += [message.text for message in self.draft.ephemera.messages]
+        tokens = sum(candidate.tokens for candidate in new) + ROOMY
+        tokens += sum(self.assembler.count_text(text) for text in texts)
+        return tokens <= self._room().left
 
     def fit(self) -> TentativeTurn:
         """The turn within its budget, as far as that can be done."""

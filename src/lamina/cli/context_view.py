@@ -1,19 +1,16 @@
 """A prepared turn on a screen: Markdown for people, plain data for machines."""
 
-import re
 from collections.abc import Sequence
-
-import msgspec
 
 from lamina.audit.hook_displays import find_displays
 from lamina.audit.vocabulary import count_of
 from lamina.cli.report_text import ITEM_COLUMNS, item_cells
+from lamina.faces.context_markdown import layer_table, segment_lines
 from lamina.faces.history_price import describe_history_price
-from lamina.faces.journal_log import describe_listing
+from lamina.faces.journal_log import describe_listing, display_data
 from lamina.faces.previews import ONLY_PLAN
 from lamina.faces.request_context import write_options
 from lamina.faces.spending import describe_rewrite
-from lamina.layers import measure_layers
 from lamina.ledger import CostRange
 from lamina.ledger.request_price import CacheRewrite
 from lamina.runners.citations import list_sources
@@ -26,10 +23,8 @@ from lamina.values.item import key_of
 from lamina.values.message import ToolDefinition
 from lamina.values.note import NoteSearchResult
 from lamina.values.patch import Display
-from lamina.values.prompt import Prompt, Segment
+from lamina.values.prompt import Prompt
 from lamina.values.request import LeftOut
-
-SHOWN = 600
 
 
 def render_preview(session: Session, preview: Preview, *, full: bool) -> str:
@@ -43,7 +38,7 @@ def render_preview(session: Session, preview: Preview, *, full: bool) -> str:
         f"(window {fit.window:,}, {fit.reserve:,} kept for the answer)",
         "",
         *_price(turn.cost_range, turn.rewrite),
-        *_layers(turn.prompt),
+        *layer_table(turn.prompt),
         *_agreement(turn),
     ]
     if options := write_options(turn.options, turn.citations):
@@ -78,7 +73,7 @@ def render_plan_preview(preview: PlanPreview, *, full: bool) -> str:
         f"{preview.prompt.tokens:,} tokens",
         "",
         *_price(preview.cost_range),
-        *_layers(preview.prompt),
+        *layer_table(preview.prompt),
     ]
     lines += _table("Tools that can be planned", ("tool", "tokens"), tools)
     lines += _left_out(preview.left_out)
@@ -99,15 +94,6 @@ def _price(cost: CostRange | None, rewrite: CacheRewrite | None = None) -> list[
     if rewrite is not None and rewrite.price:
         lines += ["", describe_rewrite(rewrite)]
     return [*lines, ""]
-
-
-def _layers(prompt: Prompt) -> list[str]:
-    rows = [
-        f"| {size.layer} | {size.tokens:,} | {size.segments} | `{size.digest[:8]}` |"
-        for size in measure_layers(prompt)
-        if size.segments
-    ]
-    return ["| layer | tokens | segments | digest |", "|---|--:|--:|---|", *rows, ""]
 
 
 def _found(found: NoteSearchResult | None) -> list[str]:
@@ -138,7 +124,7 @@ def _warnings(warnings: Sequence[str]) -> list[str]:
 
 
 def _envelope(prompt: Prompt, full: bool) -> list[str]:
-    return ["## Envelope", "", *(line for segment in prompt for line in _segment(segment, full))]
+    return ["## Envelope", "", *segment_lines(prompt, full=full)]
 
 
 def _agreement(turn: Turn) -> list[str]:
@@ -180,25 +166,4 @@ def _patches(session: Session) -> list[str]:
 
 
 def _whole(display: Display) -> list[str]:
-    data = None if display.data is None else msgspec.json.encode(display.data).decode()
-    return [display.markdown, *([f"`{data}`"] if data else [])]
-
-
-def _segment(segment: Segment, full: bool) -> list[str]:
-    uncached = "" if segment.cached else ", uncached"
-    text = segment.text or msgspec.json.encode(segment.content).decode()
-    if not full and len(text) > SHOWN:
-        gap = f"\n[... {len(text) - SHOWN:,} characters; --full shows them ...]\n"
-        text = text[: SHOWN // 2] + gap + text[-SHOWN // 2 :]
-    # A fence longer than any in the text cannot be closed by it.
-    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
-    return [
-        f"### {segment.layer} · {segment.role} · {segment.source}",
-        "",
-        f"{segment.tokens:,} tokens{uncached}",
-        "",
-        fence,
-        text.strip("\n"),
-        fence,
-        "",
-    ]
+    return [display.markdown, *(f"`{line}`" for line in display_data(display))]

@@ -150,9 +150,15 @@ def describe_display(shown: HookDisplay) -> str:
 
 def display_lines(display: Display) -> list[str]:
     """What else there is to be shown: its text, then its data."""
-    lines = display.markdown.splitlines()
-    if display.data is not None:
-        lines.append(msgspec.json.encode(display.data).decode())
+    return [*display.markdown.splitlines(), *display_data(display)]
+
+
+def display_data(display: Display) -> list[str]:
+    """What a display holds for programs: its data, and what its renderer is given."""
+    lines = [] if display.data is None else [msgspec.json.encode(display.data).decode()]
+    if display.renderer_id or display.renderer_props is not None:
+        props = msgspec.json.encode(display.renderer_props).decode()
+        lines.append(f"renderer {display.renderer_id}: {props}")
     return lines
 
 

@@ -17,7 +17,7 @@ from lamina.journal.journal import (
 from lamina.journal.laid_versions import LaidVersions, find_laid_versions, has_grown, laid_items
 from lamina.journal.patch_deltas import shorten_patch
 from lamina.journal.patch_effects import SUMMARY_ID, apply_patch
-from lamina.journal.plain_patch import open_patch, parse_op, read_op, read_patch
+from lamina.journal.plain_patch import open_patch, parse_op, read_display, read_op, read_patch
 from lamina.journal.reasons import (
     LIBRARY_SOURCE,
     MovedParts,
@@ -78,6 +78,7 @@ __all__ = [
     "options_for_request",
     "open_patch",
     "parse_op",
+    "read_display",
     "read_op",
     "read_patch",
     "results_of",

@@ -162,7 +162,7 @@ def fold_entry(state: State, entry: Entry) -> State:
             cached = state.envelope.cached.extend(
                 (Message(role="user", blocks=(text,), id=entry_id),)
             )
-            requests = replace(state.requests, branched=True)
+            requests = replace(state.requests, branched=True, left="")
             envelope = replace(state.envelope, cached=cached)
             state = replace(state, envelope=envelope, requests=requests)
         case OpeningEntry():
@@ -172,8 +172,8 @@ def fold_entry(state: State, entry: Entry) -> State:
         case InboxEntry(taken=taken):
             inbox = {key: message for key, message in state.inbox.items() if key != taken}
             state = replace(state, inbox=inbox)
-        case LeafEntry(warm_at=warm_at):
-            requests = replace(state.requests, branched=True)
+        case LeafEntry(warm_at=warm_at, left=left):
+            requests = replace(state.requests, branched=True, left=left)
             requests = replace(requests, warm_at=warm_at) if warm_at else requests
             state = replace(state, requests=requests)
         case LabelEntry() | InfoEntry() | CustomEntry() | UnknownEntry():

@@ -27,7 +27,12 @@ from lamina.values.patch import (
 # The version of the documents' patches that this reads.
 SCHEMA_VERSION = 1
 _OPS: dict[str, Any] = {str(arg.__struct_config__.tag): arg for arg in get_args(PatchOp)}
-_PATCH_FIELDS = ("transformer", "ops", "display", "schema_version")
+# A patch may be one of the documents' entries, which say of which type they are and when they were
+# written. The journal has its own times.
+_ENTRY_TYPE = "context_transform"
+_PATCH_FIELDS = ("transformer", "ops", "display", "schema_version", "type", "timestamp")
+# What the documents write with an op and the journal knows by itself.
+_KNOWN_ANYWAY: dict[Any, tuple[str, ...]] = {CompactionApply: ("timestamp", "tokens_before")}
 # All ops are about what is cached, but for these.
 _SCOPES: dict[Any, tuple[str, ...]] = {
     MessagesUncachedAppend: ("uncached", "ephemeral"),
@@ -84,11 +89,13 @@ def _open_document(value: Mapping[Any, Any]) -> PlainPatch:
         raise InvalidPatch("?", f"an op says which it is: {dict(value)!r} has no 'op'")
     try:
         fields = with_our_names(value, _PATCH_FIELDS)
-        display = fields.get("display")
-        if isinstance(display, Mapping):
-            display = msgspec.convert(with_our_names(display, _names(Display)), Display)
-    except (ValueError, msgspec.ValidationError) as error:
+        _require_moment(fields.get("timestamp", 0))
+    except ValueError as error:
         raise InvalidPatch("?", f"a patch cannot be read: {error}") from error
+    display = read_display(fields.get("display"))
+    if fields.get("type", _ENTRY_TYPE) != _ENTRY_TYPE:
+        problem = f"an entry of type {fields['type']!r} is no patch; those are {_ENTRY_TYPE!r}"
+        raise InvalidPatch("?", problem)
     if odd := sorted(map(str, set(fields) - set(_PATCH_FIELDS))):
         raise InvalidPatch("?", f"a patch has no field {', '.join(map(repr, odd))}")
     version = fields.get("schema_version", SCHEMA_VERSION)
@@ -101,6 +108,26 @@ def _open_document(value: Mapping[Any, Any]) -> PlainPatch:
     if not isinstance(ops, list | tuple):
         raise InvalidPatch("?", f"a patch is a list of ops, not {ops!r}")
     return PlainPatch(ops=tuple(ops), transformer=transformer, display=display)
+
+
+def read_display(value: Any) -> Display | None:
+    """How a person is shown a patch, given as plain data or as a value.
+
+    Raises:
+        InvalidPatch: it has a field that is not known, or one of another type.
+    """
+    if value is None:
+        return None
+    try:
+        plain = value if isinstance(value, Mapping) else msgspec.to_builtins(value)
+        if not isinstance(plain, Mapping):
+            raise InvalidPatch("?", f"a display has a title and more, and is not {value!r}")
+        fields = with_our_names(plain, _names(Display))
+        if odd := sorted(map(str, set(fields) - _names(Display))):
+            raise InvalidPatch("?", f"a display has no field {', '.join(map(repr, odd))}")
+        return msgspec.convert(fields, Display)
+    except (ValueError, TypeError, msgspec.ValidationError) as error:
+        raise InvalidPatch("?", f"a display cannot be read: {error}") from error
 
 
 def read_patch(
@@ -127,7 +154,7 @@ def read_patch(
                 raise InvalidPatch("?", f"{op!r} is no patch operation")
             ops.append(read_op(op, messages))
         display = display or plain.display
-    return Patch(ops=tuple(ops), display=display)
+    return Patch(ops=tuple(ops), display=read_display(display))
 
 
 def read_op(op: PatchOp | Mapping[str, Any], messages: Iterable[Message] = ()) -> PatchOp:
@@ -158,11 +185,13 @@ def parse_op(fields: Mapping[str, Any], messages: Iterable[Message] = ()) -> Pat
     kind = _OPS.get(name) if name == fields["op"] else None
     if kind is None:
         raise InvalidPatch(name, f"there is no such op; known are {', '.join(sorted(_OPS))}")
-    known = {"op", "scope", *kind.__struct_fields__}
+    known = {"op", "scope", *kind.__struct_fields__, *_KNOWN_ANYWAY.get(kind, ())}
     if kind is CompactionApply:
         known.add("first_kept_entry_id")
     try:
         values = with_our_names(_flatten_options(fields, kind), known)
+        for field in _KNOWN_ANYWAY.get(kind, ()):
+            _require_moment(values.pop(field, 0), field)
         values = {field: _with_names_inside(field, value) for field, value in values.items()}
     except ValueError as error:
         raise InvalidPatch(name, str(error)) from error
@@ -233,7 +262,15 @@ def _with_names(known: frozenset[str], value: Mapping[Any, Any]) -> dict[Any, An
     fields = with_our_names(value, known)
     if "role" in known and "blocks" not in fields and "content" in fields:
         fields["blocks"] = _read_content(fields.pop("content"))
+    if "role" in known:
+        # When it was written is for the journal to say.
+        _require_moment(fields.pop("timestamp", 0))
     return {field: _with_names_inside(field, inner) for field, inner in fields.items()}
+
+
+def _require_moment(value: Any, name: str = "timestamp") -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(f"{name!r} is a number, not {value!r}")
 
 
 def _read_content(content: Any) -> Any:

@@ -117,7 +117,8 @@ class LastRequests(Struct, frozen=True, kw_only=True):
     `reasons` are those recorded on this path since then, with what they cover; `cuts` how many
     messages gave way to a summary, each with the reason. `warm_at` is when a request of another
     branch that begins with `sent` was sent, if one was: it kept the cache alive. `branched` says
-    that the path left another one since then, whose requests may be in the cache as well.
+    that the path left another one since then, whose requests may be in the cache as well. `left` is
+    where the session was, if it asks again for something and has no answer yet.
     """
 
     open: RequestEntry | None = None
@@ -132,6 +133,7 @@ class LastRequests(Struct, frozen=True, kw_only=True):
     cuts: tuple[tuple[str, int], ...] = ()
     warm_at: float = 0.0
     branched: bool = False
+    left: str = ""
 
     @property
     def cached_at(self) -> float | None:

@@ -11,11 +11,12 @@ from lamina.layers.layout import Layout
 from lamina.values.envelope import Envelope, SystemParts
 
 
-def with_compiled_system(envelope: Envelope, state: State) -> Envelope:
+def with_compiled_system(envelope: Envelope, state: State, renderer: int | None = None) -> Envelope:
     """The envelope of `state`, or one made of it, whose `system.compiled` has the library that
-    stands in it."""
+    stands in it. `renderer` is the one that the request is laid out by, if that is known."""
     items = state.library.items
-    layout = Layout(promotion=state.settings.promotion, renderer=renderer_in(state))
+    renderer = renderer_in(state) if renderer is None else renderer
+    layout = Layout(promotion=state.settings.promotion, renderer=renderer)
 
     def compile_text() -> str:
         order = layout.order_parts(envelope.system)

@@ -1,7 +1,8 @@
 """Where a session goes on from, and going on beside a request that was never answered.
 
-Law: what a person pinned, set or changed meanwhile belongs to the session, not to the branch that
-is left behind.
+Laws: what a person pinned, set or changed meanwhile belongs to the session, not to the branch that
+is left behind. An answered question gives way only to an answered one: what is asked again and gets
+no answer leaves the session where it was.
 """
 
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from lamina.record.record import Record
 from lamina.values.entry import (
     CustomEntry,
     Entry,
+    InboxEntry,
     InfoEntry,
     ItemEntry,
     LabelEntry,
@@ -63,8 +65,35 @@ def page_for_question(record: Record, layouts: Layouts) -> Page:
         # Its request was lost with the power; it was never sent, and stays as a branch.
         parent = record.entries[question].parent
         assert parent is not None
-        return _page_at(parent, record, layouts, question, state.settings.target)
+        since = record.since(question)
+        return _page_at(parent, record, layouts, since, state.settings.target)
     return record.page()
+
+
+def page_back(record: Record, layouts: Layouts) -> Page:
+    """A page where the session was before it asked again for something and got no answer, with what
+    was pinned, set or changed since then."""
+    state, left = record.state, record.state.requests.left
+    asked = state.requests.open.id if state.requests.open else unsent_question(state)
+    since = record.since(asked) if asked else _brought_here(record)
+    page = _page_at(left, record, layouts, since, state.settings.target)
+    page.write(LeafEntry)
+    return page
+
+
+def _brought_here(record: Record) -> list[Entry]:
+    """What a person did here, where something was to be asked again and was not."""
+    left = record.state.requests.left
+    path = record.path(record.state.leaf)
+    came = max(i for i, e in enumerate(path) if isinstance(e, LeafEntry) and e.left == left)
+    waiting = {message.text for message in record.state_at(left).inbox.values()}
+    # What waits there came along from there, and what the engine did was for this branch.
+    return [
+        entry
+        for entry in path[came + 1 :]
+        if not (isinstance(entry, InboxEntry) and entry.text in waiting)
+        and not (isinstance(entry, TransformEntry) and entry.transformer.startswith("lamina."))
+    ]
 
 
 def page_beside(
@@ -72,15 +101,18 @@ def page_beside(
 ) -> Page:
     """A page in front of a request that was never answered, or at `leaf`. What was pinned, set
     or changed since then comes along."""
-    return _page_at(leaf or record.before(request), record, layouts, request.id, request.target)
+    since = record.since(request.id)
+    return _page_at(leaf or record.before(request), record, layouts, since, request.target)
 
 
-def _page_at(leaf: str, record: Record, layouts: Layouts, since: str, target: str) -> Page:
-    """A page at `leaf`, with what was pinned, set or changed behind the entry `since`."""
+def _page_at(
+    leaf: str, record: Record, layouts: Layouts, since: Sequence[Entry], target: str
+) -> Page:
+    """A page at `leaf`, with what was pinned, set or changed by the entries `since`."""
     state = record.state
     page = record.page(record.state_at(leaf))
     assembler = layouts.assembler_for(layouts.book.find(target), state.settings.promotion)
-    carry_over(page, record.since(since), state.library.items, assembler)
+    carry_over(page, since, state.library.items, assembler)
     return page
 
 

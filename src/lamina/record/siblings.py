@@ -24,10 +24,12 @@ from lamina.values.entry import (
 
 
 def page_at(record: Record, layouts: Layouts, leaf: str) -> Page:
-    """A page at `leaf`, an entry of any branch, where the session is to go on."""
+    """A page at `leaf`, an entry of any branch, where something is asked again; the session comes
+    back to where it is unless that gets an answer."""
     page = record.page(record.state_at(leaf))
-    page.write(LeafEntry, warm_at=last_use(record, page.state))
     now = record.state
+    came_from = now.requests.left or now.leaf
+    page.write(LeafEntry, warm_at=last_use(record, page.state), left=came_from)
     on_path = {entry.id for entry in record.path(leaf)}
     left = [entry for entry in record.path(now.leaf) if entry.id not in on_path]
     wishes = [entry for entry in left if _is_wish(entry, page.state, now)]

@@ -19,7 +19,7 @@ from lamina.runners.answer import Answer
 from lamina.runners.caller import Caller, WaitingCall
 from lamina.runners.citations import path_sources
 from lamina.runners.composer import with_composer
-from lamina.runners.mode import SUPERSEDED, RunContext, RunMode
+from lamina.runners.mode import RunContext, RunMode
 from lamina.runners.turn_searches import TurnSearches
 from lamina.session.session import core_of
 from lamina.session.turn import Turn
@@ -91,7 +91,7 @@ class AgentMode(RunMode):
         self._follow = follow or self._ask_next
 
     async def begin(self, text: str, attach: Iterable[Attachable], target: str | None) -> Turn:
-        await self._run.session.abandon_turn(SUPERSEDED)
+        await self._run.supersede_calls()
         await self._tools.refresh()
         return await self._ask(text, attach, target)
 

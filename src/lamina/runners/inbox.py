@@ -1,7 +1,8 @@
 """Messages that a person sends to a runner, until they are taken up.
 
 Laws: while a turn is under way they wait here; what is sent while nothing runs, and what is left
-when a turn ends, is kept in the journal. Those that steer come first.
+when a turn ends, is kept in the journal and goes along with the next question, or with the turn
+that is taken up again. Those that steer come first.
 """
 
 from collections import deque
@@ -16,10 +17,14 @@ from lamina.values.entry import Delivery, InboxEntry
 
 
 class Inbox:
-    """Those of one runner. `taken` is the one in the journal that is asked now."""
+    """Those of one runner. `taken` is the one in the journal that is asked now, and `is_asking`
+    says whether it is one of them that is asked. `takes_kept` says that those in the journal belong
+    to the turn under way, which was taken up again; else they wait for the next question."""
 
     def __init__(self, session: Session) -> None:
         self.taken: InboxEntry | None = None
+        self.is_asking = False
+        self.takes_kept = False
         self._session = session
         self._kept = core_of(session).inbox
         self._queues: dict[Delivery, deque[str]] = {"steer": deque(), "follow_up": deque()}
@@ -38,13 +43,20 @@ class Inbox:
     @property
     def steers(self) -> bool:
         """Whether a message waits that comes with the next request."""
-        return bool(self._kept.waiting("steer") or self._queues["steer"])
+        return bool(self._waiting("steer") or self._queues["steer"])
 
     async def take(self, begin: Callable[[str], Awaitable[Turn]]) -> Turn | None:
         """The request for the next message; None if there is no message. Stopped before it was
         written down, a message stays here."""
+        self.is_asking = True
+        try:
+            return await self._take(begin)
+        finally:
+            self.is_asking = False
+
+    async def _take(self, begin: Callable[[str], Awaitable[Turn]]) -> Turn | None:
         for deliver, queue in self._queues.items():
-            if waiting := self._kept.waiting(deliver):
+            if waiting := self._waiting(deliver):
                 self.taken = message = waiting[0]
                 try:
                     return await begin(message.text)
@@ -57,6 +69,9 @@ class Inbox:
             if queue:
                 return await self._take_new(queue, begin)
         return None
+
+    def _waiting(self, deliver: Delivery) -> tuple[InboxEntry, ...]:
+        return self._kept.waiting(deliver) if self.takes_kept else ()
 
     async def _take_new(self, queue: deque[str], begin: Callable[[str], Awaitable[Turn]]) -> Turn:
         text = queue.popleft()

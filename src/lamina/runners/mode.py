@@ -66,6 +66,7 @@ class RunContext:
         # None: whom the session talks to.
         self.target: str | None = None
         self.tally = Tally()
+        self.inbox.takes_kept = False
         self.start_question()
 
     def start_question(self) -> None:
@@ -106,7 +107,7 @@ class RunContext:
     ) -> Turn:
         """A request for a question, which supersedes calls that still wait; with `answer_only` the
         calls of its answer are not run."""
-        await self.session.abandon_turn(SUPERSEDED)
+        await self.supersede_calls()
         return await core_of(self.session).turns.prepare(
             text,
             attach,
@@ -117,7 +118,18 @@ class RunContext:
             attachments=attachments,
             answer_only=answer_only,
             taken=self.inbox.taken,
+            follows=self.inbox.is_asking,
         )
+
+    async def supersede_calls(self) -> None:
+        """Ends a turn whose calls wait, as something else is asked. The next request warns of calls
+        that will not run."""
+        turns = core_of(self.session).turns
+        await turns.go_back()
+        calls = self.session.pending_calls
+        if await self.session.abandon_turn(SUPERSEDED) and calls:
+            names = ", ".join(call.name for call in calls)
+            turns.news.append(f"these calls were waiting, and a new question dropped them: {names}")
 
     async def open_turn(self) -> Turn:
         """The turn that was left in the middle, for the target of the run.

@@ -22,7 +22,7 @@ from lamina.runners.call_planner import MOST_CALLS, CallPlanner, PlannedCalls
 from lamina.runners.caller import CheckedCall, check_call
 from lamina.runners.citations import LOCAL_SEARCH, list_sources, recorded_sources, render_hits
 from lamina.runners.composer import with_composer
-from lamina.runners.mode import SUPERSEDED, RunContext, RunMode
+from lamina.runners.mode import RunContext, RunMode
 from lamina.runners.preview import PlanPreview
 from lamina.runners.search_tool import OFFERED, SearchTools
 from lamina.runners.text_room import TextRoom, prepare_smaller
@@ -116,7 +116,7 @@ class PlanMode(RunMode):
     ) -> Turn:
         """Makes a plan, runs it, and prepares the question with what the tools gave."""
         session, target = self._run.session, target or self._run.target
-        await session.abandon_turn(SUPERSEDED)
+        await self._run.supersede_calls()
         self._run.start_question()
         attachments = await core_of(session).turns.read_attachments(with_composer(text, attach))
         calls = await self._run_plan(text, attachments, session.target(target))

@@ -146,6 +146,7 @@ class Runner:
         async def begin() -> Turn:
             if target is not None:
                 await self._run.reach(target)
+            self._run.inbox.takes_kept = True
             return await self._mode.resume()
 
         return await self._finish(begin, on_event)
@@ -174,7 +175,8 @@ class Runner:
         target: str | None = None, on_event: Listener | None = None,
     ) -> Answer:  # fmt: skip
         """Asks for an answer again, the last one if none is named; the other one stays as a branch.
-        Nothing is searched or run again for it. As `Session.regenerate`, and `resume`."""
+        Nothing is searched or run again for it. If there is no answer, `resume` tries again, and
+        the next question comes behind the old answer. As `Session.regenerate`, and `resume`."""
 
         async def begin() -> Turn:
             await self._run.reach(target)
@@ -202,7 +204,8 @@ class Runner:
     async def send_message(self, text: str, *, deliver: Delivery = "steer") -> None:
         """Sends a message while a turn is under way. `steer`: with the next request, once the tools
         that run now are done. `follow_up`: after the answer, as all are where no tools are run.
-        Sent while nothing runs, it is kept in the journal for the next turn, whoever runs it."""
+        Sent while nothing runs, it is kept in the journal and goes along with the next question,
+        in front of it, whoever asks that."""
         await self._run.inbox.add(text, deliver, is_running=self.running)
 
     @asynccontextmanager

@@ -1,38 +1,46 @@
 """Requests before they are planned: what hooks and compaction make of them."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.assembly.draft import Draft
+from lamina.assembly.boundary import choose_renderer
+from lamina.assembly.draft import Draft, Ephemera
+from lamina.assembly.items import in_wire_order
 from lamina.assembly.offer import (
     Implementations,
     allowed_tools,
     describe_offer,
+    removed_items,
     settle_tools,
 )
 from lamina.assembly.page import Page
+from lamina.assembly.planner import foresee
 from lamina.journal import copy_for_request
+from lamina.layers import with_compiled_system
 from lamina.record.layouts import Layouts
 from lamina.session.compaction_reports import report_compaction, report_strip
 from lamina.session.compactor import CompactionOutcome, Compactions
 from lamina.session.turn_hooks import TurnFrame, TurnHooks
 from lamina.sources.choices import ChosenTools
-from lamina.values.message import Message
+from lamina.values.envelope import SystemParts
+from lamina.values.message import Message, ToolText
 from lamina.values.request import Attachments
 
 
 class RequestBrief(Struct, frozen=True, kw_only=True):
     """What a request is to be: its message, the tools that were chosen, what goes along with it,
-    and the `texts` that take room in it. `frame` is what holds for the whole turn; `before` is the
-    compaction that an overflow asked for."""
+    results of planned tools, and the `texts` that take room in it. `frame` is what holds for the
+    whole turn; `before` is the compaction that an overflow asked for."""
 
     frame: TurnFrame
     message: Message
     tools: ChosenTools
     attached: Attachments
     texts: Sequence[str]
+    tool_texts: tuple[ToolText, ...] = ()
     before: CompactionOutcome | None = None
 
 
@@ -51,7 +59,8 @@ class Drafts:
         frame, message, attached = brief.frame, brief.message, brief.attached
         target = frame.target
         earlier = page.state.requests.cuts
-        await self._hooks.on_context("before_request", page, frame, message)
+        system = partial(self._foresee, brief, here) if message.role == "user" else None
+        await self._hooks.on_context("before_request", page, frame, message, system)
         left = settle_tools(page, target, here)
         compaction, strip = brief.before, None
         if compaction is None:
@@ -60,23 +69,46 @@ class Drafts:
                 page, target, frame.promotion, brief.texts, items,
                 is_question=message.role == "user",
             )  # fmt: skip
-        ephemera = await self._hooks.for_request(page, frame, message)
-        warnings = (*left.warnings, *self._hooks.tell_late())
-        # As this request has it: hooks may have changed tools and options for it alone.
-        local = ephemera.apply_to(page.state)
-        local = replace(local, envelope=copy_for_request(local).envelope)
-        draft = Draft(
-            target=target,
-            room=self._layouts.room(target, local),
-            tools=describe_offer(local, brief.tools.tools, here.toolset),
-            allowed_tools=allowed_tools(local.envelope, answer_only=brief.tools.answer_only),
-            ephemera=ephemera,
-            attachments=attached + Attachments(warnings=warnings),
-            retry=brief.before is not None,
-        )
+        ephemera = await self._hooks.for_request(page, frame, message, system)
+        draft = self._draft(page, brief, here, ephemera)
+        warnings = Attachments(warnings=(*left.warnings, *self._hooks.tell_late()))
+        draft = replace(draft, attachments=draft.attachments + warnings)
         if compaction or earlier:
             draft = report_compaction(draft, compaction, earlier)
         if strip:
             draft = report_strip(draft, strip)
         reports = {report.what: report for report in (*brief.tools.reports, *left.left_out)}
         return page, replace(draft, reports=(*reports.values(), *draft.reports))
+
+    def _draft(
+        self, page: Page, brief: RequestBrief, here: Implementations, ephemera: Ephemera
+    ) -> Draft:
+        target = brief.frame.target
+        # As this request has it: hooks may have changed tools and options for it alone.
+        local = ephemera.apply_to(page.state)
+        local = replace(local, envelope=copy_for_request(local).envelope)
+        # A hook may have removed a tool that would be described here.
+        removed = removed_items(page.state, here.toolset)
+        kept = [a for a in brief.attached.attachments if a.item.id not in removed]
+        return Draft(
+            target=target,
+            room=self._layouts.room(target, local),
+            text=brief.message.text,
+            tools=describe_offer(local, brief.tools.tools, here.toolset),
+            allowed_tools=allowed_tools(local.envelope, answer_only=brief.tools.answer_only),
+            tool_texts=brief.tool_texts,
+            ephemera=ephemera,
+            attachments=replace(brief.attached, attachments=in_wire_order(kept)),
+            retry=brief.before is not None,
+        )
+
+    def _foresee(
+        self, brief: RequestBrief, here: Implementations, page: Page, ephemera: Ephemera
+    ) -> SystemParts:
+        """The system prompt that a question will be sent with, if nothing changes from here on."""
+        target, promotion = brief.frame.target, brief.frame.promotion
+        renderer = choose_renderer(page.state, target, page.at)
+        assembler = self._layouts.assembler_for(target, promotion, renderer)
+        state = foresee(page, self._draft(page, brief, here, ephemera), assembler)
+        envelope = copy_for_request(state).envelope
+        return with_compiled_system(envelope, state, renderer).system

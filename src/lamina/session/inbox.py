@@ -1,7 +1,7 @@
 """Messages that were sent while no turn was under way.
 
 Law: such a message is in the journal before its sender is told so, and it leaves the inbox with the
-write that holds it as a question: it is neither lost nor asked twice.
+write that holds it as a message or a question: it is neither lost nor sent twice.
 """
 
 import anyio
@@ -36,7 +36,7 @@ class SessionInbox:
 
 
 def take_out(page: Page, message: InboxEntry) -> None:
-    """Writes down that a message is asked on this page, where it may have another id. It stays so
+    """Writes down that a message is sent on this page, where it may have another id. It stays so
     if its request is left for another one."""
     for key, waiting in page.state.inbox.items():
         if (waiting.text, waiting.deliver) == (message.text, message.deliver):

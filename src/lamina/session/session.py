@@ -148,7 +148,8 @@ class Session:
         Raises:
             UnknownSession: there is no such entry.
             UsageError: it is no question.
-            BudgetError, PrefixMoved: as `prepare`; the session then goes on where it was.
+            BudgetError, PrefixMoved: as `prepare`; the session then goes on where it was, as
+                it does if the request gets no answer and something else is prepared.
         """
         async with self._core.in_front_of(question, attach) as attachments:
             return await self.prepare(text, attach=attachments, target=target)
@@ -165,7 +166,8 @@ class Session:
     async def regenerate(self, answer: str | None = None, *, target: str | None = None) -> Turn:
         """Asks for an answer again, the last one if none is named: its request once more, with the
         same items and results of tools, as a sibling of it. The entry of a question means its whole
-        turn. Settings are those of now, also whom it goes to.
+        turn. Settings are those of now, also whom it goes to. If it gets no answer and something
+        else is prepared, that comes behind the answer there was.
 
         Raises:
             UnknownSession: there is no such entry.

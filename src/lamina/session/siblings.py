@@ -58,20 +58,23 @@ async def in_front_of(
     """
     asked = find_question(record, question)
     async with turns.lock:
-        left_at = record.state.leaf
+        left_at, left = record.state.leaf, record.state.requests.left
         request = request_for(record, asked)
         leaf = record.before(request) if request else asked.parent
         page = page_at(record, turns.layouts, leaf or "")
         if attach is None:
             attach = await take_over(record, reader, asked, turns.news)
         await record.keep(page.written, page.state)
+    turns.asks_here = True
     try:
         yield tuple(attach)
     except BaseException:
         with anyio.CancelScope(shield=True):
             async with turns.lock, record.writing(record.state_at(left_at)) as page:
-                page.write(LeafEntry)
+                page.write(LeafEntry, left=left)
         raise
+    finally:
+        turns.asks_here = False
 
 
 async def take_over(

@@ -1,5 +1,7 @@
 """Hooks at the moments of a turn."""
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from lamina.assembly.draft import NOTHING_ADDED, Ephemera
@@ -20,6 +22,7 @@ from lamina.sources.hook_runs import (
 )
 from lamina.sources.hooks import Hooks
 from lamina.values.entry import CustomEntry, RequestEntry
+from lamina.values.envelope import SystemParts
 from lamina.values.item import Attachment
 from lamina.values.message import Message, Text
 from lamina.values.settings import Promotion, Target
@@ -51,22 +54,34 @@ class TurnHooks:
         return self._late.tell()
 
     async def on_context(
-        self, reason: HookReason, page: Page, frame: TurnFrame, message: Message
+        self,
+        reason: HookReason,
+        page: Page,
+        frame: TurnFrame,
+        message: Message,
+        foresee: Callable[[Page, Ephemera], SystemParts] | None = None,
     ) -> None:
-        """Lets hooks change the context on `page`."""
+        """Lets hooks change the context on `page`; `foresee` gives the request's system prompt."""
         if self._hooks.for_context(reason):
-            await run_context_hooks(self._hooks, reason, page, self._scene(frame, message))
+            scene = self._scene(frame, message, foresee)
+            await run_context_hooks(self._hooks, reason, page, scene)
 
     async def on_end(self, page: Page, request: RequestEntry, answer: Message) -> None:
         """Lets hooks change the context once a turn is over."""
         if self._hooks.for_context("turn_end"):
             await self.on_context("turn_end", page, self._frame_of(request, page.state), answer)
 
-    async def for_request(self, page: Page, frame: TurnFrame, message: Message) -> Ephemera:
+    async def for_request(
+        self,
+        page: Page,
+        frame: TurnFrame,
+        message: Message,
+        foresee: Callable[[Page, Ephemera], SystemParts] | None = None,
+    ) -> Ephemera:
         """What hooks add to one request only."""
         if not self._hooks.for_context("ephemeral"):
             return NOTHING_ADDED
-        return await run_ephemeral_hooks(self._hooks, page, self._scene(frame, message))
+        return await run_ephemeral_hooks(self._hooks, page, self._scene(frame, message, foresee))
 
     async def on_message(self, message: Message, state: State, frame: TurnFrame) -> HookedMessage:
         """A finalised message as hooks leave it."""
@@ -110,8 +125,19 @@ class TurnHooks:
             attachments=tuple(a for a in attachments if a.item.id not in out),
         )
 
-    def _scene(self, frame: TurnFrame, message: Message) -> HookScene:
+    def _scene(
+        self,
+        frame: TurnFrame,
+        message: Message,
+        foresee: Callable[[Page, Ephemera], SystemParts] | None = None,
+    ) -> HookScene:
         # The same counts as the request is planned with, each made once.
         assembler = self._layouts.assembler_for(frame.target, frame.promotion)
         items = turn_items(frame.attachments, assembler.item_tokens)
-        return HookScene(message=message, target=frame.target.name, items=items, late=self._late)
+        return HookScene(
+            message=message,
+            target=frame.target.name,
+            items=items,
+            late=self._late,
+            foresee=foresee,
+        )

@@ -10,19 +10,20 @@ from msgspec.structs import replace
 
 from lamina.assembly.boundary import choose_renderer
 from lamina.assembly.draft import RequestPlan
-from lamina.assembly.items import ABSENCE_REASONS, in_wire_order
+from lamina.assembly.items import ABSENCE_REASONS
 from lamina.assembly.offer import Implementations, removed_items, settle_tools
 from lamina.assembly.page import Page
 from lamina.assembly.planner import plan_results, plan_turn
 from lamina.assembly.report import read_attachments, sizes_of
 from lamina.audit.hook_displays import entries_before, find_displays
 from lamina.codec import require_text
-from lamina.errors import TurnStateError, WindowExceeded
+from lamina.errors import MessageDropped, TurnStateError, WindowExceeded
 from lamina.journal import State, awaits_results, renderer_in
 from lamina.ports import JournalStore, MemorySource, SentPrefixes, SpendLedger, Summarizer
-from lamina.record.branch import page_beside, page_for_question
+from lamina.record.branch import page_back, page_beside, page_for_question
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
+from lamina.session.added_messages import add_message
 from lamina.session.compactor import CompactionOutcome, Compactions
 from lamina.session.drafts import Drafts, RequestBrief
 from lamina.session.engine_calls import EngineCalls
@@ -33,7 +34,7 @@ from lamina.session.sent_prefixes import KnownPrefixes
 from lamina.session.spending import Spending
 from lamina.session.tool_results import ToolResults
 from lamina.session.turn import Turn
-from lamina.session.turn_hooks import TurnFrame, TurnHooks
+from lamina.session.turn_hooks import DROPPED, TurnFrame, TurnHooks
 from lamina.session.wire_requests import WireRequests
 from lamina.sources.attachments import Attachable, AttachmentReader
 from lamina.sources.changes import change_warnings
@@ -43,7 +44,7 @@ from lamina.sources.hooks import Hooks
 from lamina.sources.memory_part import update_memory
 from lamina.sources.secrets import typed_secret_warnings
 from lamina.sources.selector import Selector
-from lamina.values.entry import InboxEntry, RequestEntry
+from lamina.values.entry import CustomEntry, InboxEntry, RequestEntry
 from lamina.values.item import Attachment
 from lamina.values.message import Message, Text, ToolResult, ToolText
 from lamina.values.prompt import Prompt
@@ -100,6 +101,8 @@ class TurnLifecycle:
         self._without_tools = False  # whether a runner without tools has the turn under way
         # Set by the runner of the tools, so that they can be listed before the first question.
         self.list_tools: Callable[[], Awaitable[Toolset]] | None = None
+        # Whether the session went in front of a question, to ask another one in its place.
+        self.asks_here = False
         # The entry up to which people were shown what hooks want them to be shown.
         self._told_until = record.state.leaf
         self.results = ToolResults(record, store, reader.screen, self.news, self.lock)
@@ -130,14 +133,17 @@ class TurnLifecycle:
         attachments: Attachments | None = None,
         answer_only: bool = False,
         taken: InboxEntry | None = None,
+        follows: bool = False,
     ) -> Turn:
         """The next request, for a question; `starting` if a runner takes it up. `toolset` is what
         can be called now; without one no tools are chosen. `attachments` is what
         `read_attachments` gave for `attach`, if it was called first. With `answer_only` no call
-        will be run. `taken` is the message of the inbox that is asked."""
+        will be run. `taken` is the message of the inbox that is asked; without one, all that wait
+        there go along. `follows` says that the question was sent to a turn that had begun."""
         require_text(text, "the message")
         async with self.lock:
             self.spending.begin_turn()
+            await self._go_back()
             settled = self._record.is_settled
             page = self._record.page() if settled else page_for_question(self._record, self.layouts)
             model = self.layouts.choose(target, page.state.settings)
@@ -148,8 +154,10 @@ class TurnLifecycle:
                 promotion=page.state.settings.promotion,
                 attachments=attachments.attachments,
             )
+            warnings = await self._take_along(page, frame) if taken is None else ()
             hooked = await self.hooks.on_question(page, frame, text)
-            message, warnings, question = hooked.message, hooked.warnings, hooked.message.text
+            message, question = hooked.message, hooked.message.text
+            warnings += hooked.warnings
             if taken is not None:
                 take_out(page, taken)
             warnings += typed_secret_warnings(question, page.state.settings.secrets)
@@ -166,7 +174,7 @@ class TurnLifecycle:
             tools = NO_TOOLS if toolset is None or not choices else choices.tools(toolset)
             tools = replace(tools, reports=left.left_out, answer_only=answer_only)
             warnings += left.warnings
-            if starting:
+            if starting and not follows:
                 await self.hooks.on_context("before_agent_start", page, frame, message)
                 # They ran for the question, not for this request: a retry goes back to here.
                 page.began_at = page.state.leaf
@@ -178,6 +186,25 @@ class TurnLifecycle:
             tool_texts = self.results.screen_texts(tool_texts, page.state)
             attachments = Attachments(warnings=(*self.news, *warnings)) + attachments
             return await self._ask(page, model, message, attachments, tools, tool_texts)
+
+    async def _take_along(self, page: Page, frame: TurnFrame) -> tuple[str, ...]:
+        """Puts the messages that wait in the inbox in front of the question of `page`, as hooks
+        leave them; gives what a person should know of that."""
+        warnings: tuple[str, ...] = ()
+        for waiting in page.state.inbox.values():
+            message = Message(role="user", blocks=(Text(waiting.text),))
+            try:
+                hooked = await self.hooks.on_message(message, page.state, frame)
+            except MessageDropped as drop:
+                page.write(CustomEntry, kind=DROPPED, data={"hook": drop.hook, "text": drop.text})
+                warnings += (f"a message that waited was not sent: {drop}",)
+            else:
+                text = hooked.message.text
+                add_message(page, text, role="user", custom_type="", shown=True)
+                secrets = typed_secret_warnings(text, page.state.settings.secrets)
+                warnings += (*hooked.warnings, *secrets)
+            take_out(page, waiting)
+        return warnings
 
     async def _ask(
         self,
@@ -197,17 +224,11 @@ class TurnLifecycle:
             tools=tools,
             attached=attached,
             texts=[message.text, *[text.text for text in tool_texts]],
+            tool_texts=tool_texts,
             before=before,
         )
         page, draft = await self._drafts.make(page, brief, self._implementations)
-        # A hook may have removed a tool that would be described here.
-        removed = removed_items(page.state, self.toolset)
-        attachments = [a for a in attached.attachments if a.item.id not in removed]
-        attached = replace(draft.attachments, attachments=in_wire_order(attachments))
-        recent = await self.prefixes.recent(page.state, target, page.at)
-        draft = replace(
-            draft, text=message.text, attachments=attached, tool_texts=tool_texts, recent=recent
-        )
+        draft = replace(draft, recent=await self.prefixes.recent(page.state, target, page.at))
         renderer = choose_renderer(page.state, target, page.at)
         assembler = self.layouts.assembler_for(target, promotion, renderer)
         sent = self.layouts.last_sent(page.state, assembler, target)
@@ -300,6 +321,16 @@ class TurnLifecycle:
         )  # fmt: skip
         await self.results.keep_shortened(plan.entries, results)
         return await self._keep(plan, target)
+
+    async def go_back(self) -> None:
+        """Goes back to where the session was, if it asked again for something and got no answer."""
+        async with self.lock:
+            await self._go_back()
+
+    async def _go_back(self) -> None:
+        if self._record.state.requests.left in self._record.entries and not self.asks_here:
+            page = page_back(self._record, self.layouts)
+            await self._record.keep(page.written, page.state)
 
     async def current(self) -> Turn | None:
         """The turn that was left in the middle; None if the last one is complete."""

@@ -1,7 +1,7 @@
 """Running hooks: every result is checked before any is written."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from lamina.journal import (
     check_once,
     copy_for_request,
     open_patch,
+    read_display,
     read_op,
     shorten_patch,
 )
@@ -25,7 +26,7 @@ from lamina.layers import with_compiled_system
 from lamina.sources.hook_calls import LateHooks, call_hook
 from lamina.sources.hook_events import ContextEvent, HookReason, MessageEvent, TurnItem
 from lamina.sources.hooks import Drop, Hook, Hooks
-from lamina.values.envelope import Envelope
+from lamina.values.envelope import Envelope, SystemParts
 from lamina.values.message import Message, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from lamina.values.patch import (
     CompactionApply,
@@ -47,12 +48,15 @@ MOST_DISPLAY = 65_536
 
 class HookScene(Struct, frozen=True, kw_only=True):
     """What hooks are told at one moment of a turn besides its envelope: the message it is about,
-    whom it goes to, and what applies to it. Those that run on are kept in `late`."""
+    whom it goes to, and what applies to it. `foresee` is the system prompt that a request from a
+    page will have, with what was added to it alone; without one it is that of the page. Hooks that
+    run on are kept in `late`."""
 
     message: Message
     late: LateHooks
     target: str = ""
     items: tuple[TurnItem, ...] = ()
+    foresee: Callable[[Page, Ephemera], SystemParts] | None = None
 
 
 class HookedMessage(Struct, frozen=True, kw_only=True):
@@ -113,7 +117,7 @@ async def run_ephemeral_hooks(hooks: Hooks, page: Page, scene: HookScene) -> Eph
     for hook in hooks.for_context("ephemeral"):
         local = ephemera.apply_to(page.state)
         envelope = copy_for_request(local).envelope
-        event = _event("ephemeral", page, envelope, scene)
+        event = _event("ephemeral", page, envelope, scene, ephemera)
         patch, transformer = await _patch_of(hook, event, scene.late)
         if patch is None:
             continue
@@ -178,7 +182,13 @@ async def run_message_hooks(
     return HookedMessage(message=message, changed_by=tuple(changed_by), warnings=tuple(warnings))
 
 
-def _event(reason: HookReason, page: Page, envelope: Envelope, scene: HookScene) -> ContextEvent:
+def _event(
+    reason: HookReason,
+    page: Page,
+    envelope: Envelope,
+    scene: HookScene,
+    ephemera: Ephemera = NOTHING_ADDED,
+) -> ContextEvent:
     # Schemas are plain dicts, which a hook could change: it gets its own.
     tools, listed = (
         msgspec.convert(msgspec.to_builtins(definitions), tuple[ToolDefinition, ...])
@@ -186,11 +196,16 @@ def _event(reason: HookReason, page: Page, envelope: Envelope, scene: HookScene)
     )
     options = envelope.options.over(page.state.settings.options)
     envelope = replace(envelope, tools=tools, listed=listed, options=options)
+    envelope = with_compiled_system(envelope, page.state)
+    if scene.foresee is not None:
+        foreseen = scene.foresee(page, ephemera)
+        system = SystemParts(envelope.system, lambda: foreseen.compiled)
+        envelope = replace(envelope, system=system)
     return ContextEvent(
         reason=reason,
         session=page.state.session.session,
         target=scene.target,
-        envelope=with_compiled_system(envelope, page.state),
+        envelope=envelope,
         message=scene.message,
         items=scene.items,
     )
@@ -227,6 +242,9 @@ def _read_display(hook: Hook, display: Any) -> Display | None:
     """What a person is shown, as the journal will have it."""
     if not display:
         return None
+    if isinstance(display, Mapping):
+        with _naming(hook):
+            display = read_display(display)
     data = canonical_bytes(_copy(display, Display))
     if len(data) > MOST_DISPLAY:
         problem = f"its display has {len(data):,} bytes, and at most {MOST_DISPLAY:,} are kept"

@@ -229,9 +229,11 @@ class IncludeEntry(EntryBase, frozen=True, kw_only=True, tag="include"):
 class LeafEntry(EntryBase, frozen=True, kw_only=True, tag="leaf"):
     """The position that was chosen is the parent of this entry; the session goes on there.
     `warm_at` is when the last request on the path there was last sent as the beginning of another
-    one, on the branch that was left."""
+    one, on the branch that was left. `left` is where the session was, if it came here to ask again:
+    it goes back there unless there is an answer here."""
 
     warm_at: float = 0.0
+    left: str = ""
 
 
 class LabelEntry(EntryBase, frozen=True, kw_only=True, tag="label"):

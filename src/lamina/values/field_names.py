@@ -16,6 +16,7 @@ _OTHER_WORDS = {
     "tool_names": "names",
     "content": "text",
     "first_kept_index": "first_kept",
+    "first_kept_message_index": "first_kept",
     "transformer_name": "transformer",
     "patch": "ops",
     "input_schema": "parameters",

@@ -162,12 +162,17 @@ PatchOp = (
 
 
 class Display(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a person is shown a patch. `data` is for programs: whatever JSON can hold."""
+    """How a person is shown a patch. `data` is for programs: whatever JSON can hold. A face that
+    knows the renderer `renderer_id` may draw it from `renderer_props`, and one that has a chat may
+    show it there if `show_in_chat` asks for that; all others show the texts."""
 
     title: str
     summary: str = ""
     markdown: str = ""
     data: Any = None
+    renderer_id: str = ""
+    renderer_props: Any = None
+    show_in_chat: bool = False
 
 
 class HookDisplay(Struct, frozen=True, kw_only=True):

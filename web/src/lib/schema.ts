@@ -1906,7 +1906,9 @@ export interface components {
         };
         /**
          * Display
-         * @description How a person is shown a patch. `data` is for programs: whatever JSON can hold.
+         * @description How a person is shown a patch. `data` is for programs: whatever JSON can hold. A face that
+         *         knows the renderer `renderer_id` may draw it from `renderer_props`, and one that has a chat may
+         *         show it there if `show_in_chat` asks for that; all others show the texts.
          */
         Display: {
             title: string;
@@ -1916,6 +1918,12 @@ export interface components {
             markdown: string;
             /** @default null */
             data: unknown;
+            /** @default  */
+            renderer_id: string;
+            /** @default null */
+            renderer_props: unknown;
+            /** @default false */
+            show_in_chat: boolean;
         };
         /**
          * DoctorMachine

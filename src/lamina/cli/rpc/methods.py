@@ -24,6 +24,7 @@ from lamina.cli.terminal_text import one_line
 from lamina.errors import InvalidSetting, UsageError
 from lamina.faces.answer import describe_outcome
 from lamina.faces.approvals import PendingApprovals
+from lamina.faces.context_markdown import context_markdown
 from lamina.faces.items import ItemOverview
 from lamina.faces.options import PromptOptions
 from lamina.faces.request_context import describe_context
@@ -165,7 +166,8 @@ class RpcMethods:
         return describe_tree(self._session)
 
     async def get_context(self, params: ContextParams) -> object:
-        return describe_context(self._session, self._book, full=params.full)
+        report = describe_context(self._session, self._book, full=params.full)
+        return report | {"markdown": context_markdown(self._session)}
 
     async def read_result(self, params: ResultParams) -> object:
         return {"text": await self._session.read_result(params.what)}
