@@ -471,11 +471,25 @@ def test_tools_that_are_chosen_by_search_are_offered_if_they_fit() -> None:
     async def body() -> None:
         tools = [replace(tool(name), include="agent") for name in ("find", "look")]
         index = IndexFake({"berth": {"tool:fake/find": 0.9}})
-        async with scene_of(saying(""), saying("x"), tools=tools, index=index) as scene:
+        given: dict[str, Any] = {"tools": tools, "index": index, "whole_pool_tokens": 0}
+        async with scene_of(saying(""), saying("x"), **given) as scene:
             await scene.ask("Which berth?")
             offered = scene.provider.bodies[0]["tools"]
             assert [each["function"]["name"] for each in offered] == ["find"]
             assert "tools" not in scene.provider.bodies[1]
+
+    run(body())
+
+
+def test_a_plan_may_call_every_tool_of_a_small_pool() -> None:
+    async def body() -> None:
+        tools = [replace(tool(name), include="agent") for name in ("find", "look")]
+        plan = calling(("a", "look", {}))
+        async with scene_of(plan, saying("x"), tools=tools) as scene:
+            await scene.ask("Which berth?")
+            offered = scene.provider.bodies[0]["tools"]
+            assert [each["function"]["name"] for each in offered] == ["find", "look"]
+            assert scene.host.calls == [("look", {})]
 
     run(body())
 

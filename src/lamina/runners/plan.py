@@ -12,6 +12,7 @@ import anyio
 import msgspec
 
 from lamina.assembly.inclusion import is_removed, sort_tools
+from lamina.assembly.tools import is_small_pool
 from lamina.codec import mend_text
 from lamina.errors import LaminaError, SpendError, WindowExceeded
 from lamina.ports import Approver
@@ -182,11 +183,15 @@ class PlanMode(RunMode):
         await self._tools.refresh()
         state = run.session.state
         roll = sort_tools(state, tuple(self._tools.by_name.values()))
-        choice = await core_of(run.session).turns.selector.choose_tools(state, text, roll)
-        await run.warn(*choice.warnings)
-        chosen_ids = {item.item for item in choice.items}
-        every = state.settings.tool_policy == "all"
-        tools = [*roll.present, *(tool for tool in roll.agent if every or tool.id in chosen_ids)]
+        core, settings = core_of(run.session), state.settings
+        count = core.layouts.assembler_for(target, settings.promotion).definition_tokens
+        tools = [*roll.present, *roll.agent]
+        pool = [tool.definition for tool in roll.agent]
+        if settings.tool_policy != "all" and not is_small_pool(pool, settings, count, target):
+            choice = await core.turns.selector.choose_tools(state, text, roll)
+            await run.warn(*choice.warnings)
+            chosen_ids = {item.item for item in choice.items}
+            tools = [*roll.present, *(tool for tool in roll.agent if tool.id in chosen_ids)]
         if self._search is not None and not is_removed(state, OFFERED):
             tools.insert(0, OFFERED)
         by_name: dict[str, OfferedTool] = {}
