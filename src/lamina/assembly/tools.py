@@ -159,8 +159,8 @@ def offers_whole_pool(
     """Whether the next request offers all tools that search may choose from. A list that search
     made, and that was sent, stays as it is until a boundary."""
     last = state.requests.sent
-    is_bound = last is not None and boundary is None
-    if is_bound and all(tool.origin != WHOLE_POOL for tool in last.context.tools):
+    origins = {tool.origin for tool in last.context.tools} if last is not None else {WHOLE_POOL}
+    if boundary is None and WHOLE_POOL not in origins:
         return False
     # The reader of results stands in front of them.
     size = 1 + len(inclusion.present) + len(inclusion.agent)

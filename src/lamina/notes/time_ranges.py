@@ -211,24 +211,23 @@ def _read_date_words(words: str, today: date) -> tuple[date, date] | None:
         quarter = _make_day(year, str(3 * number - 2), "1")
         return None if quarter is None else _whole(quarter, "quarter")
     if match := _NEAR_MONTH.fullmatch(words):
-        month = date(today.year, _month_number(match["month"]), 1)
+        first = date(today.year, _month_number(match["month"]), 1)
         step = _steps(match["which"]) if match["which"] else 0
-        if step < 0 and month >= _begin(today, "month"):
-            month = _back(month, 1, "year")
-        elif step > 0 and month <= today:
-            month = _back(month, -1, "year")
-        elif not match["which"] and month > today:
-            month = _back(month, 1, "year")
-        return _whole(month, "month")
+        if step < 0 and first >= _begin(today, "month"):
+            first = _back(first, 1, "year")
+        elif step > 0 and first <= today:
+            first = _back(first, -1, "year")
+        elif not match["which"] and first > today:
+            first = _back(first, 1, "year")
+        return _whole(first, "month")
     for form in (_OF_YEAR, _MONTH_FIRST, _DAY_FIRST):
         if not (match := form.fullmatch(words)):
             continue
         found = match.groupdict()
-        number, day = str(_month_number(found["month"])), found["day"]
-        year = found.get("year")
-        made = _make_day(year or str(today.year), number, day or "1")
+        month, day, year = _month_number(found["month"]), found["day"], found.get("year")
+        made = _make_day(year or str(today.year), str(month), day or "1")
         if made is not None and year is None and made > today:
-            made = _make_day(str(today.year - 1), number, day or "1")
+            made = _make_day(str(today.year - 1), str(month), day or "1")
         if made is None:
             raise UsageError(f"`timeRange`: there is no day {words!r}")
         return _whole(made, "day" if day else "month")
