@@ -177,6 +177,30 @@ def test_a_question_that_fits_nothing_is_no_error(tools: str) -> None:
     assert "nothing fits the question" in ran.error
 
 
+def test_a_plain_match_is_never_hidden_among_a_few_tools_and_rules_keep_the_gate(
+    tmp_path: Path, embedding_cache: Path
+) -> None:
+    about = {
+        "get_weather": "Gets the current weather for a city.", "send_mail": "Sends an e-mail.",
+        "read_file": "Reads a file.", "translate": "Translates a text.",
+        "book_flight": "Books a flight.", "search_web": "Searches the web.",
+        "convert": "Converts money.", "create_event": "Adds an event to the calendar.",
+    }  # fmt: skip
+    eight = [{"name": name, "description": text} for name, text in about.items()]
+    question = "What is the weather in Oslo?"
+    rows = Ran("select", question, "--tools", written(tmp_path, eight), "--json").json
+    assert names(rows) == [*about]
+    (tmp_path / "agent" / "rules").mkdir(parents=True)
+    (tmp_path / "agent" / "agent.yaml").write_text("name: baker\n", "utf-8")
+    rule = (
+        "---\ninclude: agent\ndescription: Bread is baked at noon\n---\nBread is baked at noon.\n"
+    )
+    (tmp_path / "agent" / "rules" / "bread.md").write_text(rule, "utf-8")
+    ran = Ran("select", question, "--agent", str(tmp_path / "agent"), "--json")
+    assert ran.json == []
+    assert "nothing stood out for this question" in ran.error
+
+
 def test_the_rules_and_references_of_an_agent_are_chosen_from(agent: str) -> None:
     ran = Ran("select", "how are boats tied up?", "--agent", agent, "--lexical", "--json")
     always, first, *_ = ran.json
