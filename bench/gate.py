@@ -7,12 +7,11 @@ each with a few tools of its own, none of which helps. Twenty lines of small tal
 tools of every set. `needed` is the share of needed tools among what is offered by default, without
 the gate and with it.
 
-The rule of `selection/gate.py` has four numbers. Two of them (WORD, NEEDED) are fitted here once
-for each set, on the other sets and on lines of small talk that are not reported: what a set loses
-by the numbers of the others is the honest figure. The third (SCARCE), for a handful of tools, is
-chosen on every other irrelevant question and reported on the rest; what it costs is shown by the
-questions of BFCL with the few candidates that it gives to each of them. The fourth (CROWD) is a
-choice.
+The two numbers of the rule in `selection/gate.py` (WORD, NEEDED) are fitted here once for each set,
+on the other sets and on lines of small talk that are not reported: what a set loses by the numbers
+of the others is the honest figure. Small pools of tools do not meet the gate, for they are offered
+whole (`small_pools.py`); what it would do to them is shown by irrelevant questions with a few tools
+each, and by the questions of BFCL with the few candidates that it gives to each of them.
 """
 
 import argparse
@@ -22,7 +21,6 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import product
-from math import log
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +44,8 @@ from versions import version
 OPEN, USUAL = SearchSettings(gate=False), SearchSettings()
 WORDS = (0.1, 0.15, 0.2, 0.25, 0.3)
 NEEDS = tuple(round(0.24 + 0.01 * step, 2) for step in range(20))
-SCARCITIES = tuple(round(0.005 * step, 3) for step in range(41))
 # What a fit may lose of needed tools on each set it is fitted on, in points.
 MAY_LOSE = 0.3
-MOST_IRRELEVANT = 14.0
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -64,8 +60,7 @@ class Case(Struct, frozen=True, kw_only=True):
     sure: bool
     evidence: dict[float, float]
 
-    def passes(self, word: float, needed: float, scarce: float = 0.0) -> bool:
-        needed += scarce * max(0.0, log(gate.CROWD / max(1, self.size)))
+    def passes(self, word: float, needed: float) -> bool:
         return self.sure or self.evidence[word] >= needed
 
 
@@ -173,9 +168,9 @@ async def gather(files: dict[str, Any]) -> dict[str, dict[str, list[Case]]]:
     }  # fmt: skip
 
 
-def lost(cases: Sequence[Case], word: float, needed: float, scarce: float = 0.0) -> float:
+def lost(cases: Sequence[Case], word: float, needed: float) -> float:
     """Points of needed tools that a rule takes away."""
-    gone = [case.open_recall * (not case.passes(word, needed, scarce)) for case in cases]
+    gone = [case.open_recall * (not case.passes(word, needed)) for case in cases]
     return 100 * float(numpy.mean(gone))
 
 
@@ -194,15 +189,6 @@ def fit(sets: Sequence[Sequence[Case]], talk: Sequence[Sequence[Case]]) -> tuple
     ]
     _, _, needed, word = min(rules)
     return word, needed
-
-
-def irrelevant_share(cases: Sequence[Case], scarce: float) -> float:
-    passed = [case.open_count > 0 and case.passes(gate.WORD, gate.NEEDED, scarce) for case in cases]
-    return 100 * float(numpy.mean(passed))
-
-
-def fit_scarce(cases: Sequence[Case]) -> float:
-    return next(s for s in SCARCITIES if irrelevant_share(cases, s) <= MOST_IRRELEVANT)
 
 
 def report(gathered: dict[str, dict[str, list[Case]]]) -> dict[str, Any]:
@@ -228,20 +214,15 @@ def report(gathered: dict[str, dict[str, list[Case]]]) -> dict[str, Any]:
         }
     shares = [100 * float(numpy.mean([case.open_count > 0 for case in irrelevant]))]
     shares.append(100 * float(numpy.mean([case.count > 0 for case in irrelevant])))
-    scarce = fit_scarce(irrelevant[::2])
     everything = fit(list(sets.values()), list(fitted.values()))
     return {
-        "shipped": {
-            "WORD": gate.WORD, "NEEDED": gate.NEEDED, "SCARCE": gate.SCARCE, "CROWD": gate.CROWD,
-        },
+        "shipped": {"WORD": gate.WORD, "NEEDED": gate.NEEDED},
         "fitted on all": {"WORD": everything[0], "NEEDED": everything[1]},
         "sets": rows,
         "irrelevant": {
             "questions": len(irrelevant),
             "no gate": shares[0],
             "offered": shares[1],
-            "SCARCE by one half": scarce,
-            "on the other": irrelevant_share(irrelevant[1::2], scarce),
         },
         "few": {
             "questions": len(few),
@@ -249,15 +230,7 @@ def report(gathered: dict[str, dict[str, list[Case]]]) -> dict[str, Any]:
             "needed, no gate": 100 * float(numpy.mean([case.open_recall for case in few])),
             "needed": 100 * float(numpy.mean([case.recall for case in few])),
         },
-        "curve": [
-            {
-                "SCARCE": scarce,
-                "irrelevant": irrelevant_share(irrelevant, scarce),
-                "lost of few": lost(few, gate.WORD, gate.NEEDED, scarce),
-            }
-            for scarce in SCARCITIES[::4]
-        ],
-    }  # fmt: skip
+    }
 
 
 def show(figures: dict[str, Any]) -> None:
@@ -273,17 +246,12 @@ def show(figures: dict[str, Any]) -> None:
               f"word {rule['WORD']}, needed {rule['NEEDED']}: {rule['lost']:.2f} points lost, "
               f"{rule['talk']:.2f} tools a line of small talk")  # fmt: skip
     row = figures["irrelevant"]
-    half = f"{row['SCARCE by one half']}: {row['on the other']:.1f}%"
     print(f"\n{row['questions']} irrelevant questions: something is offered to "
-          f"{row['no gate']:.1f}% without the gate, {row['offered']:.1f}% with it "
-          f"(by one half SCARCE would be {half} on the other)")  # fmt: skip
+          f"{row['no gate']:.1f}% without the gate, {row['offered']:.1f}% with it")  # fmt: skip
     row = figures["few"]
     print(f"{row['questions']:,} questions to {row['tools']:.1f} tools each, some of which are "
           f"needed: {row['needed, no gate']:.1f}% of them offered without the gate, "
           f"{row['needed']:.1f}% with it")  # fmt: skip
-    print(f"\n{'SCARCE':>8}{'irrelevant %':>14}{'points lost of few':>20}")
-    for row in figures["curve"]:
-        print(f"{row['SCARCE']:>8.3f}{row['irrelevant']:>14.1f}{row['lost of few']:>20.1f}")
 
 
 def main() -> None:

@@ -142,7 +142,7 @@ async def act(
     settings: Settings | None = None,
 ) -> Session:
     """A session in which a model calls tools that are found by search."""
-    session = await open_guided(selector, settings=settings)
+    session = await open_guided(selector, settings=settings or Settings(whole_pool_tokens=0))
     tools = [replace(tool(name), include="agent") for name in ("read", "write")]
     runner = AgentRunner(session, ProvidersFake(ProviderFake(*scripts)), ToolHostFake(*tools))
     async with runner:
@@ -186,7 +186,7 @@ def test_a_tool_that_is_described_in_the_conversation_is_used_through_another() 
             calling(("c2", "use_tool", asked)),
             saying("3"),
             questions=("first", "second", "third"),
-            settings=Settings(tool_joins=0),
+            settings=Settings(tool_joins=0, whole_pool_tokens=0),
         )
         turns = turns_of(session)
         write = use_of(turns, WRITE)

@@ -25,6 +25,7 @@ from lamina.values.tool import OfferedTool
 
 
 def scene(*guides: Guide, alike: Likeness | None = None, **given: Any) -> Scene:
+    given.setdefault("whole_pool_tokens", 0)  # the original searches pools of any size
     return Scene(guides=GuideSourceFake(*guides), index=IndexFake(alike), **given)
 
 

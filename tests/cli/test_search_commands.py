@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from lamina.agents.skeleton import write_skeleton
@@ -170,8 +171,34 @@ def test_an_empty_question_is_refused(tools: str) -> None:
 
 def test_a_question_that_fits_nothing_is_no_error(tools: str) -> None:
     ran = Ran("select", "xylophone", "--tools", tools, "--lexical", "--json")
-    assert ran.json == []
+    # All of a small pool are offered, whatever is asked.
+    assert {row["origin"] for row in ran.json} == {"whole_pool"}
+    assert len(ran.json) == len(TOOLS)
     assert "nothing fits the question" in ran.error
+
+
+def test_a_plain_match_is_never_hidden_among_a_few_tools_and_rules_keep_the_gate(
+    tmp_path: Path, embedding_cache: Path
+) -> None:
+    about = {
+        "get_weather": "Gets the current weather for a city.", "send_mail": "Sends an e-mail.",
+        "read_file": "Reads a file.", "translate": "Translates a text.",
+        "book_flight": "Books a flight.", "search_web": "Searches the web.",
+        "convert": "Converts money.", "create_event": "Adds an event to the calendar.",
+    }  # fmt: skip
+    eight = [{"name": name, "description": text} for name, text in about.items()]
+    question = "What is the weather in Oslo?"
+    rows = Ran("select", question, "--tools", written(tmp_path, eight), "--json").json
+    assert names(rows) == [*about]
+    (tmp_path / "agent" / "rules").mkdir(parents=True)
+    (tmp_path / "agent" / "agent.yaml").write_text("name: baker\n", "utf-8")
+    rule = (
+        "---\ninclude: agent\ndescription: Bread is baked at noon\n---\nBread is baked at noon.\n"
+    )
+    (tmp_path / "agent" / "rules" / "bread.md").write_text(rule, "utf-8")
+    ran = Ran("select", question, "--agent", str(tmp_path / "agent"), "--json")
+    assert ran.json == []
+    assert "nothing stood out for this question" in ran.error
 
 
 def test_the_rules_and_references_of_an_agent_are_chosen_from(agent: str) -> None:
@@ -296,7 +323,9 @@ def test_tools_are_read_in_every_form_that_people_have(tmp_path: Path, form: str
     from lamina.faces.tool_file import ListedTool, read_tools
 
     (tool,) = read_tools(Path(written(tmp_path, FORMS[form])))
-    assert tool == ListedTool(name="f", description="d", parameters=("city", "unit"))
+    assert replace(tool, schema={}) == ListedTool(
+        name="f", description="d", parameters=("city", "unit")
+    )
 
 
 def test_a_byte_order_mark_is_no_obstacle(tmp_path: Path) -> None:
@@ -567,7 +596,7 @@ def test_what_is_selected_is_what_a_session_takes(clockwork: str, embedding_cach
     assert shown.exit_code == 0, shown.stderr
     context = json.loads(shown.stdout)["context"]
     taken = {row["item"] for row in (*context["items"], *context["tools"])}
-    assert taken - selected == {"tool:/use_tool", "tool:/find_tools", "tool:/read_result"}
+    assert taken - selected == {"tool:/read_result"}
     assert selected <= taken
 
 

@@ -68,7 +68,7 @@ def play(
             book=load_book(),
             clock=FakeClock(),
             workspace=FolderWorkspace(notes),
-            settings=Settings(target=TARGET, **given),  # type: ignore[arg-type]
+            settings=Settings(target=TARGET, **{"whole_pool_tokens": 0, **given}),  # type: ignore[arg-type]
         )
         asked = tool("ask", description="Asks somebody.\nSlowly.")
         found = [replace(tool(name), include="agent") for name in ("read", "write")]

@@ -26,7 +26,9 @@ def scene() -> Scene:
     """Nothing is chosen for a question: what comes, the model found."""
     tools = [replace(tool(name), include="agent") for name in NAMES]
     search = SearchSettings(top_n=0, include_score=1.0)
-    return Scene(tools=tools, index=IndexFake(ALIKE), tool_search=search)
+    return Scene(
+        tools=tools, index=IndexFake(ALIKE), tool_search=search, whole_pool_tokens=0
+    )  # fmt: skip
 
 
 def look(query: str) -> tuple[str, str, dict[str, Any]]:

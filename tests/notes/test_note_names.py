@@ -191,10 +191,19 @@ def test_a_link_is_seen_from_its_note(name: str, path: str, how: str) -> None:
     assert (resolved.path, resolved.how) == (path, how)
 
 
-def test_a_path_from_the_root_comes_before_one_from_the_note() -> None:
-    shelf = NoteNames(("a.md", "x/a.md", "x/b.md"))
-    assert shelf.resolve("a", beside="x/b.md").path == "a.md"
-    assert shelf.resolve("./a", beside="x/b.md").path == "x/a.md"
+def test_a_bare_name_means_the_note_beside_the_one_that_links_and_a_path_begins_at_the_root() -> (
+    None
+):
+    shelf = NoteNames(("sub.md", "x/Sub.md", "x/b.md", "x/y/c.md", "y/c.md", "b.md"))
+    beside = shelf.resolve("[[sub]]", beside="x/b.md")
+    assert (beside.path, beside.how, beside.nearness) == ("x/Sub.md", "relative", "same folder")
+    assert beside.matches == ("sub.md", "x/Sub.md")
+    assert shelf.resolve("[[b]]", beside="x/y/c.md").path == "b.md"
+    assert shelf.resolve("[[sub]]", beside="b.md").path == "sub.md"
+    assert shelf.resolve("[[/sub]]", beside="x/b.md").path == "sub.md"
+    assert shelf.resolve("y/c", beside="x/b.md").path == "y/c.md"
+    assert shelf.resolve("./y/c", beside="x/b.md").path == "x/y/c.md"
+    assert shelf.resolve("[[sub]]").path == "sub.md"
 
 
 def test_an_alias_that_several_notes_have_means_none_and_lists_them() -> None:

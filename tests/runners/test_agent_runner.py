@@ -18,6 +18,7 @@ from lamina.values.event import (
     UsageReported,
     WarningIssued,
 )
+from lamina.values.patch import CompactionApply
 from lamina.values.tool import ToolOutput
 from lamina.values.usage import Usage
 
@@ -381,5 +382,19 @@ def test_costs_of_a_turn_add_up_over_its_requests() -> None:
             answer = await scene.ask()
             assert answer.usage == Usage(input=12, cached=5, output=2, cache_reported=False)
             assert len(scene.told(UsageReported)) == 2
+
+    run(body())
+
+
+def test_a_question_that_a_patch_took_away_is_not_in_the_way_of_the_next_boundary() -> None:
+    async def body() -> None:
+        script = (calling(("c1", "pay", {})), saying("Nothing is due."))
+        async with Scene(*script, tools=[tool("pay", "required")]) as scene:
+            assert (await scene.ask("Pay it.")).ending == "waiting"
+            cut = CompactionApply(first_kept=2, reason="all of it is wrong")
+            await scene.runner.session.apply("guard", cut)
+            scene.clock.pass_by(400)
+            assert (await scene.ask("What is due?")).text == "Nothing is due."
+            await scene.verify()
 
     run(body())

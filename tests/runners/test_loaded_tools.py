@@ -99,7 +99,8 @@ class Scene:
         return [body for body in self.server.bodies if "max_tokens" in body]
 
     def agent(self, index: IndexFake | None = None, **settings: Any) -> Any:
-        limits = {"tool_search": SearchSettings(top_n=0, include_score=1.0), **settings}
+        search = SearchSettings(top_n=0, include_score=1.0)
+        limits = {"tool_search": search, "whole_pool_tokens": 0, **settings}
         return open_agent(
             "late", providers=self.providers, tools=self.host, index=index or IndexFake(ALIKE),
             book=self.book, target=CLAUDE, store=self.store, clock=self.clock,

@@ -190,13 +190,58 @@ def test_what_is_wrong_with_a_plan_is_told_and_not_run(
     async def body() -> None:
         plan = calling(("a", "look", {}), ("b", name, arguments))
         tools = [tool("find", parameters=CLOSED), tool("look")]
-        async with scene_of(plan, saying("Nine."), tools=tools) as scene:
+        # The second plan leaves out what was wrong.
+        answers = [saying("Nine.")] if name == "look" else [saying(""), saying("Nine.")]
+        async with scene_of(plan, *answers, tools=tools) as scene:
             answer = await scene.ask("Which berth?")
+            assert answer.text == "Nine."
             assert scene.host.called == ["look"]
             assert problem in answer.warnings[0]
             (refused,) = scene.noted(PLAN)[0]["refused"]
             assert (refused["name"], refused["arguments"]) == (name, arguments)
             assert "<seek>" not in scene.asked
+
+    run(body())
+
+
+def test_a_plan_that_cannot_be_understood_gets_a_second_try_with_what_is_wrong() -> None:
+    async def body() -> None:
+        usage = Usage(input=10, output=2)
+        first = calling(("a", "look", {}), ("b", "find", {"path": 1}), usage=usage)
+        second = calling(("a", "look", {}), ("b", "find", {"path": "x"}), usage=usage)
+        tools = [tool("find", parameters=CLOSED), tool("look")]
+        async with scene_of(first, second, saying("Nine.", usage=usage), tools=tools) as scene:
+            answer = await scene.ask("Which berth?")
+            assert (answer.text, answer.requests, answer.usage.input) == ("Nine.", 3, 30)
+            # What was right is run once, whatever the second plan says of it.
+            assert sorted(scene.host.called) == ["find", "look"]
+            again = scene.provider.bodies[1]
+            told = again["messages"][-1]["content"]
+            assert "The arguments do not fit the tool: `path`" in str(told)
+            assert "- look {}" in str(told)
+            # All that the first plan was asked with stands in front of it.
+            assert again["tools"] == scene.provider.bodies[0]["tools"]
+            plans = scene.noted(PLAN)
+            assert [[call["name"] for call in plan["calls"]] for plan in plans] == [
+                ["look"], ["find"],
+            ]  # fmt: skip
+            assert "; the plan is asked for again" in answer.warnings[0]
+            await scene.verify()
+
+    run(body())
+
+
+def test_a_third_try_is_not_made_and_one_that_fails_costs_only_itself() -> None:
+    async def body() -> None:
+        wrong = calling(("a", "look", {}), ("b", "seek", {}))
+        async with scene_of(wrong, wrong, saying("Nine.")) as scene:
+            answer = await scene.ask("Which berth?")
+            assert (answer.text, answer.requests) == ("Nine.", 3)
+            assert scene.host.called == ["look"]
+        async with scene_of(wrong, [ProviderError("down")], saying("Nine.")) as scene:
+            answer = await scene.ask("Which berth?")
+            assert (answer.text, scene.host.called) == ("Nine.", ["look"])
+            assert any(line.startswith("planning again failed") for line in answer.warnings)
 
     run(body())
 
@@ -471,11 +516,25 @@ def test_tools_that_are_chosen_by_search_are_offered_if_they_fit() -> None:
     async def body() -> None:
         tools = [replace(tool(name), include="agent") for name in ("find", "look")]
         index = IndexFake({"berth": {"tool:fake/find": 0.9}})
-        async with scene_of(saying(""), saying("x"), tools=tools, index=index) as scene:
+        given: dict[str, Any] = {"tools": tools, "index": index, "whole_pool_tokens": 0}
+        async with scene_of(saying(""), saying("x"), **given) as scene:
             await scene.ask("Which berth?")
             offered = scene.provider.bodies[0]["tools"]
             assert [each["function"]["name"] for each in offered] == ["find"]
             assert "tools" not in scene.provider.bodies[1]
+
+    run(body())
+
+
+def test_a_plan_may_call_every_tool_of_a_small_pool() -> None:
+    async def body() -> None:
+        tools = [replace(tool(name), include="agent") for name in ("find", "look")]
+        plan = calling(("a", "look", {}))
+        async with scene_of(plan, saying("x"), tools=tools) as scene:
+            await scene.ask("Which berth?")
+            offered = scene.provider.bodies[0]["tools"]
+            assert [each["function"]["name"] for each in offered] == ["find", "look"]
+            assert scene.host.calls == [("look", {})]
 
     run(body())
 

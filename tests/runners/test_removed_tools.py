@@ -104,7 +104,7 @@ def test_a_tool_can_be_removed_before_it_was_ever_offered() -> None:
         tools = [tool("a"), replace(tool("c"), include="agent")]
         hooks = Hooks()
         hooks.context(reason="turn_end", name="guard")(lambda event: remove("c"))
-        async with Scene(tools=tools, index=index, hooks=hooks) as scene:
+        async with Scene(tools=tools, index=index, hooks=hooks, whole_pool_tokens=0) as scene:
             await scene.ask("Hello")
             await scene.ask("seek it")
             assert "c" not in listed(scene)
@@ -326,7 +326,7 @@ def test_a_described_tool_that_is_removed_cannot_be_called_and_the_model_is_told
     async def body() -> None:
         index = IndexFake({"seek": {"tool:fake/c": 0.9}})
         tools = [tool("a"), *(replace(tool(name), include="agent") for name in ("c", "d"))]
-        async with Scene(tools=tools, index=index, tool_joins=0) as scene:
+        async with Scene(tools=tools, index=index, tool_joins=0, whole_pool_tokens=0) as scene:
             session = scene.runner.session
             await scene.ask("Hello")
             await scene.ask("seek it")
@@ -361,7 +361,8 @@ def test_the_engines_tools_are_removed_and_added_by_name_as_any_other(
 ) -> None:
     async def body() -> None:
         tools = [tool("a"), replace(tool("b"), include="agent")]
-        async with Scene(tools=tools, index=IndexFake({}), target=target) as scene:
+        searched: dict[str, Any] = {"index": IndexFake({}), "whole_pool_tokens": 0}
+        async with Scene(tools=tools, target=target, **searched) as scene:
             session = scene.runner.session
             await scene.ask()
             before = names_on_wire(scene.provider.bodies[-1], target)

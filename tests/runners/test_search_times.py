@@ -108,6 +108,23 @@ def test_questions_and_plans_say_the_time_on_their_block() -> None:
     run(body())
 
 
+def test_a_plan_for_a_time_that_nobody_understands_is_asked_for_again() -> None:
+    async def body() -> None:
+        def planned(words: str) -> Any:
+            return calling(("a", "localSearch", {"query": "ferry", "timeRange": words}))
+
+        script = (planned("around high tide"), planned("the past week"), saying("Noon [^1]."))
+        async with PlanScene(*script, notes=NOTES) as plan:
+            timed(plan)
+            answer = await plan.ask("When?")
+            assert (answer.requests, answer.text) == (3, "Noon [^1].")
+            assert '<localSearch timeRange="the past week">' in plan.asked
+            assert "is no time that is understood" in str(plan.provider.bodies[1]["messages"])
+            await plan.verify()
+
+    run(body())
+
+
 def test_an_agent_s_search_of_a_time_has_the_numbers_of_its_turn() -> None:
     async def body() -> None:
         script = (

@@ -38,6 +38,8 @@ def with_mode(name: str, include: Include) -> OfferedTool:
 def scene(*tools: OfferedTool, index: IndexFake | None = None, **given: Any) -> Scene:
     # Just what is sure to be meant: recent questions must not bring anything here.
     given.setdefault("tool_search", SearchSettings(top_n=0))
+    # As in a pool that is too large to be offered whole.
+    given.setdefault("whole_pool_tokens", 0)
     return Scene(tools=tools, index=index or IndexFake(ALIKE), **given)
 
 
@@ -75,17 +77,17 @@ def test_a_question_for_which_no_tool_stands_out_brings_none_and_says_how_much_w
     None
 ):
     async def body() -> None:
-        index = IndexFake({"thanks": {ALL[0].id: 0.4, ALL[1].id: 0.3}})
+        index = IndexFake({"thanks": {ALL[0].id: 0.28, ALL[1].id: 0.2}})
         async with scene(*ALL, index=index, tool_search=SearchSettings()) as played:
             await played.ask("thanks")
             assert not {item.item for item in played.context.tools} & {tool.id for tool in ALL}
             assert described(played) == []
             (first, *_) = played.context.left_out
-            assert (first.what, first.reason, first.score) == (ALL[0].id, "ranked_lower", 0.4)
+            assert (first.what, first.reason, first.score) == (ALL[0].id, "ranked_lower", 0.28)
             assert first.lacking is not None
             assert first.lacking.verdict in first.detail
             # Whoever sets a floor decides alone.
-            await played.runner.session.update_settings(tool_search={"floor": 0.35})
+            await played.runner.session.update_settings(tool_search={"floor": 0.25})
             await played.ask("thanks")
             assert [item.item for item in played.context.tools if item.score] == [ALL[0].id]
 

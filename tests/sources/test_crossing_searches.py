@@ -40,6 +40,7 @@ def scene(*guides: Guide, tools: tuple[OfferedTool, ...] = (FETCH, PAINT), **giv
     given.setdefault("index", IndexFake(given.pop("alike", ALIKE)))
     given.setdefault("guide_search", JUST_SURE)
     given.setdefault("tool_search", JUST_SURE)
+    given.setdefault("whole_pool_tokens", 0)
     return Scene(guides=GuideSourceFake(*guides), tools=tools, **given)
 
 

@@ -38,6 +38,7 @@ def chosen(name: str, permission: Permission = "free", **given: Any) -> OfferedT
 
 def scene(*tools: OfferedTool, index: IndexFake | None = None, **given: Any) -> Scene:
     given.setdefault("tool_search", NO_HEAD_START)
+    given.setdefault("whole_pool_tokens", 0)
     there = tools or tuple(map(chosen, NAMES))
     return Scene(tools=there, index=index or IndexFake(ALIKE), **given)
 
@@ -357,7 +358,7 @@ def test_it_is_offered_only_where_tools_are_searched_and_called_through_use_tool
 
 def test_without_an_index_it_is_not_offered() -> None:
     async def body() -> None:
-        async with Scene(tools=tuple(map(chosen, NAMES))) as played:
+        async with Scene(tools=tuple(map(chosen, NAMES)), whole_pool_tokens=0) as played:
             await played.ask("read it")
             assert of_host(row.name for row in played.context.tools) == ["use_tool"]
 
@@ -397,7 +398,8 @@ def test_who_withdraws_it_is_heard() -> None:
 
 def test_a_session_of_before_keeps_its_list_until_the_next_boundary() -> None:
     async def body() -> None:
-        async with Scene(tools=tuple(map(chosen, NAMES)), tool_search=NO_HEAD_START) as played:
+        searched: dict[str, Any] = {"tool_search": NO_HEAD_START, "whole_pool_tokens": 0}
+        async with Scene(tools=tuple(map(chosen, NAMES)), **searched) as played:
             await played.ask("Hello.")
             assert listed(played) == ["use_tool"]
             # As if there had been no such tool then: now there is.

@@ -100,9 +100,11 @@ def consolidate(
 def _in_place(state: State, first_kept: int) -> tuple[ItemId, ...]:
     """Items with images that the question under way brought: they cannot go into the library, and
     the turn still needs them."""
-    start = state.turn.start
-    context = state.envelope.cached[start].context if start is not None else None
-    if context is None or start is None or start < first_kept:
+    start, cached = state.turn.start, state.envelope.cached
+    # A patch may have taken the question away.
+    if start is None or start < first_kept or start >= len(cached):
+        return ()
+    if (context := cached[start].context) is None:
         return ()
     full = [use for use in context.uses if use.form == "full"]
     return tuple(use.item for use in full if state.library.items[use.item, use.version].pictures)

@@ -1,16 +1,19 @@
 """Which tools a request offers. They stand first on every wire, so a list that changes costs the
 whole prefix.
 
-Laws: tools that are always in are in the list. Chosen ones join it while that is cheap: at a
-boundary, or a few times while a session is young; where the vendor loads tools late, at a boundary
-only. After that they are described where they are needed, as any item is, a long one in brief, and
-called through `use_tool`; at the next boundary they join. The engine's
-own tools stand in front from the first request on, needed or not; in a list that was sent without
-one of them it joins when the list moves anyway, or when a person adds it again. What leaves because
-it was removed or cannot be run is the business of `assembly/offer.py`.
+Laws: tools that are always in are in the list. So are all that search may choose from, where they
+are few and short: such a pool joins whole, with the first request or at a boundary, and stays, so
+that nothing is hidden and nothing moves. Of a larger pool, chosen tools join while that is cheap:
+at a boundary, or a few times while a session is young; where the vendor loads tools late, at a
+boundary only. After that they are described where they are needed, as any item is, a long one in
+brief, and called through `use_tool`; at the next boundary they join. The engine's own tools stand
+in front from the first request on, those that find and call others where a pool is not offered
+whole; in a list that was sent without one of them it joins when the list moves anyway, or when a
+person adds it again. What leaves because it was removed or cannot be run is the business of
+`assembly/offer.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,9 +32,9 @@ from lamina.text.arguments import (
 )
 from lamina.values.item import Attachment, Include, Item, ItemId, key_of, tool_id
 from lamina.values.message import ToolDefinition
-from lamina.values.request import Boundary, ContextTool
+from lamina.values.request import WHOLE_POOL, Boundary, ContextTool
 from lamina.values.selection import SelectedItem
-from lamina.values.settings import LOCAL_WIRES, Target
+from lamina.values.settings import LOCAL_WIRES, Settings, Target
 from lamina.values.tool import OfferedTool
 
 # A prefix up to this size is worth moving for a tool that can be called the plain way.
@@ -39,6 +42,10 @@ JOIN_TOKENS = 8_192
 # At a boundary, chosen tools that were not called in this many messages leave the list.
 CALLED_WITHIN = 60
 NAMES_SHOWN = 12
+# A pool of no more tools than this, and of no more tokens than a setting and this part of the
+# window allow, is offered whole. `bench/small_pools.py` measures both.
+MAX_WHOLE_POOL = 24
+WHOLE_POOL_PART = 10
 # A chosen tool whose description has more characters than this is described in brief: some 200
 # tokens, as many as each of the ten tools of a search may take.
 LONG_DESCRIPTION = 800
@@ -125,6 +132,44 @@ def is_loaded(tool: OfferedTool, state: State) -> bool:
     return loaded is not None and loaded.item == tool.id and loaded.definition in forms
 
 
+def is_small_pool(
+    pool: Sequence[ToolDefinition],
+    settings: Settings,
+    count: Callable[[ToolDefinition], int],
+    target: Target | None = None,
+) -> bool:
+    """Whether the tools that search may choose from are few and short enough to be offered whole.
+    `count` counts the tokens of one; without a target only the settings limit them."""
+    if not 0 < len(pool) <= MAX_WHOLE_POOL:
+        return False
+    if settings.tool_policy != "sticky" or not settings.tool_search.search:
+        return False
+    windows = [settings.window, target.window if target else None]
+    room = [window // WHOLE_POOL_PART for window in windows if window is not None]
+    return sum(map(count, pool)) <= min([settings.whole_pool_tokens, *room])
+
+
+def offers_whole_pool(
+    state: State,
+    target: Target,
+    inclusion: Inclusion[OfferedTool],
+    boundary: Boundary | None,
+    count: Callable[[ToolDefinition], int],
+) -> bool:
+    """Whether the next request offers all tools that search may choose from. A list that search
+    made, and that was sent, stays as it is until a boundary."""
+    last = state.requests.sent
+    origins = {tool.origin for tool in last.context.tools} if last is not None else {WHOLE_POOL}
+    if boundary is None and WHOLE_POOL not in origins:
+        return False
+    # The reader of results stands in front of them.
+    size = 1 + len(inclusion.present) + len(inclusion.agent)
+    if target.max_tools and size > target.max_tools:
+        return False
+    pool = [tool.definition for tool in inclusion.agent]
+    return is_small_pool(pool, state.settings, count, target)
+
+
 def plan_tools(
     state: State,
     target: Target,
@@ -133,10 +178,11 @@ def plan_tools(
     boundary: Boundary | None,
     *,
     searches: bool = True,
+    whole: bool = False,
 ) -> ToolPlan:
-    """What the next request offers: of what can be called (`inclusion`), what search chose;
-    `searches` says whether the model can search for the rest."""
-    return _Planner(state, target, inclusion, chosen, boundary, searches).plan()
+    """What the next request offers of what can be called (`inclusion`): what search chose, or all
+    of it (`whole`). `searches` says whether the model can search for the rest."""
+    return _Planner(state, target, inclusion, chosen, boundary, searches, whole).plan()
 
 
 class _Planner:
@@ -148,8 +194,10 @@ class _Planner:
         chosen: Sequence[SelectedItem],
         boundary: Boundary | None,
         searches: bool,
+        whole: bool,
     ) -> None:
         self.state = state
+        self.whole = whole
         self.policy = state.settings.tool_policy
         self.most = target.max_tools
         self.loads_late = target.loads_late
@@ -159,7 +207,7 @@ class _Planner:
         self.agent = {tool.definition.name: tool for tool in inclusion.agent}
         by_id = {tool.id: tool for tool in inclusion.agent}
         hits = [by_id[item] for item in self.hits if item in by_id]
-        choice = inclusion.agent if self.policy == "all" else hits
+        choice = inclusion.agent if whole or self.policy == "all" else hits
         self.chosen = {tool.definition.name: tool for tool in choice}
         # Of those that are chosen, the ones that search found: they can be described instead.
         self.hit_names = {name for name, tool in self.chosen.items() if tool.id in self.hits}
@@ -175,6 +223,7 @@ class _Planner:
             speaks=(
                 self.policy == "sticky"
                 and bool(self.agent)
+                and not whole
                 and not is_local
                 and state.settings.tool_joins is not None
             ),
@@ -218,6 +267,9 @@ class _Planner:
         state, settings = self.state, self.state.settings
         last = state.requests.sent
         if last is None or self.boundary is not None or not self.speaks_for_others:
+            return True
+        if USE_TOOL.name not in self.standing:
+            # Nothing in the list could call what is only described.
             return True
         if any(name in self.present for name in new) or self._changed():
             return True
@@ -342,7 +394,10 @@ class _Planner:
             include: Include = "manual" if tool.id in self.manual else "always"
             return ContextTool(item=tool.id, name=name, include=include)
         row = ContextTool(item=tool.id, name=name, include="agent", kept=name not in self.chosen)
-        if (hit := self.hits.get(tool.id)) is None:
+        hit = self.hits.get(tool.id)
+        if self.whole:
+            return replace(row, score=hit.score if hit else None, origin=WHOLE_POOL)
+        if hit is None:
             return row
         return replace(row, score=hit.score, origin=hit.origin, source=hit.source, kept=False)
 

@@ -21,6 +21,7 @@ from lamina.journal import Journal
 from lamina.values.entry import Entry, ItemEntry, MessageEntry, RequestEntry, SessionEntry
 from lamina.values.item import Include, ItemId, is_member, key_of, kind_of
 from lamina.values.item_kind import MEMBER_KINDS
+from lamina.values.request import WHOLE_POOL
 
 # With fewer turns than this nothing is suggested; from this share of them on, it is always.
 ENOUGH = 10
@@ -168,7 +169,8 @@ def _in_force(listed: ListedRequest) -> Iterator[tuple[ItemId, InForce]]:
     for tool in context.tools:
         if is_engine_tool(tool.item) or not context.allows(tool.name):
             continue
-        chosen = tool.include == "agent" and bool(tool.origin) and not tool.kept
+        is_found = tool.origin not in ("", WHOLE_POOL) and not tool.kept
+        chosen = tool.include == "agent" and is_found
         yield tool.item, InForce(include=tool.include, chosen=chosen, score=tool.score)
 
 

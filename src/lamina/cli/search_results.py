@@ -17,6 +17,7 @@ from lamina.sources.item_search import (
     rank_candidates,
     select_candidates,
 )
+from lamina.values.request import WHOLE_POOL
 
 # How much of a text is shown where there is no terminal whose width would say.
 WIDTH = 160
@@ -28,7 +29,7 @@ async def select_from(
     candidates = await gather_from(sources, console)
     async with open_search(how.lexical, console) as (_, search):
         results = await select_candidates(question, candidates, how, search)
-    if not results:
+    if all(result.origin == WHOLE_POOL for result in results):
         print_line(console, "nothing fits the question; `lamina search` shows how everything ranks")
     return results
 

@@ -44,7 +44,7 @@ from lamina.values.patch import (
     op_name,
     op_reason,
 )
-from lamina.values.request import ContextItem, ContextTool, RequestContext
+from lamina.values.request import WHOLE_POOL, ContextItem, ContextTool, RequestContext
 
 # How much is shown of what something was found from: it may be a query of the model's.
 LONGEST = 80
@@ -196,7 +196,7 @@ def dict_rows(value: Any) -> list[dict[str, Any]]:
 def describe_inclusion(source: ContextItem | ContextTool) -> str:
     """How an item came to be in a request, as `always` or `agent 0.73, search`."""
     score = f" {source.score:.2f}" if source.score is not None else ""
-    origin = f", {source.origin}" if source.origin else ""
+    origin = f", {source.origin.replace('_', ' ')}" if source.origin else ""
     place = f" from {brief(source.source, LONGEST)}" if source.origin and source.source else ""
     kept = ", kept from before" if isinstance(source, ContextTool) and source.kept else ""
     return f"{source.include}{score}{origin}{place}{kept}"
@@ -220,7 +220,7 @@ def describe_priority(item: ContextItem) -> str:
 def _chosen(context: RequestContext) -> str:
     """What was found for the question, on a line of its own."""
     items: list[ContextItem | ContextTool] = [item for item in context.items if item.origin]
-    items += [tool for tool in context.tools if tool.origin]
+    items += [tool for tool in context.tools if tool.origin not in ("", WHOLE_POOL)]
     names = ", ".join(f"{item.item} ({describe_inclusion(item)})" for item in items)
     return f"\nchosen: {names}" if names else ""
 

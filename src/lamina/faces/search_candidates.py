@@ -10,13 +10,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.agents import holds_agent
+from lamina.assembly.tools import is_small_pool
+from lamina.codec import mend_text
 from lamina.errors import UsageError
 from lamina.extras import require
+from lamina.faces.agents import ENCODING
 from lamina.faces.hook_files import TrustAsker
 from lamina.faces.tool_file import ListedTool, read_tools
 from lamina.faces.trust import settle_trust
+from lamina.providers.tokens import EncodingCounter
 from lamina.selection.chunks import chunk_tool
 from lamina.sources.candidates import (
     Candidate,
@@ -25,7 +30,9 @@ from lamina.sources.candidates import (
     offered_candidate,
 )
 from lamina.tools.toolbox import Toolbox
+from lamina.values.message import ToolDefinition
 from lamina.values.selection import Document
+from lamina.values.settings import Settings
 from lamina.values.tool import OfferedTool
 from lamina.wiring.agent_defaults import AgentDefaults, read_agent_defaults
 from lamina.wiring.agents import list_agents
@@ -76,16 +83,28 @@ async def gather_candidates(sources: CandidateSources, asker: TrustAsker) -> Can
         if not holds_agent(sources.workspace):
             raise _nothing_in(sources.workspace)
         agents = (str(sources.workspace),)
-    tools = [_listed_candidate(tool) for path in sources.tools for tool in read_tools(path)]
-    gathered = Candidates(candidates=tuple(tools))
+    listed = [tool for path in sources.tools for tool in read_tools(path)]
+    pools = {tool.id: tool.definition for tool in listed}
+    gathered = Candidates(candidates=tuple(map(_listed_candidate, listed)))
+    settings = Settings()
     for name in agents:
         agent = await read_agent_defaults(name, sources.workspace)
         agent = await settle_trust(agent, asker, trust=sources.trust)
-        gathered = _join(gathered, await _gather_agent(agent, name, sources.workspace))
-    return gathered
+        theirs, tools = await _gather_agent(agent, name, sources.workspace)
+        gathered, settings = _join(gathered, theirs), agent.settings
+        pools |= {tool.id: tool.definition for tool in tools if tool.include == "agent"}
+    is_whole = is_small_pool(list(pools.values()), settings, _count_definition)
+    return replace(gathered, whole_pool=frozenset(pools) if is_whole else frozenset())
 
 
-async def _gather_agent(agent: AgentDefaults, name: str, workspace: Path) -> Candidates:
+def _count_definition(tool: ToolDefinition) -> int:
+    text = json.dumps([tool.name, tool.description, tool.parameters], ensure_ascii=False)
+    return EncodingCounter(ENCODING).count(mend_text(text))
+
+
+async def _gather_agent(
+    agent: AgentDefaults, name: str, workspace: Path
+) -> tuple[Candidates, tuple[OfferedTool, ...]]:
     """What an agent has, as a session would be given it."""
     guides, settings = agent.agent.guides, agent.settings
     tools, problems = await _start_servers(agent, workspace)
@@ -95,7 +114,7 @@ async def _gather_agent(agent: AgentDefaults, name: str, workspace: Path) -> Can
         problems.append(f"{odd} {name!r}; `lamina agent check {shlex.quote(name)}` names them")
     if not guides and not tools:
         problems.append(f"the agent {name!r} has no rules and no references")
-    return Candidates(
+    candidates = Candidates(
         candidates=(
             *map(guide_candidate, guides),
             *(offered_candidate(tool, settings) for tool in tools),
@@ -106,6 +125,7 @@ async def _gather_agent(agent: AgentDefaults, name: str, workspace: Path) -> Can
         relations=agent.agent.relations,
         problems=tuple(problems),
     )
+    return candidates, tools
 
 
 async def _start_servers(

@@ -14,6 +14,7 @@ from lamina.errors import UsageError
 from lamina.files.own_file import read_named_file
 from lamina.text.excerpt import brief
 from lamina.values.item import ItemId, tool_id
+from lamina.values.message import ToolDefinition
 
 FORMS = (
     "a list of tools, an object with `tools` (what an MCP server answers to tools/list), or "
@@ -34,10 +35,17 @@ class ListedTool(Struct, frozen=True, kw_only=True):
     description: str = ""
     server_description: str = ""
     parameters: tuple[str, ...] = ()
+    schema: dict[str, Any] = {}
 
     @property
     def id(self) -> ItemId:
         return tool_id(self.server, self.name)
+
+    @property
+    def definition(self) -> ToolDefinition:
+        """As a request would have it."""
+        schema = self.schema or {"properties": {name: {} for name in self.parameters}}
+        return ToolDefinition(name=self.name, description=self.description, parameters=schema)
 
 
 def read_tools(path: Path) -> tuple[ListedTool, ...]:
@@ -106,7 +114,7 @@ def _tool(entry: Any, place: str) -> ListedTool:
         key: _text(entry.get(key), f"`{key}` of {place}")
         for key in ("server", "description", "server_description")
     }
-    return ListedTool(name=name, parameters=_parameters(entry), **texts)
+    return ListedTool(name=name, parameters=_parameters(entry), schema=_schema(entry), **texts)
 
 
 def _text(value: Any, place: str) -> str:
@@ -115,12 +123,16 @@ def _text(value: Any, place: str) -> str:
     raise UsageError(f"{place} is {_kind(value)}, not text")
 
 
+def _schema(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a tool's arguments, if it has one."""
+    return dict(next((entry[key] for key in SCHEMAS if _has(entry, key, Mapping)), {}))
+
+
 def _parameters(entry: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of a tool's arguments, from a list of them or from their schema."""
     arguments = entry.get("params")
     if arguments is None:
-        schema = next((entry[key] for key in SCHEMAS if _has(entry, key, Mapping)), None)
-        arguments = schema.get("properties") if schema else None
+        arguments = _schema(entry).get("properties")
     if not isinstance(arguments, list | Mapping):
         return ()
     names = (

@@ -26,7 +26,7 @@ from lamina.values.entry import PLANNED, CustomEntry, MessageEntry, RequestEntry
 from lamina.values.item import Include, ItemId, key_of, kind_of
 from lamina.values.item_kind import MEMBER_KINDS
 from lamina.values.patch import HookDisplay
-from lamina.values.request import ContextItem, ContextTool, LeftOut, RequestContext
+from lamina.values.request import WHOLE_POOL, ContextItem, ContextTool, LeftOut, RequestContext
 
 # What was asked for and not had, for a person to put right.
 ASTRAY = ("missing", "ambiguous")
@@ -306,6 +306,9 @@ def _listed(context: RequestContext, state: State) -> list[Reason]:
         notes = []
         if tool and tool.kept:
             notes.append("kept from an earlier question")
+        if tool and tool.origin == WHOLE_POOL:
+            notes.append("one of a small pool, which is offered whole")
+            tool = replace(tool, origin="")
         if tool is None and known and definition.name not in ENGINE_TOOLS:
             notes.append("still in the list, and not there to be called")
         if allowed is not None and definition.name not in allowed:

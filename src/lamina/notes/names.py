@@ -136,11 +136,16 @@ class _Names:
             return None
         if paths := self._at(name) or (self._at(name[1:]) if name[0] == "/" else ()):
             return _Match("path", paths, self._namesakes(name, beside), "root")
-        full_path = _join(self._spell(beside or ""), name)
-        if full_path is not None and (paths := self._at(full_path)):
-            how: _How = "relative" if beside else "path"
-            return _Match(how, paths, self._namesakes(name, beside), "same folder")
-        return None
+        return self.find_beside(name, beside or "")
+
+    def find_beside(self, name: str, beside: str) -> _Match | None:
+        """By the path from the folder of the note `beside`."""
+        name = self._spell(name)
+        full_path = _join(self._spell(beside), name)
+        if full_path is None or not (paths := self._at(full_path)):
+            return None
+        how: _How = "relative" if beside else "path"
+        return _Match(how, paths, self._namesakes(name, beside), "same folder")
 
     def find_end(self, name: str) -> tuple[str, tuple[str, ...]]:
         """The paths that end in a name, and that end; else those of its file, and no end: `x/b` is
@@ -268,8 +273,13 @@ class NoteNames:
         return self._exact.find_alias(name) or self._loose.find_alias(name)
 
     def _find_from(self, name: str, beside: str) -> _Match | None:
-        """What a name means in a note: a path, else the nearest file that it is the end of. Of two
-        that are as near, the one in exactly this spelling."""
+        """What a name means in a note: a file beside it, a path, else the nearest file that it is
+        the end of. Of two that are as near, the one in exactly this spelling."""
+        if name and "/" not in name and "/" in beside:
+            # A bare name is also the path of a file in the root; the note's own folder is nearer.
+            for names in (self._exact, self._loose):
+                if match := names.find_beside(name, beside):
+                    return match
         for names in (self._exact, self._loose):
             if match := names.find_path(name, beside):
                 return match

@@ -9,10 +9,12 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from lamina.assembly.boundary import find_boundary
 from lamina.assembly.inclusion import Inclusion, sort_by_include, sort_tools
+from lamina.assembly.tools import offers_whole_pool
 from lamina.errors import UsageError
 from lamina.session.session import Session, core_of
-from lamina.sources.agent_choice import choose_candidates
+from lamina.sources.agent_choice import choose_candidates, sum_tokens
 from lamina.sources.agent_problems import describe_problems
 from lamina.sources.candidates import (
     Candidates,
@@ -65,8 +67,7 @@ async def search_session(
         choice,
         items=items,
         near=tuple(miss for miss in choice.near if miss.kind in kinds),
-        tokens=sum(item.tokens for item in items if item.origin),
-        always=sum(item.tokens for item in items if not item.origin),
+        **sum_tokens(items, candidates),
     )
 
 
@@ -93,11 +94,15 @@ def _check_kinds(kinds: object) -> None:
 async def _gather(session: Session, toolset: Toolset) -> Candidates:
     """What there is to choose from in a session as it stands."""
     core, state, settings = core_of(session), session.state, session.settings
+    target = session.target()
     guides = await core.turns.selector.guides()
     members = state.library.members
     own_guides = tuple(g for g in guides.guides if members.get(g.id) != "removed")
     tools = sort_tools(state, toolset.tools)
     gone = {tool.id for tool in tools.removed}
+    boundary = find_boundary(state, target, core.clock.now())
+    count = core.layouts.assembler_for(target, settings.promotion).definition_tokens
+    is_whole = offers_whole_pool(state, target, tools, boundary, count)
     withheld = (f"not offered: {tool.what}: {tool.detail}" for tool in toolset.withheld)
     return Candidates(
         candidates=(
@@ -111,6 +116,7 @@ async def _gather(session: Session, toolset: Toolset) -> Candidates:
         problems=(*describe_problems(guides.problems), *withheld),
         added=_added(sort_by_include(own_guides, members, *GUIDE_KINDS)) | _added(tools),
         recent=recent_questions(state),
+        whole_pool=frozenset(tool.id for tool in tools.agent if is_whole),
     )
 
 

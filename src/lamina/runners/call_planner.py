@@ -6,7 +6,7 @@ every request is.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import aclosing
 from itertools import islice
 
@@ -72,21 +72,28 @@ class CallPlanner:
         self._providers = providers
 
     async def plan(
-        self, text: str, attachments: Attachments, tools: Sequence[ToolDefinition], target: Target
+        self,
+        text: str,
+        attachments: Attachments,
+        tools: Sequence[ToolDefinition],
+        target: Target,
+        problems: str = "",
     ) -> PlannedCalls:
-        """The calls for a question, with ids of their own.
+        """The calls for a question, with ids of their own; `problems` says what was wrong with
+        those of an earlier plan.
 
         Raises:
             ProviderError, ReplyError: there is no plan.
             WindowExceeded: the tools and the question do not fit the window.
             SpendLimit: it could pass a limit.
         """
-        request = self.request(text, attachments, tools, target)
+        request = self.request(text, attachments, tools, target, problems)
         provider = await self._providers.provider(target)
         reply = await self._send(provider, request)
         calls = (block for block in reply.blocks if isinstance(block, ToolCall))
+        name = "replan" if problems else "plan"
         return PlannedCalls(
-            calls=tuple(replace(call, id=f"plan-{at}") for at, call in enumerate(calls, start=1)),
+            calls=tuple(replace(call, id=f"{name}-{at}") for at, call in enumerate(calls, start=1)),
             usage=reply.usage,
             cost=cost_of(reply.usage, target),
             prompt=digest_texts(segment.digest for segment in request.prompt),
@@ -133,7 +140,12 @@ class CallPlanner:
         )
 
     def request(
-        self, text: str, attachments: Attachments, tools: Sequence[ToolDefinition], target: Target
+        self,
+        text: str,
+        attachments: Attachments,
+        tools: Sequence[ToolDefinition],
+        target: Target,
+        problems: str = "",
     ) -> WireRequest:
         """The request, laid out from an envelope of its own."""
         state, layouts = self._session.state, core_of(self._session).layouts
@@ -141,8 +153,9 @@ class CallPlanner:
         if wants_composer(text):
             system.append(SystemPart(name="composer", text=COMPOSER.content))
         summary = summarize_attached([attachment.item for attachment in attachments.attachments])
-        blocks = (Text(f"{summary}\n\n{QUERY_FRAME}"),) if summary else ()
-        message = Message(role="user", blocks=(*blocks, Text(text)), id="plan")
+        blocks: tuple[Text, ...] = (Text(f"{summary}\n\n{QUERY_FRAME}"),) if summary else ()
+        blocks += (Text(text), Text(problems)) if problems else (Text(text),)
+        message = Message(role="user", blocks=blocks, id="plan")
         envelope = Envelope(system=SystemParts(system), tools=tuple(tools), cached=Chain([message]))
         # Apart from the one in use, whose totals are of the session.
         assembler = Assembler(layouts.book.counter(target).count, Layout(wire=target.wire))
@@ -159,6 +172,21 @@ class CallPlanner:
             cache_key=plan_key(self._session),
             cache_ttl=state.settings.cache_ttl,
         )
+
+
+def describe_problems(problems: Iterable[tuple[ToolCall, str]], right: Iterable[ToolCall]) -> str:
+    """What a planner is told of a plan that it made: which calls cannot be run, and why."""
+    wrong = [f"- {_describe_call(call)}: {one_line(why)}" for call, why in problems]
+    planned = [f"- {_describe_call(call)}" for call in right]
+    lines = ["[Your plan has calls that cannot be run:]", *wrong]
+    lines += ["[These are planned; do not repeat them:]", *planned] if planned else []
+    return "\n".join(
+        [*lines, "[Make only the wrong calls again, with arguments that fit, or leave them out.]"]
+    )
+
+
+def _describe_call(call: ToolCall) -> str:
+    return one_line(f"{call.name} {call.arguments}")
 
 
 def summarize_attached(items: Sequence[Item]) -> str:

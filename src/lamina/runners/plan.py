@@ -1,25 +1,28 @@
 """A plan, one batch of tools, one answer.
 
-Laws: a plan is made once and never asked for again; what is wrong in it is reported and not run.
+Laws: a plan whose calls cannot be understood is asked for once more, with what is wrong with them,
+and never again; what is wrong in it is reported and not run.
 What the tools gave stands in the question's own message, one wrapper for each tool, uncached and
 gone with the next turn. Without a plan the question is answered all the same.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import anyio
 import msgspec
+from msgspec import Struct
 
 from lamina.assembly.inclusion import is_removed, sort_tools
+from lamina.assembly.tools import is_small_pool
 from lamina.codec import mend_text
-from lamina.errors import LaminaError, SpendError, WindowExceeded
+from lamina.errors import LaminaError, SpendError, UsageError, WindowExceeded
 from lamina.ports import Approver
 from lamina.runners.agent import AgentMode, ToolList
 from lamina.runners.answer import Answer
 from lamina.runners.batch import Batch, FinishedCall, found_by, render_done, render_pages
-from lamina.runners.call_planner import MOST_CALLS, CallPlanner, PlannedCalls
-from lamina.runners.caller import CheckedCall, check_call
+from lamina.runners.call_planner import MOST_CALLS, CallPlanner, PlannedCalls, describe_problems
+from lamina.runners.caller import REMOVED, CheckedCall, check_call
 from lamina.runners.citations import LOCAL_SEARCH, list_sources, recorded_sources, render_hits
 from lamina.runners.composer import with_composer
 from lamina.runners.mode import RunContext, RunMode
@@ -148,21 +151,9 @@ class PlanMode(RunMode):
         """Makes a plan and runs its calls."""
         run = self._run
         by_name = await self._offer(text, target)
-        tools = [tool.definition for tool in by_name.values()]
-        if not tools or not (plan := await self._make_plan(text, attachments, tools, target)):
+        calls = await self._plan_calls(text, attachments, by_name, target) if by_name else ()
+        if not calls:
             return ()
-        calls, refusals = check_plan(plan.calls, by_name, run.session.state.withdrawn)
-        record = {
-            "target": target.name,
-            "calls": [_describe(call.intended) for call in calls],
-            "refused": [_describe(call) | {"why": why} for call, why in refusals],
-            "usage": msgspec.to_builtins(plan.usage),
-            "cost": plan.cost,
-            "prompt": plan.prompt,
-        }
-        # Before anything runs: what a tool does may stand, whatever happens here.
-        await run.session.add_custom_entry(PLAN, record)
-        await run.warn(*(f"planned and not run: {call.name}: {why}" for call, why in refusals))
         batch = Batch(run.session, self._tools.host, self._search, self._approver, run.emit)
         try:
             await batch.run(calls)
@@ -175,6 +166,55 @@ class PlanMode(RunMode):
             raise
         return batch.outcomes
 
+    async def _plan_calls(
+        self,
+        text: str,
+        attachments: Attachments,
+        by_name: Mapping[str, OfferedTool],
+        target: Target,
+    ) -> tuple[CheckedCall, ...]:
+        """The calls to run. Those that cannot be understood are asked for once more."""
+        run = self._run
+        tools = [tool.definition for tool in by_name.values()]
+        calls: tuple[CheckedCall, ...] = ()
+        problems = ""
+        for is_last in (False, True):
+            plan = await self._make_plan(text, attachments, tools, target, problems)
+            if plan is None:
+                break
+            checked = check_plan(
+                plan.calls, by_name, run.session.state.withdrawn,
+                earlier=calls, check_search=self._check_search,
+            )  # fmt: skip
+            calls += checked.right
+            record = {
+                "target": target.name,
+                "calls": [_describe(call.intended) for call in checked.right],
+                "refused": [_describe(call) | {"why": why} for call, why in checked.wrong],
+                "usage": msgspec.to_builtins(plan.usage),
+                "cost": plan.cost,
+                "prompt": plan.prompt,
+            }
+            # Before anything runs: what a tool does may stand, whatever happens here.
+            await run.session.add_custom_entry(PLAN, record)
+            again = "" if is_last or not checked.unclear else "; the plan is asked for again"
+            for call, why in checked.wrong:
+                await run.warn(f"planned and not run: {call.name}: {why}{again}")
+            if not checked.unclear:
+                break
+            problems = describe_problems(checked.unclear, [call.intended for call in calls])
+        return calls
+
+    def _check_search(self, call: CheckedCall) -> str:
+        """What is wrong with a search of the notes, besides its schema."""
+        if self._search is None or call.tool.id != OFFERED.id:
+            return ""
+        try:
+            self._search.read_scope(call.arguments)
+        except UsageError as error:
+            return str(error)
+        return ""
+
     async def _offer(self, text: str, target: Target) -> dict[str, OfferedTool]:
         """The tools that a plan may call: those that are in, those chosen for the question, and the
         search."""
@@ -182,11 +222,15 @@ class PlanMode(RunMode):
         await self._tools.refresh()
         state = run.session.state
         roll = sort_tools(state, tuple(self._tools.by_name.values()))
-        choice = await core_of(run.session).turns.selector.choose_tools(state, text, roll)
-        await run.warn(*choice.warnings)
-        chosen_ids = {item.item for item in choice.items}
-        every = state.settings.tool_policy == "all"
-        tools = [*roll.present, *(tool for tool in roll.agent if every or tool.id in chosen_ids)]
+        core, settings = core_of(run.session), state.settings
+        count = core.layouts.assembler_for(target, settings.promotion).definition_tokens
+        tools = [*roll.present, *roll.agent]
+        pool = [tool.definition for tool in roll.agent]
+        if settings.tool_policy != "all" and not is_small_pool(pool, settings, count, target):
+            choice = await core.turns.selector.choose_tools(state, text, roll)
+            await run.warn(*choice.warnings)
+            chosen_ids = {item.item for item in choice.items}
+            tools = [*roll.present, *(tool for tool in roll.agent if tool.id in chosen_ids)]
         if self._search is not None and not is_removed(state, OFFERED):
             tools.insert(0, OFFERED)
         by_name: dict[str, OfferedTool] = {}
@@ -199,19 +243,27 @@ class PlanMode(RunMode):
         return by_name
 
     async def _make_plan(
-        self, text: str, attachments: Attachments, tools: Sequence[ToolDefinition], target: Target
+        self,
+        text: str,
+        attachments: Attachments,
+        tools: Sequence[ToolDefinition],
+        target: Target,
+        problems: str,
     ) -> PlannedCalls | None:
         """The plan; None, with a warning, if it failed, which costs the question only its tools."""
         run = self._run
         try:
-            plan = await self._planner.plan(text, attachments, tools, target)
+            plan = await self._planner.plan(text, attachments, tools, target, problems)
         except SpendError:
             raise  # the question itself would cost more
         except LaminaError as error:
             run.tally.requests += not isinstance(error, WindowExceeded)
             problem = mend_text(str(error))
             await run.session.add_custom_entry(PROBLEM, {"where": "plan", "problem": problem})
-            await run.warn(f"planning failed, so no tools are run: {problem}")
+            outcome = (
+                "planning again failed" if problems else "planning failed, so no tools are run"
+            )
+            await run.warn(f"{outcome}: {problem}")
             return None
         run.tally.requests += 1
         await run.emit(UsageReported(request="plan", usage=plan.usage, cost=plan.cost))
@@ -280,24 +332,44 @@ class PlanMode(RunMode):
         return {"request": "", "calls": records}
 
 
+class CheckedPlan(Struct, frozen=True, kw_only=True):
+    """The calls of a plan that can be run, and the others, each with its problem; of these, those
+    that another try could put right."""
+
+    right: tuple[CheckedCall, ...]
+    wrong: tuple[tuple[ToolCall, str], ...]
+    unclear: tuple[tuple[ToolCall, str], ...]
+
+
 def check_plan(
-    calls: Sequence[ToolCall], by_name: Mapping[str, OfferedTool], removed: Collection[str] = ()
-) -> tuple[tuple[CheckedCall, ...], tuple[tuple[ToolCall, str], ...]]:
-    """The calls of a plan that can be run, and the others, each with its problem."""
+    calls: Sequence[ToolCall],
+    by_name: Mapping[str, OfferedTool],
+    removed: Collection[str] = (),
+    *,
+    earlier: Sequence[CheckedCall] = (),
+    check_search: Callable[[CheckedCall], str] = lambda _: "",
+) -> CheckedPlan:
+    """Sorts the calls of a plan, which come behind `earlier` ones; `check_search` says what is
+    wrong with a search."""
     definitions = {name: tool.definition for name, tool in by_name.items()}
-    right: dict[tuple[str, str], CheckedCall] = {}
+    there = {(call.intended.name, call.intended.arguments) for call in earlier}
+    right: list[CheckedCall] = []
     wrong: list[tuple[ToolCall, str]] = []
+    unclear: list[tuple[ToolCall, str]] = []
     for call in calls:
         checked = check_call(call, definitions, by_name, removed)
-        if isinstance(checked, str):
-            wrong.append((call, checked))
-        elif (key := (checked.intended.name, checked.intended.arguments)) in right:
+        problem = checked if isinstance(checked, str) else check_search(checked)
+        if isinstance(checked, str) or problem:
+            wrong.append((call, problem))
+            unclear += [(call, problem)] if problem != REMOVED else []
+        elif (key := (checked.intended.name, checked.intended.arguments)) in there:
             wrong.append((call, "the same call stands before it"))
-        elif len(right) == MOST_CALLS:
+        elif len(there) == MOST_CALLS:
             wrong.append((call, f"a plan has at most {MOST_CALLS} calls"))
         else:
-            right[key] = checked
-    return tuple(right.values()), tuple(wrong)
+            there.add(key)
+            right.append(checked)
+    return CheckedPlan(right=tuple(right), wrong=tuple(wrong), unclear=tuple(unclear))
 
 
 def _describe(call: ToolCall) -> dict[str, Any]:

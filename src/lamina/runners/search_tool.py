@@ -128,16 +128,7 @@ class SearchTools:
         Raises:
             UsageError: its arguments are wrong.
         """
-        if problem := check_arguments(SEARCH.parameters, dict(arguments)):
-            raise UsageError(f"The arguments do not fit the tool: {problem}")
-        request = Scope(
-            folders=tuple(arguments.get("folders", ())),
-            tags=tuple(arguments.get("tags", ())),
-            since=_moment(arguments, "since"),
-            until=_moment(arguments, "until"),
-            time=read_time_range(arguments.get("timeRange"), datetime.fromtimestamp(self._now())),
-        )
-        scope = narrow_scope(self.scope, request)
+        scope = narrow_scope(self.scope, self.read_scope(arguments))
         result = await self._search.search(arguments["query"], scope=scope, top=self._top)
         hits, warnings = screen_hits(self._screen, result.hits, secrets)
         return replace(
@@ -145,6 +136,22 @@ class SearchTools:
             hits=hits,
             warnings=(*result.warnings, *warnings),
             time_range=name_time_range(scope),
+        )
+
+    def read_scope(self, arguments: Mapping[str, Any]) -> Scope:
+        """Where a call wants to look.
+
+        Raises:
+            UsageError: its arguments are wrong.
+        """
+        if problem := check_arguments(SEARCH.parameters, dict(arguments)):
+            raise UsageError(f"The arguments do not fit the tool: {problem}")
+        return Scope(
+            folders=tuple(arguments.get("folders", ())),
+            tags=tuple(arguments.get("tags", ())),
+            since=_moment(arguments, "since"),
+            until=_moment(arguments, "until"),
+            time=read_time_range(arguments.get("timeRange"), datetime.fromtimestamp(self._now())),
         )
 
 

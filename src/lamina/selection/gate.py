@@ -21,7 +21,6 @@ from lamina.selection.scores import (
     unknown_share,
 )
 from lamina.selection.terms import find_terms
-from lamina.values.item import kind_of
 from lamina.values.selection import Document, Evidence, Query, QueryPart
 
 # A small model, which `bench/gate.py` fits: what shared words are worth in likeness, each less than
@@ -30,11 +29,6 @@ WORD = 0.15
 NEEDED = 0.3
 # Where an encoder cannot read, a word has to be enough.
 WORD_UNREAD = NEEDED / log(2)
-# That one of a handful of tools is for just this question is less likely than that one of CROWD is,
-# so more is needed. A model can look for a tool that it misses, but not for a rule or a reference:
-# those need no more than usual.
-CROWD = 20
-SCARCE = 0.145
 
 # Words that people use whatever they talk about: sharing one is evidence of nothing.
 EVERYDAY = frozenset(
@@ -89,17 +83,7 @@ def weigh_best(
                 evidence = WORD_UNREAD * log1p(count)
             if evidence > found:
                 found, best = evidence, place
-    # By words alone, one that is not everyday has to be enough.
-    needed = NEEDED if cosine is None else needed_evidence(documents)
-    return Evidence(found=found, needed=needed), best
-
-
-def needed_evidence(documents: Sequence[Document]) -> float:
-    """How much has to speak for the best of these."""
-    size = sum(document.size > 0 for document in documents)
-    if not 0 < size < CROWD or any(kind_of(document.id) != "tool" for document in documents):
-        return NEEDED
-    return NEEDED + SCARCE * log(CROWD / size)
+    return Evidence(found=found, needed=NEEDED), best
 
 
 def worth_of_word(fluency: float) -> float:

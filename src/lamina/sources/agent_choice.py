@@ -48,10 +48,16 @@ async def choose_candidates(
         method=by_words or "by meaning and words",
         items=items,
         near=near,
-        tokens=sum(item.tokens for item in items if item.origin),
-        always=sum(item.tokens for item in items if not item.origin),
+        **sum_tokens(items, candidates),
         warnings=tuple(line for line in warnings if line != by_words),
     )
+
+
+def sum_tokens(items: Sequence[ChosenItem], candidates: Candidates) -> dict[str, int]:
+    """The tokens of what search chose, and of what is in anyway."""
+    anyway = [item for item in items if not item.origin or item.item in candidates.whole_pool]
+    always = sum(item.tokens for item in anyway)
+    return {"tokens": sum(item.tokens for item in items) - always, "always": always}
 
 
 def _sizes(candidates: Candidates, count: Callable[[str], int]) -> dict[str, int]:

@@ -47,6 +47,8 @@ class Candidates(Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
     added: frozenset[ItemId] = frozenset()
     recent: tuple[str, ...] = ()
+    # The tools of a pool that is offered whole.
+    whole_pool: frozenset[ItemId] = frozenset()
 
     @property
     def documents(self) -> tuple[Document, ...]:

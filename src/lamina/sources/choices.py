@@ -22,6 +22,7 @@ from lamina.assembly.tools import (
     describe_tool,
     is_described,
     is_loaded,
+    offers_whole_pool,
     plan_tools,
 )
 from lamina.layers import Assembler
@@ -94,10 +95,15 @@ class TurnChoices:
             await selector.guides(), state.settings.secrets
         )
         tools = Pool()
-        if toolset is not None:
-            tools = selector.tool_pool(state, sort_tools(state, toolset.tools))
         mentions = selector.mentions(self._question, self._guides)
         guides = selector.guide_pool(state, attached.attachments, self._guides, mentions)
+        if toolset is not None:
+            inclusion = sort_tools(state, toolset.tools)
+            tools = selector.tool_pool(state, inclusion)
+            brings_guides = selector.index is not None and selector.crosses(tools, guides)
+            if self._offers_whole_pool(inclusion) and not brings_guides:
+                # All are offered, and nothing comes along with those that fit.
+                tools = Pool(settings=tools.settings)
         if selector.crosses(tools, guides):
             self._tool_choice, self._guide_choice = await selector.choose(
                 state, self._question, tools, guides
@@ -111,11 +117,14 @@ class TurnChoices:
         """Changes the list of tools if it has to, and says why every tool is there."""
         page, state = self._page, self._page.state
         inclusion = sort_tools(state, toolset.tools)
-        choice, too_large = self._with_room(self._tool_choice, inclusion)
+        whole = self._offers_whole_pool(inclusion)
+        choice, too_large = self._tool_choice, tuple[LeftOut, ...]()
+        if not whole:
+            choice, too_large = self._with_room(choice, inclusion)
         boundary = find_boundary(state, self._target, page.at)
         plan = plan_tools(
             state, self._target, inclusion, choice.items, boundary,
-            searches=self._selector.index is not None,
+            searches=self._selector.index is not None, whole=whole,
         )  # fmt: skip
         if plan.definitions is not None:
             op = ToolsReplace(tools=plan.definitions, reason=plan.reason)
@@ -138,6 +147,12 @@ class TurnChoices:
                 warnings=(*choice.warnings, *plan.warnings),
             ),
         )
+
+    def _offers_whole_pool(self, inclusion: Inclusion[OfferedTool]) -> bool:
+        state, target = self._page.state, self._target
+        boundary = find_boundary(state, target, self._page.at)
+        count = self._assembler.definition_tokens
+        return offers_whole_pool(state, target, inclusion, boundary, count)
 
     def _refuse_described(self, removed: Sequence[OfferedTool]) -> list[LeftOut]:
         """Tells once that tools which are described in the conversation were removed; their

@@ -20,6 +20,7 @@ from lamina.sources.candidates import Candidate, Candidates
 from lamina.sources.related_items import ChosenFrom, expand_all
 from lamina.text.excerpt import brief
 from lamina.values.item import ItemId
+from lamina.values.request import WHOLE_POOL
 from lamina.values.selection import (
     Document,
     Evidence,
@@ -144,7 +145,7 @@ async def select_candidates(
         choice = judge_items(documents, answer.scores, answer.query, settings)
         answers.append(answer)
         choices.append(ChosenFrom(settings=settings, corpus=answer.corpus, items=choice.items))
-        if choice.lacking:
+        if choice.lacking and not candidates.whole_pool.intersection(d.id for d in documents):
             lacking.append(choice.lacking.judge(f"the best, {choice.best},"))
     additions = await expand_all(choices)
     found = [choice.items + new for choice, new in zip(choices, additions, strict=True)]
@@ -155,14 +156,26 @@ async def select_candidates(
     # What was chosen of one pool may have brought something of the other along.
     search.warn_of(lacking if not any(found) else ())
     by_id = candidates.by_id()
-    results = [
-        _included(by_id[item], item in always, item in candidates.added)
-        for item in by_id
-        if item in there
-    ]
+    why = dict.fromkeys(there, "named in the question")
+    why |= dict.fromkeys(candidates.added, "added by hand") | dict.fromkeys(
+        always, "always included"
+    )
+    results = [_included(by_id[item], why[item]) for item in by_id if item in there]
     for answer, items in zip(answers, found, strict=True):
         results += _describe(answer, items, by_id)
-    return (*results, *(_result(item, by_id[item.item], "") for item in related))
+    results += [_result(item, by_id[item.item], "") for item in related]
+    return _with_whole_pool(results, candidates)
+
+
+def _with_whole_pool(
+    results: Sequence[SearchResult], candidates: Candidates
+) -> tuple[SearchResult, ...]:
+    """The results, and behind them the other tools of a pool that is offered whole."""
+    pool = candidates.whole_pool
+    why = f"one of a small pool ({len(pool)}), which is offered whole"
+    rest = pool - {result.id for result in results}
+    others = [_included(c, why) for c in candidates.candidates if c.document.id in rest]
+    return (*results, *(replace(other, origin=WHOLE_POOL) for other in others))
 
 
 def _find_named(question: str, candidates: Candidates, search: IndexSearch) -> set[ItemId]:
@@ -195,9 +208,7 @@ async def rank_candidates(
     return _describe(answer, ranking, candidates.by_id())
 
 
-def _included(candidate: Candidate, is_always: bool, is_added: bool) -> SearchResult:
-    why = "added by hand" if is_added else "named in the question"
-    why = "always included" if is_always else why
+def _included(candidate: Candidate, why: str) -> SearchResult:
     return SearchResult(
         name=candidate.name, server=candidate.server, score=None, why=why,
         kind=candidate.kind, id=candidate.document.id, origin="", include=candidate.include,

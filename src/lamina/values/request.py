@@ -54,6 +54,10 @@ class ContextItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Provenance(**{name: getattr(self, name) for name in Provenance.__struct_fields__})
 
 
+# How the tools of a pool that is offered whole came to be in a request.
+WHOLE_POOL = "whole_pool"
+
+
 class ContextTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A tool of a request's list. One that was `kept` joined for an earlier question; one that was
     chosen later than the list could change stands among the items instead."""

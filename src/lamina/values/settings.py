@@ -117,6 +117,10 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How often chosen tools may join a list that was sent, which moves the whole prefix; after
     that they are described in the message that needs them. None for always. Models that load tools
     late are spared all joins but those of None."""
+    whole_pool_tokens: int = 3_000
+    """With `sticky`: up to 24 tools that search may choose from are all offered, from the first
+    request on, if they take no more than this and no more than a tenth of the window. 0 searches
+    however few there are."""
     expand_results: bool = False
     """Whether what tools gave in the last turn brings items that are like it."""
     expanding_tools: str = ""
@@ -234,6 +238,7 @@ class SettingsUpdate(TypedDict, total=False):
     tool_search: SearchSettings | Preset | bool | Mapping[str, Any]
     tool_policy: Literal["sticky", "exact", "all"]
     tool_joins: int | None
+    whole_pool_tokens: int
     expand_results: bool
     expanding_tools: str
     relevance_priority: bool
@@ -260,8 +265,8 @@ _LIMITS = (
     "window", "output_reserve", "attachment_limit", "history_messages", "history_tokens",
     "strip_turns", "strip_after_turns", "summary_tokens", "cache_lifetime_s",
     "compaction_reserve", "compaction_keep", "compaction_summary", "compaction_ahead",
-    "summary_timeout_s", "tool_joins", "embed_depth", "spend_turn", "spend_session", "spend_day",
-    "ask_above_cost",
+    "summary_timeout_s", "tool_joins", "whole_pool_tokens", "embed_depth", "spend_turn",
+    "spend_session", "spend_day", "ask_above_cost",
 )  # fmt: skip
 
 
