@@ -276,9 +276,12 @@ class InboxEntry(EntryBase, frozen=True, kw_only=True, tag="inbox"):
 PROBLEM = "lamina.problem"
 # What was run for a planned request: custom entries of this kind.
 PLANNED = "lamina.planned"
-# Requests beside the turns, with their usage and cost: one that planned calls, one for a summary.
+# Requests beside the turns, with their usage and cost: one that planned calls, one for a summary,
+# one that created an explicit cache; and what storing that one cost.
 PLAN = "lamina.plan"
 SUMMARIZED = "lamina.summarized"
+CACHE = "lamina.cache"
+STORAGE = "lamina.cache_storage"
 
 
 class CustomEntry(EntryBase, frozen=True, kw_only=True, tag="custom"):
