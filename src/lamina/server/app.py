@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -50,15 +51,17 @@ def make_app(
         return _json(200, describe_api(table))
 
     endpoints = [
-        StarletteRoute(route.path, _endpoint(route, desk), methods=[route.method])
+        StarletteRoute(
+            route.path.replace(":path}", ":whole}"), _endpoint(route, desk), methods=[route.method]
+        )
         for route in table
     ]
     app = Starlette(
         routes=[
             *endpoints,
             StarletteRoute("/api/openapi.json", openapi),
-            StarletteRoute("/api/{rest:path}", _unknown, methods=list(_METHODS)),
-            StarletteRoute("/{path:path}", static.answer),
+            StarletteRoute("/api/{rest:whole}", _unknown, methods=list(_METHODS)),
+            StarletteRoute("/{path:whole}", static.answer),
         ],
         exception_handlers={HTTPException: _on_http_error, Exception: _on_defect},
         lifespan=lifespan,
@@ -66,6 +69,13 @@ def make_app(
     return Guard(app, door)
 
 
+class _WholePath(PathConvertor):
+    """Starlette's own pattern ends at a line feed, which the name of a file may hold."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("whole", _WholePath())
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
@@ -74,7 +84,7 @@ def _endpoint(route: Route, desk: Desk) -> Endpoint:
         try:
             call = Call(
                 desk=desk,
-                path=request.path_params,
+                path=_read_path(request),
                 body=await _read_body(route, request),
                 query=_read_query(route, request),
                 headers=request.headers,
@@ -101,13 +111,26 @@ async def _read_body(route: Route, request: Request) -> Any:
         return msgspec.json.decode(data or b"{}", type=route.body)
     except msgspec.ValidationError as error:
         raise invalid(error, "the body") from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refusal(422, "invalid", f"the body is not JSON: {error}") from error
+    except RecursionError as error:
+        raise Refusal(422, "invalid", "the body is nested too deeply") from error
+
+
+def _read_path(request: Request) -> dict[str, str]:
+    """The names in an address; no name of anything has a NUL in it."""
+    for name, value in request.path_params.items():
+        if "\0" in value:
+            raise Refusal(400, "invalid", f"{value!r} is no name: it holds a NUL", (name,))
+    return dict(request.path_params)
 
 
 def _read_query(route: Route, request: Request) -> Any:
     if route.query is None:
         return None
+    for name, value in request.query_params.items():
+        if "\0" in value:
+            raise Refusal(422, "invalid", f"the query: {name} holds a NUL", (name,))
     try:
         return msgspec.convert(dict(request.query_params), route.query, strict=False)
     except msgspec.ValidationError as error:
