@@ -180,6 +180,8 @@ def describe_custom_entry(kind: str, data: Any) -> tuple[str, str]:
                 problem = f" · {data['problem']}" if data.get("problem") else ""
                 part = f"part {data.get('step')} of {data.get('of')}"
                 return "summary", f"{data.get('target')} · {part}{problem}"
+            case "lamina.blob":
+                return "blob", str(data.get("digest"))
             case "lamina.cache" | "lamina.cache_storage":
                 act = "created" if kind == "lamina.cache" else "stored"
                 cost = data.get("cost")

@@ -121,7 +121,7 @@ def _read_path(request: Request) -> dict[str, str]:
     """The names in an address; no name of anything has a NUL in it."""
     for name, value in request.path_params.items():
         if "\0" in value:
-            raise Refusal(400, "invalid", f"{value!r} is no name: it holds a NUL", (name,))
+            raise Refusal(404, "unknown_name", f"nothing has the name {value!r}", (name,))
     return dict(request.path_params)
 
 

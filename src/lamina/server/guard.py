@@ -97,7 +97,10 @@ class Guard:
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
         if kind != JSON_TYPE and (has_body or method != "DELETE"):
             return _refuse(415, "not_json", f"the body has to be {JSON_TYPE}, not {kind!r}")
-        if (length := headers.get("content-length", "0")).isdigit() and int(length) > MOST_BYTES:
+        length = headers.get("content-length", "0")
+        if length.isascii() and length.isdigit() and (
+            len(length) > 18 or int(length) > MOST_BYTES
+        ):  # fmt: skip
             return _too_large()
         return None
 

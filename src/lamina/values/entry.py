@@ -282,6 +282,8 @@ PLAN = "lamina.plan"
 SUMMARIZED = "lamina.summarized"
 CACHE = "lamina.cache"
 STORAGE = "lamina.cache_storage"
+# The bytes of a blob, behind the entries of a journal that was exported with what it refers to.
+BLOB = "lamina.blob"
 
 
 class CustomEntry(EntryBase, frozen=True, kw_only=True, tag="custom"):
