@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 import msgspec
 from starlette.applications import Starlette
 from starlette.convertors import PathConvertor, register_url_convertor
@@ -27,6 +28,7 @@ from lamina.server.route import Call, EventStream, Route, SentFile
 from lamina.server.routes import all_routes
 from lamina.server.static_files import StaticFiles
 from lamina.server.wire import JSON_TYPE, encode_answer
+from lamina.task_groups import single_errors
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -85,13 +87,18 @@ def _endpoint(route: Route, desk: Desk) -> Endpoint:
             call = Call(
                 desk=desk,
                 path=_read_path(request),
-                body=await _read_body(route, request),
+                body=await _read_body(route, request, desk.stopping),
                 query=_read_query(route, request),
                 headers=request.headers,
             )
             result = await route.handler(call)
         except Exception as error:  # noqa: BLE001 - each becomes an answer
             return _refuse(error)
+        except anyio.get_cancelled_exc_class():
+            if not desk.stopping.is_set():
+                raise
+            # The server ends, and waited long enough.
+            return _refuse(Refusal(503, "stopping", "the server is about to end"))
         if isinstance(result, EventStream):
             return EventResponse(result.events, desk.stopping)
         if isinstance(result, SentFile):
@@ -103,8 +110,8 @@ def _endpoint(route: Route, desk: Desk) -> Endpoint:
     return answer
 
 
-async def _read_body(route: Route, request: Request) -> Any:
-    data = await read_body(request)
+async def _read_body(route: Route, request: Request, stopping: anyio.Event) -> Any:
+    data = await _receive_body(request, stopping) if route.method != "GET" else b""
     if route.body is None:
         return None
     try:
@@ -115,6 +122,24 @@ async def _read_body(route: Route, request: Request) -> Any:
         raise Refusal(422, "invalid", f"the body is not JSON: {error}") from error
     except RecursionError as error:
         raise Refusal(422, "invalid", "the body is nested too deeply") from error
+
+
+async def _receive_body(request: Request, stopping: anyio.Event) -> bytes:
+    """The body. When the server ends, nobody waits for the rest of it."""
+    data: bytes | None = None
+    with single_errors():
+        async with anyio.create_task_group() as group:
+
+            async def end_with_server() -> None:
+                await stopping.wait()
+                group.cancel_scope.cancel()
+
+            group.start_soon(end_with_server)
+            data = await read_body(request)
+            group.cancel_scope.cancel()
+    if data is None:
+        raise Refusal(503, "stopping", "the server is about to end")
+    return data
 
 
 def _read_path(request: Request) -> dict[str, str]:
