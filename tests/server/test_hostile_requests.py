@@ -108,7 +108,7 @@ def places_of(route: Route, usual: dict[str, str]) -> Iterator[str]:
             parts = {name: usual.get(name, "plan.md") for name in names}
             if hostile:
                 parts[hostile] = part
-            yield re.sub(r"{(\w+)(?::path)?}", lambda found, p=parts: p[found[1]], route.path)
+            yield re.sub(r"{(\w+):path}", r"{\1}", route.path).format(**parts)
 
 
 def requests_of(

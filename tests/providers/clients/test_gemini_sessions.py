@@ -353,7 +353,7 @@ def test_a_cache_that_could_pass_a_limit_is_not_created_and_the_question_is_answ
             given |= {"system": HUGE}
             account = SpendFile(tmp_path / "spend.jsonl")
             async with await open_chat("talk", spend_ledger=account, **given) as chat:
-                warnings = []
+                warnings: list[str] = []
                 for turn in range(NEEDED + 3):
                     warnings += (await world.ask(chat, f"What of pier {turn}?")).warnings
                 assert not any(r.missed.startswith("made") for r in world.emulator.report.rows)
