@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -44,6 +45,36 @@ def pier(notes: Path) -> Path:
 
     anyio.run(body)
     return notes
+
+
+def test_a_session_with_a_picture_goes_on_elsewhere_with_it(
+    notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (notes / "pier.png").write_bytes(PNG)
+
+    async def ask(question: str, **given: Any) -> str:
+        async with await open_session(
+            "seen", workspace=notes, target="openai:gpt-4o", clock=FakeClock()
+        ) as session:
+            turn = await session.prepare(question, **given)
+            request = str(turn.request())
+            await turn.commit(openai_reply("A pier.", input=80, cached=0))
+            assert not any("missing" in warning for warning in turn.warnings)
+            return request
+
+    first = anyio.run(lambda: ask("What is this?", attach=["pier.png"]))
+    assert "data:image/png;base64," in first
+    before = session_file(notes, "seen").read_bytes()
+    output("export", "seen", "--format", "jsonl", "-o", "seen.jsonl", cwd=notes)
+    exported = (notes / "seen.jsonl").read_bytes()
+    assert exported.startswith(before)
+    assert "blob" in output("log", "seen.jsonl", cwd=notes)
+    monkeypatch.setenv("LAMINA_DATA", str(tmp_path / "elsewhere"))
+    (notes / "pier.png").unlink()
+    answer = output("import", "seen.jsonl", "--session", "seen", cwd=notes)
+    assert answer.count("\n") == 1, answer
+    assert "sound" in output("verify", "seen", cwd=notes)
+    assert first.partition("data:image/png;base64,")[2][:40] in anyio.run(ask, "And now?")
 
 
 # -- export -------------------------------------------------------------------------------------

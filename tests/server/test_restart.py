@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -109,6 +110,28 @@ def test_ending_the_server_keeps_what_came_of_an_answer(house: ServedHouse) -> N
     assert answer["interrupted"]
     assert answer["text"]
     assert LONG.startswith(answer["text"])
+
+
+def test_ending_the_server_during_an_upload_prints_no_traceback(house: ServedHouse) -> None:
+    house.stop()
+    with WebProcess(house.folder, "--port", "0") as server, server.visit(house):
+        cookie = "; ".join(f"{name}={value}" for name, value in house.client.cookies.items())
+        host, _, port = server.base.removeprefix("http://").partition(":")
+        head = (
+            f"POST /api/doctor HTTP/1.1\r\nHost: {host}:{port}\r\nOrigin: {server.base}\r\n"
+            f"Cookie: {cookie}\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n"
+            f"Expect: 100-continue\r\n\r\n"
+        )
+        uploads = [socket.create_connection((host, int(port)), timeout=30) for _ in range(2)]
+        for upload in uploads:
+            upload.sendall(head.encode())
+            # The server says so once it reads the body.
+            assert upload.recv(100).startswith(b"HTTP/1.1 100")
+            upload.sendall(b'{"files": [')
+        uploads[0].close()
+        assert server.end(signal.SIGINT) == 0
+        assert len(server.last_words.splitlines()) == 1, server.last_words
+        uploads[1].close()
 
 
 def test_a_port_that_is_taken_is_said_so(house: ServedHouse) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import time
 from datetime import UTC, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lamina.errors import SpendLedgerError
 from lamina.ledger.spend_book import SpendBook, SpendLine, decode_line, encode_line
@@ -157,6 +159,32 @@ def test_a_day_is_that_of_the_zone() -> None:
     midnight = 1_794_873_600.0 - 1
     assert SpendFile("a", zone=UTC).day_of(midnight) == "2026-11-16"
     assert SpendFile("a", zone=timezone(timedelta(hours=2))).day_of(midnight) == DAY
+
+
+async def test_machines_in_three_time_zones_share_one_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noon, limits = 1_794_916_800.0, SpendLimits(day=0.02)
+    outcomes = []
+    try:
+        for zone in ("Pacific/Kiritimati", "UTC", "Etc/GMT+12"):
+            monkeypatch.setenv("TZ", zone)
+            time.tzset()
+            ledger = SpendFile(tmp_path / ACCOUNT)
+            request = replace(request_for(0.015), at=noon, day=ledger.day_of(noon))
+            outcomes.append(await ledger.reserve(request, limits))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert [type(outcome) for outcome in outcomes] == [Reservation, ReachedLimit, ReachedLimit]
+
+
+async def test_an_account_has_one_zone_and_refuses_others(tmp_path: Path) -> None:
+    berlin = timezone(timedelta(hours=1))
+    await reserve(SpendFile(tmp_path / ACCOUNT, zone=berlin), 0.01)
+    with pytest.raises(SpendLedgerError, match=r"counts its days in UTC\+01:00, not in UTC"):
+        await reserve(SpendFile(tmp_path / ACCOUNT), 0.01)
+    await reserve(SpendFile(tmp_path / ACCOUNT, zone=berlin), 0.01)
 
 
 # -- damage --------------------------------------------------------------------------------------

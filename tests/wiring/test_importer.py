@@ -9,12 +9,13 @@ from tests.formats.samples import PNG, SAMPLES
 
 import lamina
 from lamina.audit.verification import verify
-from lamina.errors import JournalError, UsageError
+from lamina.errors import UsageError
 from lamina.formats.markdown.exporter import export_chat
 from lamina.providers.model_book import load_book
 from lamina.stores.jsonl import JsonlStore
 from lamina.wiring.importer import ImportReport, import_data
 
+MISSING = "[A picture belongs here, but its file is missing.]"
 TARGET = "openai:gpt-4o"
 CHAT = b"""\
 ---
@@ -250,10 +251,39 @@ def test_a_journal_with_pictures_goes_on_in_another_store_or_says_what_is_missin
         ported = await import_data(data, name="s.jsonl", session="s", workspace=notes, store=other)
         assert [problem.what for problem in ported.problems] == ["picture"]
         async with await lamina.open_session("s", workspace=notes, store=other) as session:
-            before = session.entries
-            with pytest.raises(JournalError, match="blob"):
-                await session.prepare("And now?")
-            assert session.entries == before
+            turn = await session.prepare("And now?")
+            # It costs the picture, not the session: the model and the person are told.
+            assert MISSING in str(turn.request())
+            assert any("is missing: the model is told so" in w for w in turn.warnings)
+        # Attached again, it is there again.
+        async with await lamina.open_session(
+            "s", workspace=notes, store=other, target=TARGET
+        ) as session:
+            turn = await session.prepare("And now?", attach=["pier.png"])
+            assert "data:image/png;base64," in str(turn.request())
+            assert not turn.warnings
+
+    anyio.run(body)
+
+
+@pytest.mark.parametrize("target", [TARGET, "anthropic:claude-opus-4-5", "gemini:gemini-2.5-flash"])
+def test_every_wire_says_where_a_picture_is_missing(
+    notes: Path, store: JsonlStore, target: str
+) -> None:
+    (notes / "pier.png").write_bytes(PNG)
+
+    async def body() -> None:
+        async with await lamina.open_session(
+            "s", workspace=notes, store=store, target=target
+        ) as session:
+            turn = await session.prepare("What is this?", attach=["pier.png"])
+            assert MISSING not in str(turn.request())
+            for blob in (store.path_of("s").parent.parent / "blobs").rglob("*"):
+                if blob.is_file():
+                    blob.unlink()
+            again = await session.current_turn()
+            assert again is not None
+            assert MISSING in str(again.request())
 
     anyio.run(body)
 

@@ -40,7 +40,7 @@ from lamina.agents.teamspark import (
 from lamina.agents.yaml_fields import read_yaml
 from lamina.errors import UsageError
 from lamina.files.linked_root import LinkedRoot, full_path
-from lamina.files.paths import LeadsOut, PathRefused
+from lamina.files.paths import LeadsOut, PathRefused, expand_home
 from lamina.values.agent import Agent
 
 CURSOR_RULES = ".cursor/rules"
@@ -119,7 +119,7 @@ def load_agent(
     path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None
 ) -> LoadedAgent:
     """Like `read_agent`, with the stamps that show whether it changed."""
-    agent_path = Path(path).expanduser()
+    agent_path = expand_home(path)
     base = full_path(agent_path)
     door = open_door(base, within)
     try:

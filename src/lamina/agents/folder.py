@@ -12,6 +12,7 @@ import anyio.to_thread
 from lamina.agents.agent_reader import LoadedAgent, load_agent
 from lamina.agents.disk import stamp_of
 from lamina.errors import UsageError
+from lamina.files.paths import expand_home
 from lamina.values.agent import Agent, Guides, Problem
 
 
@@ -27,7 +28,7 @@ class AgentFolder:
         loaded: LoadedAgent | None = None,
     ) -> None:
         # Absolute, so that it stays the same if the process changes its folder.
-        self.path = Path(os.path.abspath(Path(path).expanduser()))
+        self.path = Path(os.path.abspath(expand_home(path)))
         self._within = None if within is None else os.path.abspath(within)
         self._latest = loaded
         self._lock = anyio.Lock()

@@ -18,6 +18,7 @@ from lamina.agents.guides import (
     walk_guides,
 )
 from lamina.agents.imports import find_imports, imports_only, looks_like_path
+from lamina.files.paths import expand_home
 from lamina.values.agent import DEFAULT_LEVEL, HIGHEST_LEVEL, Guide
 
 AGENTS_FILE = "AGENTS.md"
@@ -102,7 +103,7 @@ class Instructions:
     def _sent_imports(self, path: Path, text: str) -> list[str]:
         """The files that a text imports, if all of them are sent already."""
         names = [name for _, name in find_imports(text)[:_MOST_IMPORTS]]
-        targets = [Path(os.path.normpath(path.parent / Path(name).expanduser())) for name in names]
+        targets = [Path(os.path.normpath(path.parent / expand_home(name))) for name in names]
         labels = [self._real_paths.get(self._draft.disk.real_path(target)) for target in targets]
         return [label for label in labels if label] if all(labels) else []
 
@@ -123,7 +124,7 @@ class Instructions:
             problem = f"from here on @ imports nothing: {_MOST_IMPORTS} are enough"
             problems.error(label, problem, line)
         for line, name in imports[:_MOST_IMPORTS]:
-            target = Path(os.path.normpath(path.parent / Path(name).expanduser()))
+            target = Path(os.path.normpath(path.parent / expand_home(name)))
             real = disk.real_path(target)
             # First of all, so that nothing outside is even looked for.
             if disk.leads_out(target):

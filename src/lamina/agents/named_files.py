@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from lamina.files.paths import expand_home
 from lamina.values.trust import NamedFile
 
 MEGABYTE = 1_000_000
@@ -108,8 +109,8 @@ class NamedFiles:
     def _add(self, name: str, folder: Path) -> None:
         if not name or "\0" in name or len(name) > 4096:
             return
-        path = os.path.normpath(folder / os.path.expanduser(name))
-        if os.path.isabs(os.path.expanduser(name)) and not self._is_brought(path):
+        path = os.path.normpath(folder / expand_home(name))
+        if os.path.isabs(expand_home(name)) and not self._is_brought(path):
             return
         if os.path.isdir(path):
             self._add_folder(path)

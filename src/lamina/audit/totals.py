@@ -16,7 +16,9 @@ from lamina.journal import Journal, path_to
 from lamina.ledger import sum_cost
 from lamina.ports import TargetBook
 from lamina.values.entry import (
+    CACHE,
     PLAN,
+    STORAGE,
     SUMMARIZED,
     CustomEntry,
     Entry,
@@ -32,6 +34,7 @@ from lamina.values.usage import Usage
 
 # How much of a first question stands for a name.
 _LONGEST_NAME = 80
+_BESIDE = (PLAN, SUMMARIZED, CACHE, STORAGE)
 _SUMMED = ("input", "cached", "written", "output")
 
 
@@ -136,7 +139,7 @@ class _Tally:
                     self._add_paid(target, usage)
             case MessageEntry(usage=Usage() as usage):
                 self._add_usage(usage)
-            case CustomEntry(kind=kind, data={**data}) if kind in (PLAN, SUMMARIZED):
+            case CustomEntry(kind=kind, data={**data}) if kind in _BESIDE:
                 with suppress(msgspec.ValidationError):
                     self._add_side(msgspec.convert(data.get("usage"), Usage), data)
             case _:
@@ -179,7 +182,7 @@ class _Tally:
         )
 
     def _add_side(self, usage: Usage, data: Mapping[Any, object]) -> None:
-        """A request beside the turns: planned calls, a summary."""
+        """A request beside the turns: planned calls, a summary, a cache or its storage."""
         self._add_usage(usage)
         target, cost = data.get("target"), data.get("cost")
         if isinstance(target, str):

@@ -99,7 +99,7 @@ class AgentFiles:
     def file_of(self, guide: Guide) -> tuple[str, int | None]:
         """The path of a guide's file in the agent's folder, and its line; empty if it is
         elsewhere."""
-        found = fullmatch(r"(.*?)(?::(\d+))?", guide.place)
+        found = fullmatch(r"(?s)(.*?)(?::(\d+))?", guide.place)
         assert found is not None
         return self._inside(Path(found[1])), int(found[2]) if found[2] else None
 

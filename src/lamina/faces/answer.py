@@ -109,6 +109,6 @@ def sum_reports(reports: Sequence[UsageReported]) -> TurnCost:
             cache_reported=all(usage.cache_reported for usage in usages),
         ),
         cost=reduce(CostSum.plus, (report.cost for report in reports), CostSum()),
-        first_s=reports[0].first_s if reports else None,
+        first_s=next((r.first_s for r in reports if r.first_s is not None), None),
         requests=len(reports),
     )

@@ -23,13 +23,24 @@ from lamina.faces.request_summary import RequestRows, RequestSummary, reported_c
 from lamina.journal import Journal
 from lamina.ports import TargetBook
 from lamina.values.cache_break import Blame, BreakKind, CauseName, Certainty
-from lamina.values.entry import PLAN, SUMMARIZED, CustomEntry, Entry, MessageEntry
+from lamina.values.entry import (
+    CACHE,
+    PLAN,
+    STORAGE,
+    SUMMARIZED,
+    CustomEntry,
+    Entry,
+    MessageEntry,
+)
 from lamina.values.prices import MILLION, CostSum
 from lamina.values.request import Boundary
 from lamina.values.settings import Target
 from lamina.values.usage import Usage
 
-Purpose = Literal["turn", "plan", "summary", "imported"]
+Purpose = Literal["turn", "plan", "summary", "cache", "storage", "imported"]
+_BESIDE: dict[str, Purpose] = {
+    PLAN: "plan", SUMMARIZED: "summary", CACHE: "cache", STORAGE: "storage",
+}  # fmt: skip
 
 
 class TimelineBreak(Struct, frozen=True, kw_only=True):
@@ -214,16 +225,15 @@ def _turn_row(
 def _beside(entry: Entry, table: RequestRows) -> Iterable[TimelineRow]:
     """A request beside the turns, or an answer that was imported with what it took."""
     match entry:
-        case CustomEntry(kind=kind, data={**data}) if kind in (PLAN, SUMMARIZED):
+        case CustomEntry(kind=kind, data={**data}) if kind in _BESIDE:
             with suppress(msgspec.ValidationError):
                 usage = msgspec.convert(data.get("usage"), Usage)
-                purpose: Purpose = "plan" if kind == PLAN else "summary"
                 target, cost = data.get("target"), data.get("cost")
                 row = _row(
-                    id=entry.id, purpose=purpose, at=entry.at, usage=usage, table=table,
+                    id=entry.id, purpose=_BESIDE[kind], at=entry.at, usage=usage, table=table,
                     target=target if isinstance(target, str) else "",
                 )  # fmt: skip
-                # Records of before they named their target have what it cost.
+                # Storage, and records of before they named their target, have what it cost.
                 if not row.target and isinstance(cost, int | float):
                     row = replace(row, cost=float(cost))
                 yield row

@@ -9,6 +9,7 @@ from lamina.audit.hook_displays import find_displays
 from lamina.audit.vocabulary import count_of
 from lamina.journal import Journal, path_to
 from lamina.text.excerpt import brief
+from lamina.text.money import dollars
 from lamina.values.entry import (
     BranchSummaryEntry,
     CustomEntry,
@@ -185,6 +186,13 @@ def describe_custom_entry(kind: str, data: Any) -> tuple[str, str]:
                 problem = f" · {data['problem']}" if data.get("problem") else ""
                 part = f"part {data.get('step')} of {data.get('of')}"
                 return "summary", f"{data.get('target')} · {part}{problem}"
+            case "lamina.blob":
+                return "blob", str(data.get("digest"))
+            case "lamina.cache" | "lamina.cache_storage":
+                act = "created" if kind == "lamina.cache" else "stored"
+                cost = data.get("cost")
+                price = f" · {dollars(cost)}" if isinstance(cost, int | float) else ""
+                return "cache", f"{act}, {count_of(data.get('tokens', 0), 'token')}{price}"
     return "custom", f"{kind} {msgspec.json.encode(data).decode()}"
 
 

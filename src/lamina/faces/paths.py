@@ -8,6 +8,8 @@ import time
 from collections import deque
 from pathlib import Path
 
+from lamina.files.paths import is_sayable
+
 SKIPPED = {"node_modules", "__pycache__"}
 MOST, SECONDS = 20_000, 0.5
 # For so long a list is good enough.
@@ -15,8 +17,8 @@ FRESH_S = 3.0
 
 
 def scan(root: Path, most: int = MOST, seconds: float = SECONDS) -> list[str]:
-    """Files below `root` by their paths, folder by folder from the top; hidden ones and links are
-    left out, and so is what cannot be looked at in time."""
+    """Files below `root` by their paths, folder by folder from the top; left out are hidden ones,
+    links, names that nobody can type, and what cannot be looked at in time."""
     paths: list[str] = []
     waiting = deque([""])
     end = time.monotonic() + seconds
@@ -36,6 +38,8 @@ def scan(root: Path, most: int = MOST, seconds: float = SECONDS) -> list[str]:
                     waiting.clear()
                     break
                 if entry.name.startswith(".") or entry.name in SKIPPED or entry.is_symlink():
+                    continue
+                if not is_sayable(entry.name):
                     continue
                 path = f"{folder}/{entry.name}" if folder else entry.name
                 (inner if entry.is_dir(follow_symlinks=False) else files).append(path)

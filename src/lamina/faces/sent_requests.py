@@ -101,8 +101,7 @@ async def encode_rebuilt(
         try:
             blobs[digest] = await store.get_blob(digest)
         except LaminaError as error:
-            blobs[digest] = b""
-            problems.append(f"an image is missing and stands there empty: {error}")
+            problems.append(f"an image is missing, and a sentence stands in its place: {error}")
     request = wire_request(recorded, book, blobs)
     return book.wire(request.target).encode(request), tuple(problems)
 

@@ -49,7 +49,7 @@ class SpendRow(Struct, frozen=True, kw_only=True):
         is_assumed = entry.cost is None and entry.high is not None
         return SpendRow(
             name=self.name,
-            requests=self.requests + 1,
+            requests=self.requests + (entry.purpose != "storage"),
             spent=self.spent if entry.cost is None else (self.spent or 0.0) + entry.cost,
             assumed=self.assumed + ((entry.high or 0.0) if is_assumed else 0.0),
             unpriced=self.unpriced + (entry.cost is None and entry.high is None),
@@ -154,7 +154,7 @@ def add_spending(name: str, entries: Iterable[SpendEntry]) -> SpendRow:
     row = SpendRow(name=name)
     for entry in entries:
         row = row.plus(entry) if entry.state == "settled" else row
-    return row if row.requests else replace(row, spent=0.0)
+    return replace(row, spent=0.0) if row == SpendRow(name=name) else row
 
 
 def limits_in(journal: Journal) -> SpendLimits:

@@ -1,13 +1,17 @@
 """Sessions as files to give away, and files of others as sessions."""
 
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
+from lamina.audit.blobs import blobs_of
 from lamina.audit.request_rows import list_request_rows
+from lamina.codec import mint_id
 from lamina.errors import LaminaError
 from lamina.faces.journal_log import describe_log
 from lamina.faces.plain_text import format_json
@@ -18,9 +22,11 @@ from lamina.formats.json_fields import object_in, text_in
 from lamina.formats.markdown.chat_file import holds_chat
 from lamina.formats.markdown.exporter import export_chat
 from lamina.formats.opencode_store import is_database, read_database, read_storage
-from lamina.journal import path_to
+from lamina.journal import Journal, path_to
+from lamina.journal.lines import write_lines
 from lamina.providers.model_book import load_book
 from lamina.stores.file_names import file_stem
+from lamina.values.entry import BLOB, CustomEntry, Entry
 from lamina.wiring.importer import ImportReport, import_data
 
 # How Markdown files end, of which a folder may hold chats and others.
@@ -38,13 +44,35 @@ async def export_data(stored: StoredSession, form: ExportForm) -> tuple[str, byt
             return chat.name, chat.text.encode()
         case "jsonl":
             # The lines as they are: what this version does not know goes along.
-            return name, await stored.store.export(stored.session)
+            lines = await stored.store.export(stored.session)
+            return name, lines + await _blob_lines(stored, journal, is_cut=lines[-1:] != b"\n")
         case "requests":
             rows = list_request_rows(journal, load_book())
-            lines = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
-            return f"{file_stem(stored.session)}.requests.jsonl", lines
+            data = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
+            return f"{file_stem(stored.session)}.requests.jsonl", data
         case "json":
             return name, f"{format_json(describe_log(journal))}\n".encode()
+
+
+async def _blob_lines(stored: StoredSession, journal: Journal, *, is_cut: bool) -> bytes:
+    """What a journal refers to, as custom entries behind its own: pictures, and results that were
+    kept whole. Every version reads such entries, and an import takes them out."""
+    entries: list[Entry] = []
+    for digest in sorted(blobs_of(journal.entries.values())):
+        with suppress(LaminaError):
+            blob = await stored.store.get_blob(digest)
+            entries.append(
+                CustomEntry(
+                    id=mint_id(journal.last + 1 + len(entries)),
+                    parent=entries[-1].id if entries else journal.leaf,
+                    at=journal.entries[journal.leaf].at,
+                    kind=BLOB,
+                    data={"digest": digest, "base64": b64encode(blob).decode()},
+                )
+            )
+    if not entries:
+        return b""
+    return b"\n" * is_cut + write_lines(entries, journal.last)
 
 
 class ImportSource(Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from lamina.errors import UsageError
 from lamina.faces.hook_files import TrustAsker
+from lamina.files.paths import expand_home
 from lamina.values.trust import TrustRecord
 from lamina.wiring.agent_defaults import AgentDefaults, read_agent_defaults
 from lamina.wiring.hook_files import is_hook_file, read_hook_file
@@ -85,7 +86,7 @@ def revoke_trust(which: str, workspace: Path) -> str:
     """
     from lamina.wiring.agents import find_agent
 
-    places = [os.path.realpath(Path(which).expanduser())]
+    places = [os.path.realpath(expand_home(which))]
     with suppress(UsageError):
         places.append(os.path.realpath(find_agent(which, workspace)))
     for place in reversed(places):

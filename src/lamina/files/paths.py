@@ -71,6 +71,15 @@ def resolve_folder(folder: str | os.PathLike[str], what: str) -> Path:
     return path
 
 
+def expand_home(path: str | os.PathLike[str]) -> Path:
+    """A path with `~` for a home folder. Where nobody has such a home it stays as it is written,
+    and is a path that does not exist."""
+    try:
+        return Path(os.path.expanduser(path))
+    except ValueError:  # a NUL
+        return Path(path)
+
+
 def clean_path(reference: str) -> PurePosixPath:
     """A reference as a path inside the workspace.
 

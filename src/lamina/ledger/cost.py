@@ -12,6 +12,8 @@ from lamina.values.settings import Target
 from lamina.values.totals import TargetUsage
 from lamina.values.usage import Usage
 
+HOUR_S = 3600
+
 
 class CostRange(Struct, frozen=True, kw_only=True):
     """The least and the most that a request can cost, in US dollars."""
@@ -43,6 +45,13 @@ def _pay(usage: Usage, tier: PriceTier) -> float:
         + usage.output * tier.output
     )
     return price / MILLION
+
+
+def storage_cost(tokens: int, seconds: float, target: Target) -> float | None:
+    """What it costs to store an explicit cache for a while; None if nobody knows the price."""
+    if target.prices is None:
+        return None
+    return tokens * max(0.0, seconds) / HOUR_S * target.prices.storage / MILLION
 
 
 def cost_range(

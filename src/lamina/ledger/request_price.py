@@ -32,8 +32,8 @@ _NEEDED: tuple[BoundaryKind, ...] = ("first_request", "compaction", "window", "h
 
 class RequestPrice(Struct, frozen=True, kw_only=True):
     """What goes into the price of a request: tokens, as many as a provider may count, and as many
-    as we do (`counted`); how many of them it should find in its cache; and how long the answer may
-    be."""
+    as we do (`counted`); how many of them it should find in its cache; how long the answer may be;
+    and what storing an explicit cache costs at most, if that is what is paid for."""
 
     target: Target
     tokens: int
@@ -41,6 +41,7 @@ class RequestPrice(Struct, frozen=True, kw_only=True):
     cached: int
     output_limit: int
     writes_long: bool = False
+    storage: float = 0.0
 
     @property
     def range(self) -> CostRange | None:
@@ -54,7 +55,8 @@ class RequestPrice(Struct, frozen=True, kw_only=True):
         lower = cost_range(self.counted, 0, self.target, cached=self.cached)
         if upper is None or lower is None:
             return None
-        return CostRange(low=min(lower.low, upper.high), high=upper.high)
+        high = upper.high + self.storage
+        return CostRange(low=min(lower.low, high), high=high)
 
 
 def upper_tokens(tokens: int, target: Target) -> int:

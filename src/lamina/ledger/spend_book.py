@@ -54,6 +54,8 @@ class SpendLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
     high: float | None = None
     cost: float | None = None
     usage: Usage | None = None
+    # The zone in which `day` is one; accounts of before it was written down do not say.
+    zone: str = ""
 
 
 class _Sum(Struct):
@@ -77,6 +79,7 @@ class BookSnapshot(Struct, frozen=True, kw_only=True):
     sessions: dict[str, _SessionSum]
     open: tuple[SpendLine, ...]
     damaged: int
+    zone: str = ""
 
 
 def encode_line(line: SpendLine) -> bytes:
@@ -115,6 +118,8 @@ class SpendBook:
 
     def __init__(self, snapshot: BookSnapshot | None = None) -> None:
         self.damaged = snapshot.damaged if snapshot else 0
+        # In which the days of the account are counted: the first zone that a line names.
+        self.zone = snapshot.zone if snapshot else ""
         self._days = dict(snapshot.days) if snapshot else {}
         self._sessions = dict(snapshot.sessions) if snapshot else {}
         self.open = {line.id: line for line in snapshot.open} if snapshot else {}
@@ -124,6 +129,7 @@ class SpendBook:
         if isinstance(line, Damage):
             self.damaged += 1
             return
+        self.zone = self.zone or line.zone
         if line.act == "reserve":
             self.open[line.id] = line
             self._session_of(line)
@@ -182,6 +188,7 @@ class SpendBook:
             sessions=self._sessions,
             open=tuple(self.open.values()),
             damaged=self.damaged,
+            zone=self.zone,
         )
 
     def _session_of(self, line: SpendLine) -> _SessionSum:

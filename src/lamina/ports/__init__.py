@@ -309,6 +309,42 @@ class SessionKeeper(Protocol):
         ...
 
 
+class CacheCharge(Protocol):
+    """What one explicit cache costs for a time: reserved before, settled behind."""
+
+    async def confirm(self, tokens: int) -> None:
+        """It was created, or renewed, with so many tokens."""
+        ...
+
+    async def fail(self, error: BaseException) -> None:
+        """It was not, or nobody knows."""
+        ...
+
+    async def end(self, seconds: float) -> None:
+        """It was stored for so many seconds."""
+        ...
+
+
+class CachePayer(Protocol):
+    """Pays for the explicit caches of a session."""
+
+    async def reserve_cache(
+        self, tokens: int, seconds: float, *, creates: bool
+    ) -> CacheCharge | None:
+        """Reserves what it costs to store so many tokens for so long, and, if it `creates` the
+        cache, to send them. None if a limit forbids it."""
+        ...
+
+
+@runtime_checkable
+class CacheMaker(Protocol):
+    """A provider that creates caches beside the requests, which cost something."""
+
+    def charge_caches(self, session: str, payer: CachePayer) -> None:
+        """Who pays for the caches of a session from now on."""
+        ...
+
+
 class Providers(Protocol):
     """Finds who answers for a target; a model of one's own is loaded when it is first wanted."""
 

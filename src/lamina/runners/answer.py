@@ -59,12 +59,6 @@ class Tally:
                 self.warnings.append(text)
             case UsageReported(usage=usage, cost=cost):
                 self.cost = self.cost.plus(cost)
-                self.usage = Usage(
-                    input=self.usage.input + usage.input,
-                    cached=self.usage.cached + usage.cached,
-                    written=self.usage.written + usage.written,
-                    output=self.usage.output + usage.output,
-                    cache_reported=self.usage.cache_reported and usage.cache_reported,
-                )
+                self.usage = self.usage.plus(usage)
             case _:
                 pass

@@ -5,20 +5,22 @@ wrong is written down and leaves the turn open. An overflow is answered once, by
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
+from typing import Any
 
 import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.codec import mend_text
-from lamina.errors import LaminaError, ProviderError, ReplyError, RequestTooLong
+from lamina.errors import LaminaError, ProviderError, ReplyError, RequestTooLong, SpendError
 from lamina.ledger import cost_of
 from lamina.logger import tell_failure
-from lamina.ports import Providers
+from lamina.ports import CacheMaker, Providers
 from lamina.session.session import Session, core_of
+from lamina.session.spending import SessionCacheCharge
 from lamina.session.turn import Turn
-from lamina.values.entry import PROBLEM
+from lamina.values.entry import CACHE, PROBLEM
 from lamina.values.event import (
     AnswerChanged,
     AnswerHeld,
@@ -43,6 +45,7 @@ from lamina.values.piece import (
     TextPiece,
     ThinkingPiece,
 )
+from lamina.values.settings import Target
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply
 
@@ -58,6 +61,8 @@ class Sender:
         self._session = session
         self._providers = providers
         self._spending = core_of(session).turns.spending
+        # What of explicit caches a limit forbade; it is told once.
+        self._refused_caches: set[str] = set()
 
     async def send(self, turn: Turn, emit: Emit) -> Turn:
         """Sends a prepared request and commits the answer; the answered turn.
@@ -107,6 +112,8 @@ class Sender:
         except BaseException:
             await turn.release()
             raise
+        if isinstance(provider, CacheMaker):
+            provider.charge_caches(self._session.id, self._cache_payer(target, emit))
         await self._spending.begin_sending(turn.entry, turn.prompt)
         incoming, stream = _Incoming(), _AnswerStream(emit, self._session.hooks.answer_changers)
         began = anyio.current_time()
@@ -165,6 +172,9 @@ class Sender:
                 await emit(WarningIssued(text=warning))
         return answered
 
+    def _cache_payer(self, target: Target, emit: Emit) -> "_CachePayer":
+        return _CachePayer(self._session, target, emit, self._refused_caches)
+
     async def _report_cost(self, turn: Turn, incoming: "_Incoming", emit: Emit) -> None:
         """Reports what a stopped answer cost, as far as that is known; nobody may be listening."""
         usage = incoming.usage()
@@ -193,6 +203,40 @@ class Sender:
         with anyio.move_on_after(1):
             await stream.end(kept, reply)
         return True
+
+
+class _CachePayer:
+    """Pays for the explicit caches of a session: in its account, in its journal, and told to
+    whoever listens to the turn."""
+
+    def __init__(self, session: Session, target: Target, emit: Emit, refused: set[str]) -> None:
+        self._session = session
+        self._target = target
+        self._emit = emit
+        self._refused = refused
+
+    async def reserve_cache(
+        self, tokens: int, seconds: float, *, creates: bool
+    ) -> SessionCacheCharge | None:
+        spending = core_of(self._session).turns.spending
+        try:
+            return await spending.reserve_cache(
+                self._target, tokens, seconds, creates=creates, note=self._note
+            )
+        except SpendError as error:
+            act = "created" if creates else "kept for longer"
+            if act not in self._refused:
+                self._refused.add(act)
+                await self._emit(WarningIssued(text=f"the explicit cache was not {act}: {error}"))
+            return None
+
+    async def _note(self, kind: str, data: dict[str, Any]) -> None:
+        # The session may be closed by now; the account has it all the same.
+        with suppress(LaminaError):
+            await self._session.add_custom_entry(kind, data)
+        if kind == CACHE:
+            usage = Usage(input=data["tokens"])
+            await self._emit(UsageReported(request="cache", usage=usage, cost=data["cost"]))
 
 
 class _AnswerStream:

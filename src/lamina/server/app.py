@@ -8,8 +8,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 import msgspec
 from starlette.applications import Starlette
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,6 +28,7 @@ from lamina.server.route import Call, EventStream, Route, SentFile
 from lamina.server.routes import all_routes
 from lamina.server.static_files import StaticFiles
 from lamina.server.wire import JSON_TYPE, encode_answer
+from lamina.task_groups import single_errors
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -50,15 +53,17 @@ def make_app(
         return _json(200, describe_api(table))
 
     endpoints = [
-        StarletteRoute(route.path, _endpoint(route, desk), methods=[route.method])
+        StarletteRoute(
+            route.path.replace(":path}", ":whole}"), _endpoint(route, desk), methods=[route.method]
+        )
         for route in table
     ]
     app = Starlette(
         routes=[
             *endpoints,
             StarletteRoute("/api/openapi.json", openapi),
-            StarletteRoute("/api/{rest:path}", _unknown, methods=list(_METHODS)),
-            StarletteRoute("/{path:path}", static.answer),
+            StarletteRoute("/api/{rest:whole}", _unknown, methods=list(_METHODS)),
+            StarletteRoute("/{path:whole}", static.answer),
         ],
         exception_handlers={HTTPException: _on_http_error, Exception: _on_defect},
         lifespan=lifespan,
@@ -66,6 +71,13 @@ def make_app(
     return Guard(app, door)
 
 
+class _WholePath(PathConvertor):
+    """Starlette's own pattern ends at a line feed, which the name of a file may hold."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("whole", _WholePath())
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
@@ -74,14 +86,19 @@ def _endpoint(route: Route, desk: Desk) -> Endpoint:
         try:
             call = Call(
                 desk=desk,
-                path=request.path_params,
-                body=await _read_body(route, request),
+                path=_read_path(request),
+                body=await _read_body(route, request, desk.stopping),
                 query=_read_query(route, request),
                 headers=request.headers,
             )
             result = await route.handler(call)
         except Exception as error:  # noqa: BLE001 - each becomes an answer
             return _refuse(error)
+        except anyio.get_cancelled_exc_class():
+            if not desk.stopping.is_set():
+                raise
+            # The server ends, and waited long enough.
+            return _refuse(Refusal(503, "stopping", "the server is about to end"))
         if isinstance(result, EventStream):
             return EventResponse(result.events, desk.stopping)
         if isinstance(result, SentFile):
@@ -93,21 +110,52 @@ def _endpoint(route: Route, desk: Desk) -> Endpoint:
     return answer
 
 
-async def _read_body(route: Route, request: Request) -> Any:
-    data = await read_body(request)
+async def _read_body(route: Route, request: Request, stopping: anyio.Event) -> Any:
+    data = await _receive_body(request, stopping) if route.method != "GET" else b""
     if route.body is None:
         return None
     try:
         return msgspec.json.decode(data or b"{}", type=route.body)
     except msgspec.ValidationError as error:
         raise invalid(error, "the body") from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refusal(422, "invalid", f"the body is not JSON: {error}") from error
+    except RecursionError as error:
+        raise Refusal(422, "invalid", "the body is nested too deeply") from error
+
+
+async def _receive_body(request: Request, stopping: anyio.Event) -> bytes:
+    """The body. When the server ends, nobody waits for the rest of it."""
+    data: bytes | None = None
+    with single_errors():
+        async with anyio.create_task_group() as group:
+
+            async def end_with_server() -> None:
+                await stopping.wait()
+                group.cancel_scope.cancel()
+
+            group.start_soon(end_with_server)
+            data = await read_body(request)
+            group.cancel_scope.cancel()
+    if data is None:
+        raise Refusal(503, "stopping", "the server is about to end")
+    return data
+
+
+def _read_path(request: Request) -> dict[str, str]:
+    """The names in an address; no name of anything has a NUL in it."""
+    for name, value in request.path_params.items():
+        if "\0" in value:
+            raise Refusal(404, "unknown_name", f"nothing has the name {value!r}", (name,))
+    return dict(request.path_params)
 
 
 def _read_query(route: Route, request: Request) -> Any:
     if route.query is None:
         return None
+    for name, value in request.query_params.items():
+        if "\0" in value:
+            raise Refusal(422, "invalid", f"the query: {name} holds a NUL", (name,))
     try:
         return msgspec.convert(dict(request.query_params), route.query, strict=False)
     except msgspec.ValidationError as error:

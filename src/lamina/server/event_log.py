@@ -60,4 +60,4 @@ class EventLog:
 def number_after(headers: Any) -> int:
     """Where a watcher wants to go on: what its browser says it saw last."""
     text = headers.get("last-event-id", "")
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0

@@ -10,7 +10,7 @@ from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -97,7 +97,10 @@ class Guard:
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
         if kind != JSON_TYPE and (has_body or method != "DELETE"):
             return _refuse(415, "not_json", f"the body has to be {JSON_TYPE}, not {kind!r}")
-        if (length := headers.get("content-length", "0")).isdigit() and int(length) > MOST_BYTES:
+        length = headers.get("content-length", "0")
+        if length.isascii() and length.isdigit() and (
+            len(length) > 18 or int(length) > MOST_BYTES
+        ):  # fmt: skip
             return _too_large()
         return None
 
@@ -126,14 +129,17 @@ async def read_body(request: Request) -> bytes:
     """The body, counted while it comes in.
 
     Raises:
-        Refusal: it is too large.
+        Refusal: it is too large, or was not sent to its end.
     """
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > MOST_BYTES:
-            raise Refusal(413, "too_large", f"a body may have {MOST_BYTES:,} bytes at most")
-        parts.append(part)
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > MOST_BYTES:
+                raise Refusal(413, "too_large", f"a body may have {MOST_BYTES:,} bytes at most")
+            parts.append(part)
+    except ClientDisconnect as error:
+        raise Refusal(400, "cut_off", "the connection ended before the body did") from error
     return b"".join(parts)
 
 

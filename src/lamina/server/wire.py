@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from lamina.codec import mend_text
+
 JSON_TYPE = "application/json"
 
 
@@ -18,4 +20,20 @@ _encoder = msgspec.json.Encoder(enc_hook=_plain)
 
 
 def encode_answer(value: Any) -> bytes:
-    return _encoder.encode(value)
+    """The value as JSON. Names of files may be no text; what of them is none is replaced."""
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        return _encoder.encode(_mend(msgspec.to_builtins(value, enc_hook=_plain)))
+
+
+def _mend(value: Any) -> Any:
+    match value:
+        case str():
+            return mend_text(value)
+        case dict():
+            return {_mend(name): _mend(part) for name, part in value.items()}
+        case list() | tuple():
+            return [_mend(part) for part in value]
+        case _:
+            return value

@@ -3,6 +3,7 @@
 Law: it holds paths and nothing of what is in them; forgetting one deletes nothing else.
 """
 
+import os
 from pathlib import Path
 
 from msgspec import Struct
@@ -48,7 +49,7 @@ class WorkspaceList:
 
     def add(self, folder: Path) -> str:
         """Remembers a folder, and gives its id."""
-        place = str(folder.resolve())
+        place = os.path.realpath(folder)
         with self._file.locked():
             known = self._file.read()
             others = tuple(path for path in known.folders if path != place)

@@ -4,7 +4,8 @@ limit, and settled by what its answer says.
 Laws: nothing is sent that could pass a limit. A reservation is for one sending; it is freed only if
 nothing was sent, or if the provider turned it down. An answer that never came stays reserved.
 Without a limit nothing is reserved, and each answer is written down once; an account that cannot be
-written is then news, and not an error.
+written is then news, and not an error. Storage of an explicit cache is reserved in any case: a
+process that dies leaves it behind.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,6 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import msgspec
 from msgspec import Struct
 
 from lamina.errors import (
@@ -24,17 +26,19 @@ from lamina.errors import (
 from lamina.journal import State, options_for_request
 from lamina.layers import measure_layers
 from lamina.ledger import cost_of
+from lamina.ledger.cost import storage_cost
 from lamina.ledger.request_price import (
     CacheRewrite,
     RequestPrice,
     price_request,
     price_rewrite,
+    upper_tokens,
 )
 from lamina.ledger.savings import find_savings
 from lamina.ports import SpendLedger, TargetBook, TargetList
 from lamina.record.record import Record
 from lamina.text.money import dollar_range, dollars
-from lamina.values.entry import RequestEntry
+from lamina.values.entry import CACHE, STORAGE, RequestEntry
 from lamina.values.prompt import LayerSize, Prompt
 from lamina.values.request import RequestContext
 from lamina.values.settings import Target
@@ -156,7 +160,7 @@ class Spending:
             SpendLedgerError: there is a limit, and the account cannot be read or written.
         """
         bill = Bill(call=call)
-        if self.ledger is None or not self.is_limited:
+        if self.ledger is None or not (self.is_limited or call.purpose == "storage"):
             return bill
         limits = self.limits
         cost = call.price.range
@@ -178,13 +182,16 @@ class Spending:
         bill.reservation = outcome.id
         return bill
 
-    async def settle(self, bill: Bill, usage: Usage | None) -> None:
-        """Writes down what a call came to; None if its answer did not say."""
+    async def settle(
+        self, bill: Bill, usage: Usage | None, *, storage: float | None = None
+    ) -> None:
+        """Writes down what a call came to; None if its answer did not say. `storage` is what
+        storing a cache cost, which is known without any."""
         if self.ledger is None or bill.is_over:
             return
         bill.is_over = True
         price, now = bill.call.price, self._clock.now()
-        cost = None if usage is None else cost_of(usage, price.target)
+        cost = storage if usage is None else cost_of(usage, price.target)
         upper = price.range
         if upper is not None and not upper.high:
             cost = 0.0
@@ -215,6 +222,40 @@ class Spending:
         if isinstance(error, ProviderError) and error.is_refusal:
             with anyio.CancelScope(shield=True):
                 await self.release(bill)
+
+    # -- explicit caches -------------------------------------------------------------------------
+
+    async def reserve_cache(
+        self, target: Target, tokens: int, seconds: float, *, creates: bool,
+        note: "NoteCacheCost",
+    ) -> "SessionCacheCharge":  # fmt: skip
+        """Reserves what an explicit cache costs: storing it, and creating it if it `creates` it.
+        `note` is called with what it came to.
+
+        Raises:
+            SpendLimit, SpendLedgerError: as `reserve`; nothing is reserved then.
+        """
+        upper = upper_tokens(tokens, target)
+        price = RequestPrice(target=target, tokens=0, counted=0, cached=0, output_limit=0)
+        storage = msgspec.structs.replace(
+            price, storage=storage_cost(upper, seconds, target) or 0.0
+        )
+        kept = ProviderCall(price=storage, purpose="storage")
+        creation: Bill | None = None
+        try:
+            if creates:
+                price = msgspec.structs.replace(price, tokens=upper, counted=tokens)
+                creation = await self.reserve(ProviderCall(price=price, purpose="cache"))
+            return SessionCacheCharge(self, target, creation, await self.reserve(kept), note)
+        except SpendLedgerError as error:
+            if not self.is_limited:
+                self._tell(error)
+                return SessionCacheCharge(self, target, creation, Bill(call=kept), note)
+            raise
+        except SpendLimit:
+            if creation is not None:
+                await self.release(creation)
+            raise
 
     def _tell(self, error: SpendLedgerError) -> None:
         """An account that cannot be written is news, once."""
@@ -374,6 +415,45 @@ class Spending:
         """Sending a request failed."""
         if bill := self._bills.get(request):
             await self.end_failed(bill, error)
+
+
+# Takes what a cache cost: the kind of the journal's entry, and its data.
+NoteCacheCost = Callable[[str, dict[str, Any]], Awaitable[None]]
+
+
+class SessionCacheCharge:
+    """What one explicit cache costs a session, from a creation or a renewal on to its end."""
+
+    def __init__(
+        self, spending: Spending, target: Target, creation: Bill | None, storage: Bill,
+        note: NoteCacheCost,
+    ) -> None:  # fmt: skip
+        self._spending = spending
+        self._target = target
+        self._creation = creation
+        self._storage = storage
+        self._note = note
+        self._tokens = 0
+
+    async def confirm(self, tokens: int) -> None:
+        self._tokens = tokens
+        if self._creation is None:
+            return
+        usage = Usage(input=tokens)
+        await self._spending.settle(self._creation, usage)
+        data = {"target": self._target.name, "tokens": tokens, "usage": {"input": tokens}}
+        await self._note(CACHE, data | {"cost": cost_of(usage, self._target)})
+
+    async def fail(self, error: BaseException) -> None:
+        for bill in (self._creation, self._storage):
+            if bill is not None:
+                await self._spending.end_failed(bill, error)
+
+    async def end(self, seconds: float) -> None:
+        cost = storage_cost(self._tokens, seconds, self._target)
+        await self._spending.settle(self._storage, None, storage=cost)
+        data = {"model": self._target.name, "tokens": self._tokens, "usage": {}, "cost": cost}
+        await self._note(STORAGE, data | {"seconds": round(seconds, 3)})
 
 
 def _unknown_price(target: Target, limits: SpendLimits) -> UnknownPrice:

@@ -224,7 +224,12 @@ class Turn:
     def warnings(self) -> tuple[str, ...]:
         """What a person should know about the request, failed hooks and the end of the turn."""
         untaken = untaken_options(self._wire_request)
-        return self.context.warnings + untaken + self._warnings
+        missing = tuple(
+            f"picture {digest[:12]} is missing: the model is told so in its place. Copy the blobs "
+            f"of the session here, or attach the picture again"
+            for digest in self._wire_request.missing_pictures
+        )
+        return self.context.warnings + untaken + missing + self._warnings
 
     @property
     def stop_reason(self) -> str:

@@ -233,9 +233,6 @@ class TurnLifecycle:
         assembler = self.layouts.assembler_for(target, promotion, renderer)
         sent = self.layouts.last_sent(page.state, assembler, target)
         plan = plan_turn(page, draft, assembler, sent)
-        if plan.state.pictured:
-            # Raises before anything is written.
-            await self._wire_requests.pictures(plan.prompt, plan.state)
         return await self._keep(plan, target)
 
     async def _keep(self, plan: RequestPlan, target: Target) -> Turn:

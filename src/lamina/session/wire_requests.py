@@ -1,9 +1,13 @@
 """Requests as encoders take them: the prompt, what the journal decides besides it, and pictures."""
 
 from collections.abc import Mapping
+from contextlib import suppress
+
+from msgspec.structs import replace
 
 from lamina.assembly.wire_parameters import recorded_parameters
 from lamina.audit.rebuilt_request import pictures_in
+from lamina.errors import JournalError
 from lamina.journal import State
 from lamina.ports import JournalStore
 from lamina.record.record import Record
@@ -28,14 +32,20 @@ class WireRequests:
         await self._record.read_ahead()
         base = self._record.entries.get(request.base or "")
         parameters = recorded_parameters(request, state, target, base)
-        return parameters.wire_request(prompt, target, await self.pictures(prompt, state))
+        pictures = await self.pictures(prompt, state)
+        wire_request = parameters.wire_request(prompt, target, pictures)
+        if not state.pictured:
+            return wire_request
+        missing = tuple(digest for digest in pictures_in(prompt) if digest not in pictures)
+        return replace(wire_request, missing_pictures=missing)
 
     async def pictures(self, prompt: Prompt, state: State | None = None) -> Mapping[str, bytes]:
-        """The pictures of a prompt, by digest.
-
-        Raises:
-            JournalError: one is not there any more.
-        """
+        """The pictures of a prompt, by digest, as far as they are there: the others are told to be
+        missing, to the model and in `Turn.warnings`."""
         if not (state or self._record.state).pictured:
             return {}
-        return {digest: await self._store.get_blob(digest) for digest in pictures_in(prompt)}
+        pictures: dict[str, bytes] = {}
+        for digest in pictures_in(prompt):
+            with suppress(JournalError):
+                pictures[digest] = await self._store.get_blob(digest)
+        return pictures

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from secrets import token_hex
 from typing import Literal, TypeVar
@@ -66,14 +66,15 @@ class _Totals(Struct, frozen=True, kw_only=True):
 
 
 class SpendFile(SpendLedger):
-    """The account in the file `path`. A day begins at midnight in `zone`; None is the zone of this
-    machine. Whoever finds the file in use waits for up to `wait` seconds."""
+    """The account in the file `path`. A day begins at midnight UTC, or in `zone`, which is the
+    account's: the same for everybody who shares it, wherever they are. Whoever finds the file in
+    use waits for up to `wait` seconds."""
 
     def __init__(
         self, path: str | os.PathLike[str], *, zone: tzinfo | None = None, wait: float = 10.0
     ) -> None:
         self.path = Path(path)
-        self._zone = zone
+        self._zone = zone or UTC
         self._wait = wait
         # Between threads of this process; between processes the file's own lock counts.
         self._turnstile = threading.Lock()
@@ -128,6 +129,7 @@ class SpendFile(SpendLedger):
                 at=request.at, act="reserve", id=token_hex(6), day=request.day,
                 session=request.session, target=request.target, turn=turn,
                 purpose=request.purpose, low=request.low, high=request.high,
+                zone=str(self._zone),
             )  # fmt: skip
             self._append(handle, [line], durable=True)
             return Reservation(id=line.id, request=request)
@@ -150,6 +152,7 @@ class SpendFile(SpendLedger):
                 if not lock_file(handle) or not is_at(handle, self.path):
                     return False
                 self._catch_up(handle)
+                self._require_zone()
                 self._write_settlement(handle, settlement)
                 return True
             finally:
@@ -177,6 +180,7 @@ class SpendFile(SpendLedger):
             high=settlement.high,
             cost=settlement.cost,
             usage=settlement.usage,
+            zone=str(self._zone),
         )
         # Not synced: if a power failure takes it, what was reserved still counts.
         self._append(handle, [line], durable=False)
@@ -232,6 +236,7 @@ class SpendFile(SpendLedger):
                     return
                 try:
                     self._catch_up(handle)
+                    self._require_zone()
                     yield handle
                 finally:
                     os.close(handle)
@@ -295,6 +300,14 @@ class SpendFile(SpendLedger):
         for row in rows:
             self._book.take(decode_line(row))
         self._covered = size
+
+    def _require_zone(self) -> None:
+        if self._book.zone not in ("", str(self._zone)):
+            raise SpendLedgerError(
+                f"the account of what was spent, {str(self.path)!r}, counts its days in "
+                f"{self._book.zone}, not in {self._zone}: open it with the zone "
+                f"{self._book.zone}, or keep an account of your own"
+            )
 
     def _append(self, handle: int | None, lines: Sequence[SpendLine], *, durable: bool) -> None:
         assert handle is not None

@@ -282,9 +282,14 @@ class InboxEntry(EntryBase, frozen=True, kw_only=True, tag="inbox"):
 PROBLEM = "lamina.problem"
 # What was run for a planned request: custom entries of this kind.
 PLANNED = "lamina.planned"
-# Requests beside the turns, with their usage and cost: one that planned calls, one for a summary.
+# Requests beside the turns, with their usage and cost: one that planned calls, one for a summary,
+# one that created an explicit cache; and what storing that one cost.
 PLAN = "lamina.plan"
 SUMMARIZED = "lamina.summarized"
+CACHE = "lamina.cache"
+STORAGE = "lamina.cache_storage"
+# The bytes of a blob, behind the entries of a journal that was exported with what it refers to.
+BLOB = "lamina.blob"
 
 
 class CustomEntry(EntryBase, frozen=True, kw_only=True, tag="custom"):

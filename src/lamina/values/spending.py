@@ -11,8 +11,9 @@ from lamina.values.usage import Usage
 
 SpendScope = Literal["turn", "session", "day"]
 SPEND_SCOPES: tuple[SpendScope, ...] = ("turn", "session", "day")
-# What a request was for: an answer, a plan of tool calls, or a summary of history.
-SpendPurpose = Literal["answer", "plan", "summary"]
+# What a request was for: an answer, a plan of tool calls, a summary of history, or creating an
+# explicit cache. Storing that cache is no request, and paid for by the time that it was kept.
+SpendPurpose = Literal["answer", "plan", "summary", "cache", "storage"]
 SpendState = Literal["open", "settled", "released", "cleared"]
 
 

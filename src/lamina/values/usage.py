@@ -17,6 +17,18 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # What a cache that was made by hand holds of the input; 0 if the request named none.
     explicit: int = 0
 
+    def plus(self, other: "Usage") -> "Usage":
+        """What two requests took together."""
+        return Usage(
+            input=self.input + other.input,
+            cached=self.cached + other.cached,
+            written=self.written + other.written,
+            output=self.output + other.output,
+            written_long=self.written_long + other.written_long,
+            cache_reported=self.cache_reported and other.cache_reported,
+            explicit=self.explicit + other.explicit,
+        )
+
 
 class InputTransformation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a provider did with a block of a request before the model saw it, in its own words:

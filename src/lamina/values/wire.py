@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from lamina.values.envelope import Options
-from lamina.values.message import Block
-from lamina.values.prompt import Prompt
+from lamina.values.message import Block, Image, Text
+from lamina.values.prompt import Content, Prompt
 from lamina.values.settings import CacheTtl, Target
 from lamina.values.usage import InputTransformation, Usage
+
+MISSING_PICTURE = "[A picture belongs here, but its file is missing.]"
 
 
 class Reply(Struct, frozen=True, kw_only=True):
@@ -27,14 +29,16 @@ class Reply(Struct, frozen=True, kw_only=True):
 
 
 class WireRequest(Struct, frozen=True, kw_only=True):
-    """All that an encoder needs; `blobs` holds the bytes of the images in the prompt. `previous` is
-    the provider's id of the answer before, for it to say what came between them and its cache:
-    empty if there is none, None if it is not to be asked."""
+    """All that an encoder needs; `blobs` holds the bytes of the images in the prompt, as far as
+    they are there, and `missing_pictures` the digests of the others. `previous` is the provider's
+    id of the answer before, for it to say what came between them and its cache: empty if there is
+    none, None if it is not to be asked."""
 
     prompt: Prompt
     target: Target
     options: Options = Options()
     blobs: Mapping[str, bytes] = {}
+    missing_pictures: tuple[str, ...] = ()
     cache_key: str = ""
     # What it is routed by, where that is another name.
     routing_key: str = ""
@@ -49,6 +53,12 @@ class WireRequest(Struct, frozen=True, kw_only=True):
     allowed_tools: tuple[str, ...] | None = None
     # The numbers of the sources that the answer has to cite from.
     citations: tuple[int, ...] = ()
+
+    def shown(self, content: Content) -> Content:
+        """What of a message is sent: in place of a picture whose bytes are gone, that they are."""
+        if isinstance(content, Image) and content.picture.digest not in self.blobs:
+            return Text(MISSING_PICTURE)
+        return content
 
     @property
     def effort(self) -> str | None:

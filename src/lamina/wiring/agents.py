@@ -14,7 +14,7 @@ from lamina.agents.agent_reader import LoadedAgent
 from lamina.errors import LaminaError, UsageError
 from lamina.files.linked_root import LinkedRoot, full_path
 from lamina.files.own_file import read_own_file
-from lamina.files.paths import LeadsOut, PathRefused
+from lamina.files.paths import LeadsOut, PathRefused, expand_home
 from lamina.values.agent import Agent, Problem
 from lamina.wiring.folders import data_folder
 
@@ -95,8 +95,8 @@ class AgentFinder:
         """
         if _is_name(name_or_path) and (matches := self._matches(name_or_path)):
             return matches[0][1]
-        path = Path(name_or_path).expanduser()
-        if path.exists():
+        path = expand_home(name_or_path)
+        if os.path.exists(path):  # unlike Path's own, it raises nothing: a name may be anything
             return path
         for _, _, path in self._agents:
             if self._written_name(path) == name_or_path:

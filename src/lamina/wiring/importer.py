@@ -5,7 +5,9 @@ and the file it came from is not touched.
 """
 
 import os
+from base64 import b64decode
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, tzinfo
 from hashlib import sha256
 
@@ -24,7 +26,14 @@ from lamina.journal.lines import is_proven
 from lamina.ports import JournalStore
 from lamina.providers.model_book import DEFAULT_TARGET, load_book
 from lamina.session.session import Session
-from lamina.values.entry import Entry, LeaveEntry, ModelEntry, SessionEntry
+from lamina.values.entry import (
+    BLOB,
+    CustomEntry,
+    Entry,
+    LeaveEntry,
+    ModelEntry,
+    SessionEntry,
+)
 from lamina.values.item import key_of
 from lamina.wiring.first_snapshot import keep_snapshot
 from lamina.wiring.sessions import open_session
@@ -88,7 +97,7 @@ async def _import(
         problems = [
             ImportProblem(line=d.line, what=d.kind, detail=d.detail) for d in journal.damage
         ]
-        entries = tuple(journal.entries.values())
+        entries = await _take_blobs(store, tuple(journal.entries.values()))
         problems += await _missing_blobs(store, entries)
         return await _keep(store, session, "lamina", entries, problems, target)
     if _is_chat(name, data):
@@ -184,6 +193,22 @@ async def _keep(
     )
 
 
+async def _take_blobs(store: JournalStore, entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Puts the blobs into the store that an export carries, and gives the entries without them."""
+    end = len(entries)
+    for index, entry in enumerate(entries):
+        match entry:
+            case CustomEntry(kind=kind, data={"base64": str() as text}) if kind == BLOB:
+                # What is no base64 is missing, and told as such.
+                with suppress(ValueError):
+                    await store.put_blob(b64decode(text, validate=True))
+                end = min(end, index)
+            case _:
+                # Somebody went on behind them: then they stay where they are.
+                end = len(entries)
+    return entries[:end]
+
+
 async def _missing_blobs(store: JournalStore, entries: Sequence[Entry]) -> list[ImportProblem]:
     """What the entries refer to and the store does not have: a journal holds no bytes of it."""
     pictures, results = pictures_of(entries), whole_results(entries)
@@ -191,7 +216,10 @@ async def _missing_blobs(store: JournalStore, entries: Sequence[Entry]) -> list[
     problems = []
     for digest in sorted(pictures):
         if digest not in known:
-            detail = f"the bytes of picture {digest[:12]} are not here; copy them from blobs/"
+            detail = (
+                f"the bytes of picture {digest[:12]} are not here, and the model is told so; "
+                f"copy them from blobs/"
+            )
             problems.append(ImportProblem(line=None, what="picture", detail=detail))
     for digest, owner in results.items():
         if digest not in known:

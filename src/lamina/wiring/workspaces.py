@@ -17,7 +17,7 @@ MEMORY_FILE = "memory.md"
 
 def workspace_folder(root: str | os.PathLike[str]) -> Path:
     """Where what belongs to a workspace is kept, outside of it."""
-    place = Path(root).resolve()
+    place = Path(os.path.realpath(root))
     digest = hashlib.sha256(str(place).encode("utf-8", "surrogatepass")).hexdigest()
     return data_folder() / f"{file_stem(place.name)[:60]}-{digest[:12]}"
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tests.fakes.providers import ProvidersFake
 from tests.providers.strict import png
 
+from lamina.audit.totals import sum_totals, total_cost
 from lamina.audit.verification import verify
 from lamina.providers.clients.gemini import GeminiClient, connect
 from lamina.providers.clients.retries import RetryPolicy
@@ -25,10 +26,13 @@ from lamina.providers.emulators.emulator import MovableClock, serve_emulator
 from lamina.providers.emulators.gemini.emulator import GeminiEmulator
 from lamina.providers.model_book import load_book
 from lamina.providers.wires.gemini_cache_plan import requests_to_break_even
+from lamina.runners.answer import Answer
 from lamina.runners.runner import AgentRunner, ChatRunner
 from lamina.stores.memory import MemoryStore
+from lamina.stores.spend_file import SpendFile
 from lamina.values.event import Event, UsageReported
 from lamina.values.settings import Settings, Target
+from lamina.values.usage import Usage
 from lamina.wiring.clients import Clients
 from lamina.wiring.runners import open_agent, open_chat
 
@@ -83,12 +87,19 @@ class World:
         }
 
     def saw(self, event: Event) -> None:
-        if isinstance(event, UsageReported):
+        if isinstance(event, UsageReported) and event.request != "cache":
             self.reported.append(event)
 
-    async def ask(self, runner: ChatRunner, text: str, **given: Any) -> None:
+    async def ask(self, runner: ChatRunner, text: str, **given: Any) -> Answer:
         answer = await runner.run(text, on_event=self.saw, **given)
         assert answer.ending == "answered", answer
+        return answer
+
+    @property
+    def bill(self) -> float:
+        """What the vendor charges for everything up to now."""
+        self.emulator.settle()
+        return sum(row.cost or 0.0 for row in self.emulator.report.rows)
 
     @property
     def rows(self) -> list[CostRow]:
@@ -293,6 +304,77 @@ def test_without_the_setting_and_for_short_fronts_there_are_no_caches(tmp_path: 
                 async with await open_chat("talk", **given) as chat:
                     await talk(world, chat, NEEDED + 3)
                 assert not any(row.missed.startswith("made") for row in world.emulator.report.rows)
+
+    anyio.run(main)
+
+
+def test_the_account_comes_to_what_the_vendor_charges_caches_and_their_storage_included(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with World(tmp_path, NEW, None).served() as world:
+            given = world.given(explicit_cache=True) | {"system": HUGE}
+            account = SpendFile(tmp_path / "spend.jsonl")
+            async with await open_chat("talk", spend_ledger=account, **given) as chat:
+                costs = []
+                for turn in range(NEEDED + 3):
+                    answer = await world.ask(chat, f"What of pier {turn}?")
+                    costs.append(answer.cost)
+                explicit = world.rows[-1].usage.explicit
+                assert answer.usage.explicit == explicit > 4096
+                standing = await chat.session.spending()
+                # Creating it is paid for; storing it for an hour is reserved.
+                assert standing.session.spent == pytest.approx(world.bill, abs=5e-5)
+                assert standing.session.spent == pytest.approx(sum(cost or 0.0 for cost in costs))
+                assert standing.session.reserved > explicit * 4.5 / 1_000_000
+                for turn in range(3):
+                    # It is renewed on the way.
+                    world.clock.move(1500.0)
+                    await world.ask(chat, f"And pier {turn}?")
+                await world.client.release_session("talk")
+            standing = await account.standing("talk", account.day_of(world.clock.now()))
+            assert standing.session.spent == pytest.approx(world.bill, abs=5e-5)
+            assert standing.session.reserved == 0
+            assert standing.session.spent > explicit * 4.5 / 1_000_000
+            totals = sum_totals(await world.store.read("talk"))
+            assert total_cost(totals, load_book()).dollars == pytest.approx(world.bill, abs=5e-5)
+            made = [entry for entry in (await account.read()).entries if entry.purpose == "cache"]
+            assert [entry.usage for entry in made] == [Usage(input=explicit)]
+
+    anyio.run(main)
+
+
+def test_a_cache_that_could_pass_a_limit_is_not_created_and_the_question_is_answered(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with World(tmp_path, NEW, None).served() as world:
+            given = world.given(explicit_cache=True, spend_session=0.12, max_tokens=100)
+            given |= {"system": HUGE}
+            account = SpendFile(tmp_path / "spend.jsonl")
+            async with await open_chat("talk", spend_ledger=account, **given) as chat:
+                warnings: list[str] = []
+                for turn in range(NEEDED + 3):
+                    warnings += (await world.ask(chat, f"What of pier {turn}?")).warnings
+                assert not any(r.missed.startswith("made") for r in world.emulator.report.rows)
+                assert len([w for w in warnings if "explicit cache was not created" in w]) == 1
+                standing = await chat.session.spending()
+                assert standing.session.spent == pytest.approx(world.bill, abs=5e-5)
+                assert standing.session.reserved == 0
+
+    anyio.run(main)
+
+
+def test_a_cache_that_is_left_behind_stays_reserved_for_its_lifetime(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with World(tmp_path, NEW, None).served() as world:
+            given = world.given(explicit_cache=True) | {"system": HUGE}
+            account = SpendFile(tmp_path / "spend.jsonl")
+            async with await open_chat("talk", spend_ledger=account, **given) as chat:
+                await talk(world, chat, NEEDED + 2)
+                # The client is not told that the session ends, as if its process had died.
+            waiting = [e for e in (await account.read()).entries if e.state == "open"]
+            assert [entry.purpose for entry in waiting] == ["storage"]
 
     anyio.run(main)
 

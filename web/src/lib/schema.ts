@@ -3723,7 +3723,7 @@ export interface components {
              * @default answer
              * @enum {unknown}
              */
-            purpose: "answer" | "plan" | "summary";
+            purpose: "answer" | "cache" | "plan" | "storage" | "summary";
             /**
              * @default open
              * @enum {unknown}
@@ -3866,7 +3866,7 @@ export interface components {
         TimelineRow: {
             id: string;
             /** @enum {unknown} */
-            purpose: "imported" | "plan" | "summary" | "turn";
+            purpose: "cache" | "imported" | "plan" | "storage" | "summary" | "turn";
             at: number;
             target: string;
             request: components["schemas"]["RequestSummary"] | null;

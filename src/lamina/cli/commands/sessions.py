@@ -199,8 +199,9 @@ def export(
         Literal["markdown", "jsonl", "json", "requests"],
         typer.Option(
             "--format", "-f", metavar="FORM",
-            help="markdown: a readable chat. jsonl: the journal itself. json: all of it as JSON. "
-            "requests: what every request was made of and cost, a line of JSON each.",
+            help="markdown: a readable chat. jsonl: the journal itself, with its pictures. "
+            "json: all of it as JSON. requests: what every request was made of and cost, a line of "
+            "JSON each.",
         ),
     ] = "markdown",
     # Not a Path, which forgets the slash at its end.

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from lamina.errors import ProviderError, ReplyError
 from lamina.extras import install_hint
+from lamina.ports import CachePayer
 from lamina.providers.clients.gemini_caches import ExplicitCache, ExplicitCaches, Now
 from lamina.providers.clients.gemini_errors import CACHE_GONE, error_message, retry_after, status_of
 from lamina.providers.clients.gemini_stream import GeminiStreamReader
@@ -82,6 +83,10 @@ class GeminiClient:
             await self._caches.release_session(session)
             if not self._request_count:
                 await self._hang_up()
+
+    def charge_caches(self, session: str, payer: CachePayer) -> None:
+        """Has somebody pay for the caches of a session."""
+        self._caches.charge(session, payer)
 
     async def _hang_up(self) -> None:
         http, self._http, self._sdk = self._http, None, None
@@ -151,7 +156,7 @@ class GeminiClient:
                         yield piece
                 return
             except _CacheGone:
-                self._caches.forget(cache)
+                await self._caches.forget(cache)
         async with aclosing(self._ask(request, None)) as pieces:
             async for piece in pieces:
                 yield piece

@@ -174,7 +174,7 @@ def _part(
 
 
 def _content(segment: Segment, request: WireRequest) -> dict[str, Any]:
-    match segment.content:
+    match request.shown(segment.content):
         case Text(text=text):
             return {"type": "text", "text": text}
         case Image(picture=picture):

@@ -100,7 +100,7 @@ def _parts(segments: tuple[Segment, ...], request: WireRequest) -> list[dict[str
     # Of parallel calls only the first is signed.
     wants_signature = _is_new(request.target.model)
     for segment in segments:
-        match segment.content:
+        match request.shown(segment.content):
             case Text(text=text):
                 parts.append({"text": text})
             case Thinking(text="", signature=signature) if parts and set(parts[-1]) == {"text"}:

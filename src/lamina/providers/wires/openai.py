@@ -244,7 +244,7 @@ def _user(
         return _text_content(join_text(segments), segments, marks)
     parts: list[dict[str, Any]] = []
     for segment in segments:
-        match segment.content:
+        match request.shown(segment.content):
             case Text(text=text) if parts and parts[-1]["type"] == "text":
                 parts[-1]["text"] += text
             case Text(text=text):

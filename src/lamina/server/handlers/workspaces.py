@@ -5,7 +5,9 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from lamina.codec import mend_text
 from lamina.errors import LaminaError
+from lamina.files.paths import expand_home
 from lamina.server.refusals import Refusal
 from lamina.server.route import Call, Route
 from lamina.server.shapes.workspaces import (
@@ -52,7 +54,7 @@ async def add_workspace(call: Call) -> WorkspaceRow:
 
 
 def _choose(body: NewWorkspace) -> Path:
-    folder = _whole_path(body.path)
+    folder = whole_path(body.path)
     try:
         if body.create:
             folder.mkdir(parents=True, exist_ok=True)
@@ -63,14 +65,23 @@ def _choose(body: NewWorkspace) -> Path:
         raise Refusal(
             422, "invalid", f"{body.path!r} cannot be used: {problem}", ("path",)
         ) from error
-    return folder.resolve()
-
-
-def _whole_path(path: str) -> Path:
-    folder = Path(path).expanduser() if path else Path.home()
-    if not folder.is_absolute():
-        raise Refusal(422, "invalid", f"{path!r} is no whole path", ("path",))
     return folder
+
+
+def whole_path(path: str) -> Path:
+    """A folder that a person typed, without links.
+
+    Raises:
+        Refusal: it is no path of this machine.
+    """
+    try:
+        folder = expand_home(path) if path else Path.home()
+        if not folder.is_absolute():
+            raise Refusal(422, "invalid", f"{path!r} is no whole path", ("path",))
+        return folder.resolve()
+    except (OSError, ValueError, RuntimeError) as error:
+        # A name that is too long, a NUL, a home that nobody has, or links that lead in a circle.
+        raise Refusal(422, "invalid", f"{path!r} is no folder: {error}", ("path",)) from error
 
 
 async def forget_workspace(call: Call) -> Done:
@@ -80,19 +91,20 @@ async def forget_workspace(call: Call) -> Done:
 
 async def list_folders(call: Call) -> FolderListing:
     query: FolderQuery = call.query
-    return await anyio.to_thread.run_sync(_list, _whole_path(query.path))
+    return await anyio.to_thread.run_sync(lambda: _list(whole_path(query.path)))
 
 
 def _list(path: Path) -> FolderListing:
     folders: list[FolderRow] = []
     notes, problem = 0, ""
     try:
-        path = path.resolve()
         for entry in sorted(path.iterdir(), key=lambda entry: entry.name.casefold()):
             # What cannot be looked at is not offered.
             try:
                 is_folder = entry.is_dir()
             except OSError:
+                continue
+            if mend_text(entry.name) != entry.name:
                 continue
             if is_folder:
                 hidden = entry.name.startswith(".")

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from lamina.errors import UsageError
 from lamina.files.own_file import read_named_file
+from lamina.files.paths import expand_home
 from lamina.tools.limits import CALL_SECONDS
 from lamina.values.item import Include
 from lamina.values.tool import Permission, WithheldTool, translate_server_terms
@@ -186,7 +187,7 @@ def _read_entry(name: str, raw: Any, path: Path, environ: Mapping[str, str]) -> 
         args=tuple(fill(arg, "args") for arg in entry.args),
         env={key: fill(text, f"env.{key}") for key, text in (entry.env or {}).items()},
         # Relative to the file, not to where Lamina was started.
-        cwd=str(path.parent / Path(cwd).expanduser()) if cwd else None,
+        cwd=str(path.parent / expand_home(cwd)) if cwd else None,
         url=fill(entry.url or "", "url"),
         headers={key: fill(text, f"headers.{key}") for key, text in (entry.headers or {}).items()},
         is_sse=entry.type == SSE,

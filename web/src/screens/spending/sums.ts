@@ -78,6 +78,8 @@ export const PURPOSES: Record<SpendEntry["purpose"], string> = {
   answer: "an answer",
   plan: "a plan of tool calls",
   summary: "a summary of history",
+  cache: "creating an explicit cache",
+  storage: "storing an explicit cache",
 };
 
 export const SPANS = [

@@ -112,6 +112,8 @@ const PURPOSES: Record<TimelineRow["purpose"], string> = {
   turn: "request",
   plan: "plan",
   summary: "summary",
+  cache: "explicit cache created",
+  storage: "explicit cache stored",
   imported: "imported answer",
 };
 
