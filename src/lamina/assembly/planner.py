@@ -21,7 +21,7 @@ from lamina.assembly.budget import (
     split_still_out,
 )
 from lamina.assembly.draft import Draft, RequestPlan
-from lamina.assembly.history import CARRIED, OVER_HISTORY, limit_history
+from lamina.assembly.history import OVER_HISTORY, limit_history
 from lamina.assembly.items import (
     ABSENCE_REASONS,
     TentativeTurn,
@@ -120,7 +120,6 @@ class _TurnPlanner:
                 page, self.assembler, reason,
                 first_kept=cut.first_kept if cut else 0,
                 summary_room=cut.summary_room if cut else None,
-                carried_limit=draft.room.limit // CARRIED if cut else None,
             )  # fmt: skip
             self.reports += report_pruned(outcome)
         if cold:

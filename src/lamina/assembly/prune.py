@@ -18,7 +18,7 @@ from lamina.assembly.budget import (
     assemble_standing,
     drop_until,
 )
-from lamina.assembly.history import CARRIED, compact, splits_turn, summarise
+from lamina.assembly.history import compact, splits_turn, summarise
 from lamina.assembly.items import applies
 from lamina.assembly.page import Page
 from lamina.assembly.truncation import Exchange, shorten_exchange
@@ -71,9 +71,7 @@ def _prune_middle(
     after = choose_head(messages, sizes, head_room, known=_summaries(messages))
     if not 0 < after < first_kept - 1 or first_kept == len(messages):
         return None
-    carried = _carried_limit(messages[after:first_kept], goal)
     tokens = sum(sizes[:after]) + settings.summary_tokens + latest
-    tokens += min(carried or 0, _summary_tokens(messages[after:first_kept], sizes[after:]))
     if tokens < FULL_ENOUGH * goal:
         # A short head leaves room for more of the latest.
         first_kept = max(after, choose_cut(messages, sizes, goal - tokens + latest))
@@ -89,7 +87,7 @@ def _prune_middle(
     dropped = messages[after:first_kept]
     if dropped:
         split = splits_turn(state, after, first_kept)
-        summary = summarise(state, dropped, assembler, split=split, carried_limit=carried)
+        summary = summarise(state, dropped, assembler, split=split)
         op, report = compact(state, dropped, first_kept, summary, reason, assembler, after=after)
         ops.append(op)
         reports.append(report)
@@ -166,15 +164,6 @@ def _summaries(messages: Sequence[Message]) -> list[int]:
     return [index for index, message in enumerate(messages) if message.id == SUMMARY_ID]
 
 
-def _summary_tokens(messages: Sequence[Message], sizes: Sequence[int]) -> int:
-    return sum(sizes[index] for index in _summaries(messages))
-
-
-def _carried_limit(dropped: Sequence[Message], goal: int) -> int | None:
-    """What may stay of earlier summaries among what goes; None if there are none."""
-    return goal // CARRIED or None if _summaries(dropped) else None
-
-
 def _prune_by_worth(
     page: Page, assembler: Assembler, room: Room, reason: str, attached: Sequence[Attachment],
     *, keep_last: bool,
@@ -205,5 +194,4 @@ def _prune_by_worth(
         page, assembler, reason,
         first_kept=edge.start if edge else cut, short=edge, evicted=(*dropped, *more),
         summary_room=spare - sum(sizes[cut:]) - (rest - tokens if edge else 0),
-        carried_limit=_carried_limit(messages[:cut], rest),
     )  # fmt: skip

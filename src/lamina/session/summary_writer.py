@@ -24,7 +24,7 @@ from lamina.compaction.extractive_summary import extract_summary
 from lamina.compaction.instruction import finish_summary, is_usable_summary, summary_instruction
 from lamina.compaction.plan import CompactionPlan
 from lamina.compaction.quotes import quote_within, shorten
-from lamina.compaction.summary_sheet import NOTICE
+from lamina.compaction.summary_sheet import without_notice
 from lamina.compaction.summary_steps import SummaryPart, split_into_parts, step_instruction
 from lamina.errors import SpendError
 from lamina.layers import MESSAGE_TOKENS, Assembler
@@ -213,7 +213,7 @@ class SummaryWriter:
             else:
                 extracted += 1
                 extract = extract_summary(messages, plan.summary_tokens // 2, self._count)
-                extract = extract.removeprefix(NOTICE).strip()
+                extract = without_notice(extract)
                 carried = shorten(f"{carried}\n\n{extract}".strip(), most, self._count)
         if extracted == len(parts):
             return WrittenSummary(problem=problem)

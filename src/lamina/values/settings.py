@@ -68,8 +68,8 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     strip_after_turns: int = 12
     """With `history="strip"`: after how many turns it begins."""
     summary_tokens: int = 250
-    """How long the summary may be that takes the place of turns which a strip or a prune left out;
-    what earlier strips held is carried besides."""
+    """How long the summary may be that takes the place of turns which a strip or a prune left out,
+    with what it carries of earlier summaries."""
     history_priority: int = 5
     """History gives way to items up to this priority number, and after those above it."""
     prune_to: float = 0.5
