@@ -162,8 +162,7 @@ class _TurnPlanner:
         if turn.prompt.tokens <= limit:
             return turn
         room = self.draft.room.beside(turn.prompt)
-        if turn.turn_tokens > room.free:
-            too_much = turn.turn_tokens - room.new_items
+        if (too_much := turn.turn_tokens - room.free) > 0:
             turn = self._drop_new(turn, turn.prompt.tokens - too_much)
         self.attached = turn.attachments
         turn = self._make_room(turn.turn_tokens)
