@@ -75,9 +75,10 @@ def plan_turn(
     planner = _TurnPlanner(page, draft, assembler)
     planner.cross_boundaries()
     turn = planner.fit()
+    planner.report_unseen(turn.attachments.attachments)
     return record_request(
         turn.page, draft, turn.prompt, sent, assembler,
-        attached=Attachments(left_out=tuple(planner.reports)) + turn.attachments,
+        attached=planner.reported + turn.attachments,
         boundaries=tuple(planner.boundaries), cold=planner.cold,
     )  # fmt: skip
 
@@ -92,6 +93,7 @@ class _TurnPlanner:
         self.attached = draft.attachments
         self.boundaries: list[Boundary] = list(draft.boundaries)
         self.reports: list[LeftOut] = list(draft.reports)
+        self.warnings: list[str] = []
         self.settings = page.state.settings
         self.cold = False
 
@@ -170,6 +172,24 @@ class _TurnPlanner:
             # Names and summaries took more than was reckoned: give up that much more.
             turn = self._make_room(turn.turn_tokens + over + SEAMS)
         return turn if turn.prompt.tokens <= limit else self._make_room(limit)
+
+    def report_unseen(self, attachments: Sequence[Attachment]) -> None:
+        """Says which new pictures the model is told of and not shown."""
+        pictured = [a for a in attachments if a.item.pictures]
+        if not self.assembler.layout.hides_pictures or not pictured:
+            return
+        new = {use.item for use in resolve(self.page.state, pictured) if use.form == "full"}
+        for item in (a.item for a in pictured if a.item.id in new):
+            label, count = label_of(item.id), len(item.pictures)
+            of_it = "1 picture of " if count == 1 else f"{count:,} pictures of "
+            what = label if item.kind == "image" else f"{of_it}{label}"
+            warning = f"not sent: {what}, as {self.draft.target.name} cannot see pictures"
+            self.warnings.append(warning)
+
+    @property
+    def reported(self) -> Attachments:
+        """What is to be said of the turn besides what its attachments say."""
+        return Attachments(left_out=tuple(self.reports), warnings=tuple(self.warnings))
 
     def _make_room(self, tokens: int) -> TentativeTurn:
         """The turn once what was sent gave way to `tokens` of it."""

@@ -142,7 +142,10 @@ class Rebuilder:
         target = sent_target(request, self._book)
         counter = self._book.counter(target)
         renderer = known_renderer(request, state.session)
-        layout = layout_for(request.promotion, target.wire, target.model, renderer)
+        layout = layout_for(
+            request.promotion, target.wire, target.model, renderer,
+            hides_pictures=request.hides_pictures,
+        )  # fmt: skip
         key = (counter.name, layout)
         if key not in self._assemblers:
             self._assemblers[key] = Assembler(counter.count, layout)

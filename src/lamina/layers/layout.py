@@ -22,6 +22,8 @@ class Layout(Struct, frozen=True, kw_only=True):
     wire: str = "openai"
     model: str = ""
     renderer: int = RENDERER
+    # Words stand for pictures, for a model that cannot see them.
+    hides_pictures: bool = False
 
     @property
     def shares_front(self) -> bool:
@@ -38,7 +40,16 @@ class Layout(Struct, frozen=True, kw_only=True):
         return order_parts(parts, shared_first=self.shares_front, library_first=lazy)
 
 
-def layout_for(promotion: Promotion, wire: str, model: str, renderer: int = RENDERER) -> Layout:
+def layout_for(
+    promotion: Promotion, wire: str, model: str, renderer: int = RENDERER, *,
+    hides_pictures: bool = False,
+) -> Layout:  # fmt: skip
     """The layout of requests to `model` over `wire`; models that take no thinking back share it."""
     bound_model = model if wire in _THINKING_WIRES else ""
-    return Layout(promotion=promotion, wire=wire, model=bound_model, renderer=renderer)
+    return Layout(
+        promotion=promotion,
+        wire=wire,
+        model=bound_model,
+        renderer=renderer,
+        hides_pictures=hides_pictures,
+    )

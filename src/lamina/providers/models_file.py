@@ -58,6 +58,7 @@ class ModelFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     enforces_citations: bool = False
     loads_tools: bool = False
     takes_sampling: bool = True
+    sees_pictures: bool = True
     efforts: tuple[str, ...] | None = None
     max_tools: Annotated[int, Meta(ge=0)] = 0
     base_url: str = ""

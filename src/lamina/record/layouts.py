@@ -25,9 +25,11 @@ from lamina.ledger.agreement import SentPrompt, shared_digests
 from lamina.ports import TargetBook
 from lamina.record.record import Record
 from lamina.record.snapshot import SentLayout, freeze
+from lamina.text import UNSEEN_PICTURE
 from lamina.values.entry import RENDERER, RENDERERS, WIRE_FORM, RequestEntry
 from lamina.values.envelope import Envelope
-from lamina.values.prompt import Prompt
+from lamina.values.message import Image, Text
+from lamina.values.prompt import Prompt, Segment
 from lamina.values.request import Boundary, CacheVerdict
 from lamina.values.settings import (
     CacheRules,
@@ -55,13 +57,20 @@ class Layouts:
         return self.book.find(name or settings.target)
 
     def assembler_for(
-        self, target: Target, promotion: Promotion, renderer: int | None = None
+        self,
+        target: Target,
+        promotion: Promotion,
+        renderer: int | None = None,
+        hides_pictures: bool | None = None,
     ) -> Assembler:
         """What lays out requests to `target`; by default with the renderer that the session goes on
-        with."""
+        with, and without pictures if it cannot see them."""
         renderer = renderer or renderer_in(self._record.state)
+        hides_pictures = not target.sees_pictures if hides_pictures is None else hides_pictures
         counter = self.book.counter(target)
-        layout = layout_for(promotion, target.wire, target.model, renderer)
+        layout = layout_for(
+            promotion, target.wire, target.model, renderer, hides_pictures=hides_pictures
+        )
         key = (counter.name, layout)
         if self._assembler is None or self._assembled_for != key:
             self._assembler = Assembler(counter.count, layout)
@@ -75,7 +84,9 @@ class Layouts:
         state = self._record.state_at(request.id)
         renderer = known_renderer(request, state.session)
         target = self.book.find(request.target)
-        assembler = self.assembler_for(target, request.promotion, renderer)
+        assembler = self.assembler_for(
+            target, request.promotion, renderer, request.hides_pictures
+        )
         return assemble_turn(state, assembler)
 
     def is_as_recorded(self, request: RequestEntry, prompt: Prompt) -> bool:
@@ -98,7 +109,7 @@ class Layouts:
         """`prompt` is what was sent for `request`, laid out from `state`."""
         wire = request.wire or self.book.find(request.target).wire
         renderer = known_renderer(request, state.session)
-        layout = layout_for(request.promotion, wire, _model_of(request), renderer)
+        layout = _layout_of(request, wire, renderer)
         self._sent, self._sent_for = SentPrompt(prompt=prompt, layout=layout), request.id
         self._sent_at = None if state.once else (state.envelope, state.turn.start or 0)
 
@@ -114,6 +125,8 @@ class Layouts:
         assert sent is not None
         if last.target == target.name and (cause := _wire_change(last, sent.layout.wire, target)):
             return replace(sent, cause=cause, replaced=True)
+        if sent.cause is None and (cause := _hidden_pictures(last, sent, assembler, target)):
+            return replace(sent, cause=cause)
         return sent
 
     def _recall(self, last: RequestEntry, assembler: Assembler) -> None:
@@ -136,7 +149,7 @@ class Layouts:
     ) -> SentPrompt:
         # Laid out as it was then: the settings may have changed since.
         renderer = known_renderer(last, state.session)
-        layout = layout_for(last.promotion, wire, _model_of(last), renderer)
+        layout = _layout_of(last, wire, renderer)
         if assembler.layout != layout:
             target = self.book.find(last.target)
             assembler = Assembler(self.book.counter(target).count, layout)
@@ -263,6 +276,35 @@ class Layouts:
 
 def _model_of(request: RequestEntry) -> str:
     return request.target.partition(":")[2]
+
+
+def _layout_of(request: RequestEntry, wire: str, renderer: int) -> Layout:
+    return layout_for(
+        request.promotion, wire, _model_of(request), renderer,
+        hides_pictures=request.hides_pictures,
+    )  # fmt: skip
+
+
+def _hidden_pictures(
+    last: RequestEntry, sent: SentPrompt, assembler: Assembler, target: Target
+) -> Boundary | None:
+    """That words stand for pictures which the same model was sent, or the other way round: more is
+    known of it by now."""
+    if last.target != target.name or last.hides_pictures == assembler.layout.hides_pictures:
+        return None
+    if not any(_is_picture(segment) for segment in sent.prompt):
+        return None
+    sees = "sees" if target.sees_pictures else "cannot see"
+    reason = f"the model book says by now that {target.name} {sees} pictures"
+    return Boundary(kind="wire_change", reason=reason)
+
+
+def _is_picture(segment: Segment) -> bool:
+    """Whether a segment is a picture, or the words that stand for one."""
+    content = segment.content
+    return isinstance(content, Image) or (
+        isinstance(content, Text) and content.text.strip() == UNSEEN_PICTURE
+    )
 
 
 def _describe_options(state: State) -> list[str]:

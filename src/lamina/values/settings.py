@@ -307,6 +307,8 @@ class Target(Struct, frozen=True, kw_only=True):
     takes_sampling: bool = True
     # The words it takes for how much it is to think; None if nobody knows them.
     efforts: tuple[str, ...] | None = None
+    # Whether it takes pictures; where it does not, words stand for them.
+    sees_pictures: bool = True
     # Whether a result can load tools whose definitions do not stand in the prefix.
     loads_tools: bool = False
     # How many tools a request takes; 0 if nothing is known of a limit.
