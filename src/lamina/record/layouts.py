@@ -84,9 +84,7 @@ class Layouts:
         state = self._record.state_at(request.id)
         renderer = known_renderer(request, state.session)
         target = self.book.find(request.target)
-        assembler = self.assembler_for(
-            target, request.promotion, renderer, request.hides_pictures
-        )
+        assembler = self.assembler_for(target, request.promotion, renderer, request.hides_pictures)
         return assemble_turn(state, assembler)
 
     def is_as_recorded(self, request: RequestEntry, prompt: Prompt) -> bool:
