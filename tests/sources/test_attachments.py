@@ -210,6 +210,20 @@ async def test_an_open_note_stays_open_if_it_is_attached_again(house: House) -> 
             assert attachment.essential is (order == 1)
 
 
+async def test_a_note_that_comes_with_its_pictures_did_not_change(house: House) -> None:
+    house.put("a.md", "![[x.png]]\n")
+    house.put("x.png", png(1))
+    async with await house.open() as session:
+        await ask(session, "What?", "a.md")
+        opened = lamina.attach("a.md", shape="active")
+        turn = await ask(session, "And?", opened)
+        assert str(turn.request()).count("image_url") == 2
+        assert "Changed since it was last shown" not in str(turn.request())
+        house.put("x.png", png(2))
+        turn = await ask(session, "Now?", opened)
+        assert str(turn.request()).count("Changed since it was last shown") == 1
+
+
 async def test_attaching_takes_a_list(house: House) -> None:
     async with await house.open() as session:
         with pytest.raises(UsageError, match=r"attach=\['a.md'\]"):

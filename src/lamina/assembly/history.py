@@ -10,10 +10,10 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from lamina.assembly.budget import assemble_standing
-from lamina.assembly.truncation import shorten_text
 from lamina.compaction.cuts import choose_turn, find_cuts, has_more_turns, last_turns_start
 from lamina.compaction.extractive_summary import extract_summary
 from lamina.compaction.files import TouchedFiles, merge_files, touched_files
+from lamina.compaction.quotes import shorten
 from lamina.compaction.summary_sheet import NOTICE
 from lamina.journal import SUMMARY_ID, State
 from lamina.layers import MESSAGE_TOKENS, Assembler
@@ -96,7 +96,7 @@ def summarise(
     the room."""
     question = ""
     if split:
-        text = shorten_text(state.turn.question, QUESTION_TOKENS, assembler.count_text)
+        text = shorten(state.turn.question, QUESTION_TOKENS, assembler.count_text)
         question = f"{UNDER_WAY.text}\n{text}"
     limit = state.settings.summary_tokens
     if room is not None:

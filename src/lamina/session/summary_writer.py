@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from lamina.assembly.budget import Budget, assemble_standing
 from lamina.assembly.history import QUESTION_TOKENS
 from lamina.assembly.page import Page
-from lamina.assembly.truncation import shorten_text
 from lamina.assembly.warm_prefix import sent_key
 from lamina.codec import mend_text
 from lamina.compaction.extractive_summary import extract_summary
@@ -157,7 +156,7 @@ class SummaryWriter:
 
     def _finish(self, plan: CompactionPlan, text: str, problem: str = "") -> WrittenSummary:
         count, most = self._count, TOO_LONG * plan.summary_tokens
-        question = shorten_text(plan.question, QUESTION_TOKENS, count)
+        question = shorten(plan.question, QUESTION_TOKENS, count)
         summary = finish_summary(text, plan.files, question=question)
         if not summary:
             problem = "the summarizer said nothing"
