@@ -30,6 +30,10 @@ from lamina.values.message import Message
 from lamina.values.patch import Display, Patch, PatchOp
 
 
+# A summary of so many tokens is made even if it takes all that is left.
+SHORT_SUMMARY = 60
+
+
 def prune(
     page: Page,
     assembler: Assembler,
@@ -190,8 +194,11 @@ def _prune_by_worth(
     cut = choose_cut(messages, sizes, max(0, rest - tokens), at_most=at_most)
     tokens += sum(sizes[cut:])
     edge = _short_edge(state, messages, sizes, range(cut), rest, tokens, assembler, reason)
+    left = spare - sum(sizes[cut:]) - (rest - tokens if edge else 0)
+    # A long summary that filled what was made free would soon have to be made again.
+    summary_room = min(left, max(left // 2, SHORT_SUMMARY))
     return consolidate(
         page, assembler, reason,
         first_kept=edge.start if edge else cut, short=edge, evicted=(*dropped, *more),
-        summary_room=spare - sum(sizes[cut:]) - (rest - tokens if edge else 0),
+        summary_room=summary_room,
     )  # fmt: skip
