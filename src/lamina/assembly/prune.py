@@ -29,7 +29,6 @@ from lamina.values.item import Attachment, ItemId
 from lamina.values.message import Message
 from lamina.values.patch import Display, Patch, PatchOp
 
-
 # A summary of so many tokens is made even if it takes all that is left.
 SHORT_SUMMARY = 60
 

@@ -21,6 +21,7 @@ from lamina.sources.secrets import Secrets, SecretScreen
 from lamina.text import (
     SearchDocument,
     Source,
+    has_citations,
     is_web_link,
     link_to,
     render_search,
@@ -124,7 +125,7 @@ def cite(answer: str, sources: Sequence[CitedSource]) -> CitedAnswer:
             replace(by_link[source.path], number=source.number) for source in cited.sources
         ),
         unknown=cited.unknown,
-        is_silent=cited.is_silent,
+        is_silent=not has_citations(body),
     )
 
 

@@ -7,6 +7,7 @@ from lamina.text.citations import (
     RenumberedAnswer,
     SearchDocument,
     Source,
+    has_citations,
     is_web_link,
     link_to,
     number_sources,
@@ -56,6 +57,7 @@ __all__ = [
     "render_project",
     "render_search",
     "render_tool_texts",
+    "has_citations",
     "renumber_citations",
     "without_definitions",
 ]

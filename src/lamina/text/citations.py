@@ -54,13 +54,12 @@ class SearchDocument(Struct, frozen=True, kw_only=True):
 
 
 class RenumberedAnswer(Struct, frozen=True, kw_only=True):
-    """An answer in its new numbering: the sources it cites, by number, or all if it `is_silent`;
-    and the numbers that have none."""
+    """An answer in its new numbering: the sources it cites, by number, and the numbers that
+    have none."""
 
     text: str
     sources: tuple[Source, ...] = ()
     unknown: tuple[int, ...] = ()
-    is_silent: bool = False
 
 
 def number_sources(
@@ -141,7 +140,7 @@ def renumber_citations(answer: str, sources: Sequence[Source]) -> RenumberedAnsw
     labels = [number for mark in scan.marks if mark.is_label for number in mark.numbers]
     visible = [number for mark in scan.marks for number in mark.numbers]
     mentions = inline or labels
-    is_silent = not mentions and bool(answer.strip())
+    is_silent = not mentions and answer.strip()
     keys = catalogue.keys(catalogue.key_by_number if is_silent else mentions)
     strange_numbers = {number for number in visible if number not in catalogue.key_by_number}
     numbering = _number([*keys, *catalogue.keys(visible)], strange_numbers)
@@ -155,9 +154,12 @@ def renumber_citations(answer: str, sources: Sequence[Source]) -> RenumberedAnsw
     if cited_sources and not mentions and not scan.has_own_list:
         text = _append_sources(text, cited_sources, scan.open_fence)
     unknown_numbers = sorted(strange_numbers.intersection(mentions))
-    return RenumberedAnswer(
-        text=text, sources=cited_sources, unknown=tuple(unknown_numbers), is_silent=is_silent
-    )
+    return RenumberedAnswer(text=text, sources=cited_sources, unknown=tuple(unknown_numbers))
+
+
+def has_citations(answer: str) -> bool:
+    """Whether an answer cites anything, known or not."""
+    return any(mark.is_mention for mark in _Scan(answer).marks)
 
 
 def _number(keys: Iterable[str], reserved_numbers: set[int]) -> dict[str, int]:
