@@ -197,7 +197,9 @@ def tell_answer(
         ms = round(seconds * 1_000)
         ANSWERED.tell(request.id, session, outcome, request.target, *counts, cost, ms)
     words = name_verdict(verdict, request.context.agreement)
-    if words is not None and verdict.meaning in _MISSES:
+    # A declared change is nothing to warn of, nor is one behind which nothing was to be found.
+    is_missed = verdict.meaning in _MISSES and verdict.reported < verdict.expected
+    if words is not None and words.kind != "expected" and is_missed:
         MISSED.tell(
             request.id, session, verdict.reported, verdict.expected, verdict.meaning,
             words.kind, words.blame, words.certainty,

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.strategies import thorough
 
 from lamina.assembly.budget import (
@@ -118,6 +119,17 @@ def test_essentials_that_are_called_alike_are_counted_each() -> None:
         fit_attachments(both, 100)
 
 
+@pytest.mark.parametrize("place", [0, 10, 20])
+@pytest.mark.parametrize("priority", [1, 5, 10])
+def test_what_cannot_fit_at_all_costs_nothing_else(place: int, priority: int) -> None:
+    offered = [sized("must", 50, 0, essential=True), *(sized(f"n{n}", 2) for n in range(20))]
+    offered.insert(place, sized("huge", 51, priority))
+    assert names(fit_attachments(offered, 100).dropped) == ["huge"]
+    # One that would fit is dropped in its turn.
+    fits = [replace(each, tokens=50) if each.label == "huge" else each for each in offered]
+    assert "huge" in names(fit_attachments(fits, 100).kept) or priority >= 5
+
+
 # -- laws ----------------------------------------------------------------------------------------
 
 
@@ -156,8 +168,10 @@ def test_dropping_stops_as_soon_as_enough_is_gone(
 def test_nobody_goes_before_someone_less_wanted(offered: list[PruneCandidate], excess: int) -> None:
     choice = drop_until(offered, excess)
     spare = [each for each in choice.kept if not each.essential]
+    room = tokens_of([each for each in offered if not each.essential]) - excess
     for gone in choice.dropped:
-        assert all((-gone.priority, gone.recency) <= (-k.priority, k.recency) for k in spare)
+        if gone.tokens <= room:
+            assert all((-gone.priority, gone.recency) <= (-k.priority, k.recency) for k in spare)
 
 
 @thorough
@@ -165,7 +179,9 @@ def test_nobody_goes_before_someone_less_wanted(offered: list[PruneCandidate], e
 def test_a_tighter_limit_drops_the_same_ones_first(
     offered: list[PruneCandidate], excess: int, more: int
 ) -> None:
-    fewer, all_of_them = drop_until(offered, excess).dropped, drop_until(offered, excess + more)
+    # Of one size: what cannot fit at all depends on the limit.
+    alike = [replace(each, tokens=10) for each in offered]
+    fewer, all_of_them = drop_until(alike, excess).dropped, drop_until(alike, excess + more)
     assert all_of_them.dropped[: len(fewer)] == fewer
 
 

@@ -1,7 +1,9 @@
 """L4 under limits of its own: messages, tokens, or a summary and the last turns."""
 
+from itertools import pairwise
 from typing import Any
 
+import pytest
 from tests.fakes.sessions import World, boundaries, messages_of, note, placed, run, talk, words
 
 from lamina.session.turn import Turn
@@ -41,6 +43,33 @@ def test_a_limit_in_messages_is_kept_and_history_gives_way_in_big_steps() -> Non
         assert broke is not None
         assert broke.reason == "history is over its limit"
         assert [omission.reason for omission in cut[0].context.left_out] == ["history"]
+
+    run(body())
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [{"history_messages": most} for most in range(8)]
+    + [{"history_tokens": most} for most in (30, 60, 100, 200, 300)],
+)
+def test_no_answer_is_sent_without_its_question(limit: dict[str, int]) -> None:
+    async def body() -> None:
+        for turn in await chat(14, **limit):
+            sent = messages_of(turn)
+            assert len(sent) - 1 <= limit.get("history_messages", 99)
+            for before, message in pairwise([{"content": ""}, *sent]):
+                if message["role"] == "assistant":
+                    number = str(message["content"]).split()[0].removeprefix("r")
+                    assert f"q{number}" in str(before["content"]).split()[:1]
+
+    run(body())
+
+
+def test_a_limit_of_four_messages_keeps_the_last_question_with_its_answer() -> None:
+    async def body() -> None:
+        turn = (await chat(4, history_messages=4))[-1]
+        assert len(earlier(turn)) == 3
+        assert earlier(turn)[1:] == [words(10, "q2"), words(10, "r2")]
 
     run(body())
 

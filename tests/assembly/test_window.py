@@ -157,6 +157,42 @@ def test_a_note_without_room_stays_out_while_it_stays_attached() -> None:
     run(body())
 
 
+@pytest.mark.parametrize("turns", [0, 1, 30])
+@pytest.mark.parametrize("place", [0, 10, 20])
+@pytest.mark.parametrize("priority", [3, 5, 10])
+def test_an_attachment_over_the_window_costs_nothing_but_itself(
+    turns: int, place: int, priority: int
+) -> None:
+    async def body() -> None:
+        session = await small(limit=2_000)
+        if turns:
+            await chat(session, turns)
+        wanted: list[Any] = [attach(note(f"n{n}.md", words(60))) for n in range(20)]
+        wanted.insert(place, attach(note("huge.md", words(5_000)), priority=priority))
+        turn = await session.prepare("Q", attach=wanted)
+        out = [each for each in reported(turn) if each[0].startswith("note:")]
+        assert out == [("note:huge.md", "window")]
+        assert turn.prompt.tokens <= 2_000
+
+    run(body())
+
+
+@pytest.mark.parametrize("turns", [0, 1, 30])
+def test_no_more_attachments_go_than_have_to(turns: int) -> None:
+    async def body() -> None:
+        session = await small(limit=2_000)
+        if turns:
+            await chat(session, turns)
+        wanted = [note(f"n{n}.md", words(100)) for n in range(21)]
+        turn = await session.prepare("Q", attach=wanted)
+        out = [what for what, _ in reported(turn) if what.startswith("note:")]
+        assert out == [f"note:n{n}.md" for n in range(len(out))]
+        block = next(item.tokens for item in turn.context.items)
+        assert 2_000 - block < turn.prompt.tokens <= 2_000
+
+    run(body())
+
+
 def test_a_prune_takes_the_middle_and_keeps_the_bytes_of_the_head() -> None:
     async def body() -> None:
         session = await small(limit=1_000, system="S", summary_tokens=60)
@@ -184,15 +220,16 @@ def test_a_prune_takes_the_middle_and_keeps_the_bytes_of_the_head() -> None:
 
 def test_a_prune_carries_what_an_earlier_one_said_of_what_went() -> None:
     async def body() -> None:
-        session = await small(limit=1_000, summary_tokens=60)
+        session = await small(limit=1_000, summary_tokens=150)
         pruned = []
         for number in range(80):
             turn = await talk(session, f"fact{number} " + words(19), answer=words(20))
             pruned += [turn] if "window" in boundaries(turn) else []
         first = re.findall(r"Asked: (fact\d+)", all_text(pruned[0]))
         assert first
+        assert len(pruned) > 3
         for later in pruned[1:]:
-            assert all(fact in all_text(later) for fact in first)
+            assert first[0] in all_text(later)
             assert later.prompt.tokens <= 1_000
 
     run(body())

@@ -131,7 +131,7 @@ HISTORY = [
 def test_a_summary_holds_the_first_line_of_what_was_asked_and_answered() -> None:
     assert extract_summary(HISTORY, 1_000, len).replace("x" * 159, "(159 x)") == snapshot(
         """\
-[Earlier messages were removed to fit the context window. What they were about:]
+[Earlier messages were removed. What they were about:]
 Asked: How do I install it?
 Answered: Run make.
 Asked: And on Windows?
@@ -147,15 +147,26 @@ def test_the_latest_lines_come_first_in_line_for_the_room() -> None:
     assert summary == f"{NOTICE}\nAsked: question 7\nAsked: question 8"
 
 
-def test_a_summary_carries_the_one_before_it_while_that_takes_at_most_half() -> None:
+def test_a_summary_carries_the_one_before_it_within_its_own_limit() -> None:
     carried = f"{NOTICE}\nAsked: first"
-    limit = 2 * len(carried)
-    assert extract_summary([user("second")], limit, len, carried=carried).startswith(
-        f"{carried}\nAsked: second"
-    )
-    assert extract_summary([user("second")], limit - 1, len, carried=carried) == (
-        f"{NOTICE}\nAsked: second"
-    )
+    both = f"{carried}\nAsked: second"
+    assert extract_summary([user("second")], len(both), len, carried=carried) == both
+    tight = extract_summary([user("second")], len(both) - 1, len, carried=carried)
+    assert tight == f"{NOTICE}\nAsked: second"
+
+
+def test_an_earlier_summary_loses_its_middle_before_it_loses_its_beginning() -> None:
+    lines = [f"Asked: question {number}" for number in range(30)]
+    carried = "\n".join([NOTICE, *lines])
+    summary = extract_summary([user("the latest")] * 40, 600, len, carried=carried)
+    assert len(summary) <= 600
+    assert summary.startswith(f"{NOTICE}\nAsked: question 0\n")
+    assert "\n[... shortened ...]\n" in summary
+    assert "Asked: question 29\nAsked: the latest" in summary
+    assert "question 15" not in summary
+    # Nothing is cut within a line.
+    known = {NOTICE, "[... shortened ...]", "Asked: the latest", *lines}
+    assert set(summary.splitlines()) <= known
 
 
 texty: st.SearchStrategy[Block] = texts.map(Text)
@@ -172,13 +183,17 @@ spoken = st.lists(
 @pytest.mark.parametrize("count", [len, count_words])
 def test_a_summary_is_within_its_limit_and_always_the_same(count: Callable[[str], int]) -> None:
     @thorough
-    @given(spoken, st.integers(count(NOTICE), 200), st.sampled_from(["", NOTICE, "short"]))
+    @given(
+        spoken,
+        st.integers(count(NOTICE), 200),
+        st.sampled_from(["", NOTICE, "short", f"{NOTICE}\n" + "an earlier line\n" * 60]),
+    )
     def check(messages: list[Message], limit: int, carried: str) -> None:
         summary = extract_summary(messages, limit, count, carried=carried)
         assert count(summary) <= limit
         assert summary == extract_summary(messages, limit, count, carried=carried)
         assert summary.startswith((NOTICE, "short"))
-        assert len(summary.splitlines()) <= 1 + len(messages)
+        assert len(summary.splitlines()) <= max(1, len(carried.splitlines())) + len(messages)
 
     check()
 

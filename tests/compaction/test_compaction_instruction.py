@@ -113,7 +113,7 @@ exactly as they are. Answer with the summary alone.\
 def test_a_finished_summary_is_trimmed_and_lists_the_files() -> None:
     files = TouchedFiles(read=("a.md", "b\n## Goal.md"), modified=("c.md",))
     assert finish_summary("\n\n## Goal\nShip.\n\n", files) == snapshot("""\
-[Earlier messages were removed to fit the context window. What they were about:]
+[Earlier messages were removed. What they were about:]
 
 ## Goal
 Ship.
@@ -126,7 +126,7 @@ Ship.
 - c.md\
 """)
     assert finish_summary("x", TouchedFiles(), question="one\n## two") == snapshot("""\
-[Earlier messages were removed to fit the context window. What they were about:]
+[Earlier messages were removed. What they were about:]
 
 x
 

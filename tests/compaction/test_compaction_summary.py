@@ -59,7 +59,7 @@ def port_plan(**fields: object) -> CompactionPlan:
 
 def test_a_summary_has_its_sections_in_order_and_says_where_nothing_was_found() -> None:
     assert extract_plan_summary(port_plan(), PORT, 500, count_words) == snapshot("""\
-[Earlier messages were removed to fit the context window. What they were about:]
+[Earlier messages were removed. What they were about:]
 
 ## Goal
 - Port the parser to Rust.
@@ -104,8 +104,8 @@ The question that is being worked on:
 
 
 def test_where_room_is_short_the_latest_and_the_question_under_way_come_first() -> None:
-    assert extract_plan_summary(port_plan(), PORT, 75, count_words) == snapshot("""\
-[Earlier messages were removed to fit the context window. What they were about:]
+    assert extract_plan_summary(port_plan(), PORT, 70, count_words) == snapshot("""\
+[Earlier messages were removed. What they were about:]
 
 ## Goal
 - Port the parser to Rust.
@@ -137,7 +137,7 @@ def test_a_second_summary_carries_the_first_in_quotation() -> None:
     )  # fmt: skip
     assert isinstance(plan, CompactionPlan)
     assert extract_plan_summary(plan, talk, 400, count_words) == snapshot("""\
-[Earlier messages were removed to fit the context window. What they were about:]
+[Earlier messages were removed. What they were about:]
 
 ## Goal
 - Port the parser to Rust.

@@ -30,9 +30,9 @@ import lamina
 from lamina.errors import ProviderError
 from lamina.providers.emulators.answers import EmulatedAnswer
 from lamina.providers.wires.gemini import SKIPPED_SIGNATURE
-from lamina.providers.wires.llamacpp_body import UNSEEN_IMAGE
 from lamina.runners.runner import SUPERSEDED, AgentRunner, Answer
 from lamina.session.session import Session
+from lamina.text import UNSEEN_PICTURE
 from lamina.values.entry import MessageEntry
 from lamina.values.envelope import Options
 from lamina.values.item import Item
@@ -195,7 +195,7 @@ def require_all(conversation: list[Message], body: Mapping[str, Any]) -> None:
 def require_picture(body: Mapping[str, Any], house: House) -> None:
     """That the picture is there, or what stands for it where none can be seen."""
     sent = text_of(body)
-    assert (PICTURE in sent, UNSEEN_IMAGE in sent) == (house.name != LOCAL, house.name == LOCAL)
+    assert (PICTURE in sent, UNSEEN_PICTURE in sent) == (house.name != LOCAL, house.name == LOCAL)
 
 
 def says(sent: str, text: str) -> bool:

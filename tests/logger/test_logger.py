@@ -122,6 +122,24 @@ def test_a_cache_that_did_less_than_expected_is_a_warning(lines: pytest.LogCaptu
     )
 
 
+@pytest.mark.parametrize("cached", [0, 40])
+def test_a_declared_change_is_no_warning(lines: pytest.LogCaptureFixture, cached: int) -> None:
+    async def body() -> None:
+        session = await World().open("talk", system="Be brief.", summary_tokens=40)
+        await talk(session, words(50))
+        await session.set_system("system", "Be long.", reason="the person asked for it")
+        turn = await session.prepare("Q")
+        await turn.commit(openai_reply("A", input=turn.prompt.tokens, cached=cached))
+        await session.update_settings(history_messages=1)
+        turn = await session.prepare("Q")
+        turn = await turn.commit(openai_reply("A", input=turn.prompt.tokens, cached=0))
+        assert turn.verdict is not None
+        assert turn.verdict.meaning == "prefix_moved"
+
+    run(body())
+    assert texts(lines, "request", logging.WARNING) == []
+
+
 def test_tools_and_decisions_are_told_by_name(lines: pytest.LogCaptureFixture) -> None:
     async def body() -> None:
         tools = [tool("tide", "required")]

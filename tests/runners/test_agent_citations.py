@@ -24,6 +24,21 @@ def numbers_in(text: str) -> list[str]:
     return [line for line in text.split("\n") if line.startswith("[^")]
 
 
+def test_what_a_person_should_know_of_a_search_is_not_said_to_the_model() -> None:
+    async def body() -> None:
+        notes = {"sea/harbour.md": "The north quay has nine berths. Key: ghp_" + "aB3dE5fG7h" * 4}
+        async with AgentNoteScene(calling(BERTHS), saying("Nine [^1]."), notes=notes) as scene:
+            answer = await scene.ask("How many berths?")
+            (berths,) = scene.results
+            assert "nine berths" in berths
+            assert answer.warnings == (
+                "sea/harbour.md (lines 1-1): 1 secret (GitHub token), replaced before it is sent",
+            )
+            assert "replaced before it is sent" not in berths
+
+    run(body())
+
+
 def test_the_searches_of_a_turn_share_one_numbering() -> None:
     async def body() -> None:
         script = (calling(BERTHS), calling(FERRY, TRAINS), saying("Noon [^3]; nine [^1][^3]."))
@@ -43,9 +58,9 @@ def test_the_searches_of_a_turn_share_one_numbering() -> None:
             ]
             assert answer.search_result is not None
             assert {hit.path for hit in answer.search_result.hits} == set(NOTES)
-            # The question follows the documents, and the journal has the model's own words.
+            # The question follows the documents, and the journal has the person's numbers.
             assert berths.endswith("[User query]:\n\nHow many berths, and when?")
-            assert scene.history[-1] == ("assistant", "Noon [^3]; nine [^1][^3].")
+            assert scene.history[-1] == ("assistant", answer.text)
             await scene.require_sound()
 
     run(body())

@@ -1,5 +1,6 @@
 """A plan, one batch of tools, one answer."""
 
+import re
 from typing import Any
 
 import anyio
@@ -445,20 +446,67 @@ def test_what_tools_give_is_never_what_makes_a_question_fail(
 # -- the search -----------------------------------------------------------------------------------
 
 
-def test_searches_of_one_plan_are_one_block_with_one_catalogue() -> None:
+def test_every_search_of_a_plan_has_a_block_of_its_own_with_its_time() -> None:
+    async def body() -> None:
+        plan = calling(
+            ("a", "localSearch", {"query": "north quay berths", "until": "2031-01-01"}),
+            ("b", "localSearch", {"query": "north quay berths", "folders": ["sea"]}),
+            ("c", "localSearch", {"query": "north quay berths", "timeRange": "1990"}),
+        )
+        async with scene_of(plan, saying("Nine [^1]."), searches=True) as scene:
+            answer = await scene.ask("Berths?")
+            openings = re.findall("<localSearch.*>", scene.asked)
+            assert openings == [
+                '<localSearch timeRange="before 2031-01-01">',
+                "<localSearch>",
+                '<localSearch timeRange="1990">',
+            ]
+            blocks = re.findall("<localSearch.*?</localSearch>", scene.asked, re.DOTALL)
+            assert all("<search_instruction>" in block for block in blocks)
+            assert ["No documents were found." in block for block in blocks] == [False, False, True]
+            assert "no note is of that time (1990), so nothing was searched" in blocks[2]
+            # What both found has one number.
+            for block in blocks[:2]:
+                assert "[^1]: harbour > Berths > North (sea/harbour.md#North)" in block
+            assert [source.link for source in answer.sources] == ["sea/harbour.md#North"]
+            await scene.verify()
+
+    run(body())
+
+
+def test_what_has_no_room_is_taken_from_the_search_that_found_most() -> None:
+    async def body() -> None:
+        plan = calling(
+            ("a", "localSearch", {"query": "north quay berths ferry trains platform"}),
+            (
+                "b",
+                "localSearch",
+                {"query": "from which platform trains leave", "folders": ["land"]},
+            ),
+        )
+        async with scene_of(plan, saying("Four [^1]."), searches=True, window=800) as scene:
+            answer = await scene.ask("Berths and trains?")
+            assert scene.asked.count("<localSearch>") == 2
+            assert scene.asked.count("<path>land/trains.md</path>") >= 1
+            assert any("passages that were found" in warning for warning in answer.warnings)
+
+    run(body())
+
+
+def test_searches_of_one_plan_share_one_numbering() -> None:
     async def body() -> None:
         plan = calling(
             ("a", "localSearch", {"query": "berths of the north quay"}),
             ("b", "look", {}),
             ("c", "localSearch", {"query": "from which platform trains leave"}),
         )
-        said = "Platform four [^2], nine berths [^1]."
+        said = "Platform four [^3], nine berths [^1]."
         async with scene_of(plan, saying(said), searches=True) as scene:
             answer = await scene.ask("Berths and trains?")
             tools = [body["function"]["name"] for body in scene.provider.bodies[0]["tools"]]
             assert tools == ["localSearch", "find", "look"]
-            assert scene.asked.count("<localSearch>") == 1
-            assert scene.asked.count("<source_catalogue>") == 1
+            assert scene.asked.count("<localSearch>") == 2
+            assert scene.asked.count("<source_catalogue>") == 2
             assert "<look>" in scene.asked
             assert answer.text == "Platform four [^1], nine berths [^2]."
             assert [source.link for source in answer.sources] == [

@@ -22,7 +22,14 @@ from lamina.formats.markdown.exporter import export_chat
 from lamina.journal import journal_of
 from lamina.providers.wires import llamacpp
 from lamina.providers.wires.citation_grammar import write_citation_grammar
-from lamina.runners.citations import SEARCHED, cite, list_sources, render_hits
+from lamina.runners.citations import (
+    CITED,
+    SEARCHED,
+    cite,
+    list_sources,
+    read_sources,
+    render_hits,
+)
 from lamina.runners.composer import COMPOSER
 from lamina.text.citations import NO_DOCUMENTS
 from lamina.values.entry import EphemeralEntry, MessageEntry
@@ -107,8 +114,12 @@ def test_citations_are_numbered_by_first_mention_and_mean_note_and_heading() -> 
             assert (second.heading, second.anchor) == ("Berths > North", "North")
             lines = NOTES["sea/harbour.md"].split("\n")[second.start - 1 : second.end]
             assert "nine berths" in "\n".join(lines)
-            # The journal has the model's own words, and whoever watches gets the person's.
-            assert scene.kept(MessageEntry)[-1].message.text == said
+            # The journal has the numbers that the person saw, with what they mean.
+            assert scene.kept(MessageEntry)[-1].message.text == answer.text
+            (record,) = scene.noted(CITED)
+            assert answer.turn is not None
+            assert record["request"] == answer.turn.id
+            assert read_sources(record) == answer.sources
             assert scene.told(TurnEnded)[-1].answer == answer.text
             assert answer.search_result is not None
             assert len(answer.search_result.hits) == 3
@@ -131,6 +142,25 @@ def test_passages_under_one_heading_are_one_source() -> None:
             source = answer.sources[0]
             assert source.start == min(hit.start for hit in hits)
             assert source.end == max(hit.end for hit in hits)
+
+    run(body())
+
+
+def test_what_a_person_asks_of_a_number_means_what_the_model_reads() -> None:
+    async def body() -> None:
+        said = "It sails at noon [^2]. There are nine [^1].\n\n[^1]: harbour\n[^2]: log"
+        again = "Nine [^3]."
+        async with QaScene(saying(said), saying(again)) as scene:
+            answer = await scene.ask(QUESTION)
+            await scene.ask("Who wrote [^1]?")
+            assert {"role": "assistant", "content": answer.text} in scene.provider.bodies[-1][
+                "messages"
+            ]
+            # Shown again, an answer has the same numbers.
+            chat = export_chat(scene.runner.session.path).text
+            assert answer.text in chat
+            assert "[^1]: [[sea/ferry log.md]]" in chat
+            await scene.verify()
 
     run(body())
 

@@ -1,4 +1,5 @@
-"""Limits on history: a summarizer says what goes, and no strip forgets what an earlier one held."""
+"""Limits on history: a summarizer says what goes, and no strip forgets what an earlier one held,
+as long as there is room for it: an extracted summary is never longer than `summary_tokens`."""
 
 from typing import Any
 
@@ -31,6 +32,8 @@ from lamina.values.entry import TransformEntry
 from lamina.values.patch import CompactionApply
 
 STRIP: dict[str, Any] = {"history": "strip", "strip_after_turns": 4, "strip_turns": 2}
+# Enough for all the lines there are.
+ROOMY: dict[str, Any] = {"summary_tokens": 4_000}
 FAILURE = OSError("down")
 
 
@@ -85,7 +88,7 @@ def test_a_strip_asks_the_summarizer_and_sends_what_it_said() -> None:
 def test_later_strips_carry_what_earlier_ones_held(answers: tuple[Any, ...]) -> None:
     async def body() -> None:
         world, summarizer = World(), FakeSummarizer(*answers)
-        session = await world.open(**STRIP, summarizer=summarizer, window=8_000)
+        session = await world.open(**STRIP, **ROOMY, summarizer=summarizer, window=8_000)
         turns = await chat(session, 16)
         assert summarizer.asked >= 4
         assert facts_in(turns[-1]) == {f"fact-{number}" for number in range(16)}
@@ -97,10 +100,31 @@ def test_later_strips_carry_what_earlier_ones_held(answers: tuple[Any, ...]) -> 
 def test_without_a_summarizer_they_carry_it_too() -> None:
     async def body() -> None:
         world = World()
-        session = await world.open(**STRIP, window=32_000)
+        session = await world.open(**STRIP, **ROOMY, window=32_000)
         turns = await chat(session, 40)
         assert facts_in(turns[-1]) == {f"fact-{number}" for number in range(40)}
         await require_sound(world, session)
+
+    run(body())
+
+
+@pytest.mark.parametrize("most", [60, 250])
+@pytest.mark.parametrize("limit", [STRIP, {"history_messages": 8}, {"history_tokens": 900}])
+def test_an_extracted_summary_stays_within_its_tokens_strip_after_strip(
+    limit: dict[str, Any], most: int
+) -> None:
+    async def body() -> None:
+        session = await World().open(**limit, summary_tokens=most, window=32_000)
+        turns = await chat(session, 60)
+        stripped = [turn for turn in turns if "history" in boundaries(turn)]
+        assert len(stripped) > 5
+        for turn in stripped:
+            (summary,) = summaries_in(turn)
+            assert len(summary.split()) <= most
+            # What began the conversation stays, and so does what went last.
+            assert "Asked: fact-0 " in summary or most < 250
+            latest = max(int(fact[5:]) for fact in facts_in(turn) if fact in summary)
+            assert f"fact-{latest + 1}" in facts_in(turn)
 
     run(body())
 
@@ -120,7 +144,7 @@ def test_facts_of_early_turns_are_in_every_later_request(
         world, summarizer = World(), FakeSummarizer(*answers)
         session = await world.open(
             history="strip", strip_after_turns=after, strip_turns=min(keep, after),
-            summarizer=summarizer, window=8_000,
+            summarizer=summarizer, window=8_000, **ROOMY,
         )  # fmt: skip
         for number, turn in enumerate(await chat(session, 18, size)):
             assert facts_in(turn) == {f"fact-{earlier}" for earlier in range(number + 1)}

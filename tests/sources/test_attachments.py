@@ -67,9 +67,11 @@ class House:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode() if isinstance(text, str) else text)
 
-    async def open(self, session: str | None = None, **settings: Any) -> lamina.Session:
+    async def open(
+        self, session: str | None = None, target: str = TARGET, **settings: Any
+    ) -> lamina.Session:
         return await lamina.open_session(
-            session, workspace=self.folder, store=self.store, web=self.web, target=TARGET,
+            session, workspace=self.folder, store=self.store, web=self.web, target=target,
             settings=lamina.Settings(**settings) if settings else None,
         )  # fmt: skip
 
@@ -208,6 +210,20 @@ async def test_an_open_note_stays_open_if_it_is_attached_again(house: House) -> 
             assert attachment.essential is (order == 1)
 
 
+async def test_a_note_that_comes_with_its_pictures_did_not_change(house: House) -> None:
+    house.put("a.md", "![[x.png]]\n")
+    house.put("x.png", png(1))
+    async with await house.open() as session:
+        await ask(session, "What?", "a.md")
+        opened = lamina.attach("a.md", shape="active")
+        turn = await ask(session, "And?", opened)
+        assert str(turn.request()).count("image_url") == 2
+        assert "Changed since it was last shown" not in str(turn.request())
+        house.put("x.png", png(2))
+        turn = await ask(session, "Now?", opened)
+        assert str(turn.request()).count("Changed since it was last shown") == 1
+
+
 async def test_attaching_takes_a_list(house: House) -> None:
     async with await house.open() as session:
         with pytest.raises(UsageError, match=r"attach=\['a.md'\]"):
@@ -226,6 +242,79 @@ async def test_a_note_that_was_moved_is_found_by_what_it_was_called(
         assert ids(turn) == ["note:b.md"]
         (told,) = [warning for warning in turn.context.warnings if "is taken for it" in warning]
         assert told.endswith("is not there any more; b.md is taken for it")
+
+
+LINES = "# Top\n\nOne.\n\n## Errors\n\nTwo.\n"
+
+
+@pytest.mark.parametrize("edited", [False, True])
+@pytest.mark.parametrize(
+    "said", ["a.md#L90", "a#L90-L99", "selection:a.md#L90-L99", "[[a#Nope]]", "a#Nope", "a.md#Nope"]
+)
+async def test_a_part_that_is_not_there_does_not_bring_the_whole_note(
+    house: House, said: str, edited: bool
+) -> None:
+    house.put("a.md", LINES)
+    house.put("copy.md", LINES if edited else "Another.\n")
+    async with await house.open() as session:
+        await ask(session, "What?", "a.md")
+        if edited:
+            house.put("a.md", f"{LINES}Three.\n")
+        turn = await ask(session, "And?", said)
+        assert ids(turn) == []
+        (omission,) = turn.context.left_out
+        assert omission.reason == "missing"
+        assert "has no heading" in omission.detail or "is not there" in omission.detail
+        assert not turn.context.warnings
+
+
+@pytest.mark.parametrize(
+    ("said", "lines"),
+    [
+        ("a.md#L3", "b.md#L3-L3"),
+        ("a#L3-L5", "b.md#L3-L5"),
+        ("[[a#Errors]]", "b.md#L5-L7"),
+        ("a#Errors", "b.md#L5-L7"),
+    ],
+)
+async def test_a_part_of_a_note_that_was_moved_is_the_same_part_of_it(
+    house: House, said: str, lines: str
+) -> None:
+    house.put("a.md", LINES)
+    async with await house.open() as session:
+        await ask(session, "What?", "a.md")
+        (house.folder / "a.md").rename(house.folder / "b.md")
+        turn = await ask(session, "And?", said)
+        assert ids(turn) == [f"selection:{lines}"]
+        assert "b.md is taken for it" in turn.context.warnings[0]
+
+
+@pytest.mark.parametrize("model", ["gpt-3.5-turbo", "gpt-4", "o3-mini", "gpt-4o"])
+@pytest.mark.parametrize("promotion", ["lazy", "eager"])
+async def test_a_picture_is_only_sent_to_a_model_that_can_see(
+    house: House, model: str, promotion: Any
+) -> None:
+    house.put("a.md", "Look: ![[x.png]]\n")
+    house.put("x.png", png(1))
+    house.put("y.png", png(2))
+    target = f"openai:{model}"
+    sees = model == "gpt-4o"
+    async with await house.open("s", target, promotion=promotion) as session:
+        turn = await ask(session, "What?", lamina.attach("a.md", shape="active"), "y.png")
+        body = str(turn.request())
+        assert body.count("image_url") == 4 * sees
+        assert body.count("[An image, which this model cannot see.]") == 2 * (not sees)
+        unseen = (
+            f"not sent: 1 picture of a.md, as {target} cannot see pictures",
+            f"not sent: y.png, as {target} cannot see pictures",
+        )
+        assert turn.context.warnings == (() if sees else unseen)
+        # A picture that is not sent costs no more than the words for it.
+        tokens = sum(item.tokens for item in turn.context.items)
+        assert (tokens > 200) == sees
+        again = await ask(session, "And?")
+        assert again.context.agreement.broke is None or promotion == "eager"
+    assert verify(await house.store.read("s"), load_book()).sound
 
 
 async def test_a_note_that_is_gone_is_not_taken_for_another(house: House) -> None:

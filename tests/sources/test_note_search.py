@@ -106,9 +106,8 @@ def test_a_workspace_without_notes_says_so() -> None:
     async def body() -> None:
         search, _, index = searching({})
         found = await search.search("Anything?")
-        assert found == NoteSearchResult(
-            warnings=("there are no notes here, so nothing was searched",)
-        )
+        why = "there are no notes here, so nothing was searched"
+        assert found == NoteSearchResult(warnings=(why,), unsearched=why)
         assert not index.loaded
 
     run(body())

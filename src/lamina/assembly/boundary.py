@@ -49,7 +49,6 @@ def consolidate(
     first_kept: int = 0,
     evicted: tuple[PruneCandidate, ...] = (),
     summary_room: int | None = None,
-    carried_limit: int | None = None,
     summary: str | None = None,
     files: TouchedFiles | None = None,
     short: Exchange | None = None,
@@ -71,10 +70,7 @@ def consolidate(
         dropped = state.envelope.cached.until(first_kept).since(0)
         if summary is None:
             split = splits_turn(state, 0, first_kept)
-            summary = summarise(
-                state, dropped, assembler,
-                split=split, room=summary_room, carried_limit=carried_limit,
-            )  # fmt: skip
+            summary = summarise(state, dropped, assembler, split=split, room=summary_room)
         if not summary:
             # With no summary in front, history has to begin with a question.
             first_kept = next_question(state.envelope.cached.since(0), first_kept)

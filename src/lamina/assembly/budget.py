@@ -1,8 +1,8 @@
 """What fits, what goes first, and how that is reported.
 
 Laws: no plan exceeds its budget; nothing is dropped without being reported; what was not sent is
-pruned exactly, what was sent only in big steps. The higher priority number goes first, among
-equals the earliest added; essentials never go.
+pruned exactly, what was sent only in big steps. What cannot fit at all goes first, then the higher
+priority number, among equals the earliest added; essentials never go.
 """
 
 from collections import Counter
@@ -26,9 +26,6 @@ from lamina.values.settings import Settings, Target
 CHOSEN_SHARE = 0.5
 TEXTS_SHARE = 0.5
 LEAST_TEXTS_SHARE = 0.25
-# New items that would not all fit even by themselves may take this share of what tools and L1
-# leave: history and the library are not wiped out for them.
-NEW_ITEMS_SHARE = 0.75
 # After a prune, items that apply to the turn may take this share of the room.
 ITEMS_SHARE = 0.75
 # How much of the room the latest exchange and the head may take if the exchange is large.
@@ -57,10 +54,13 @@ class PruneChoice(Struct, frozen=True, kw_only=True):
 
 
 def drop_until(candidates: Sequence[PruneCandidate], excess: int) -> PruneChoice:
-    """Drops candidates, the least wanted first, until `excess` tokens are gone or none may go."""
+    """Drops candidates, the least wanted first, until `excess` tokens are gone or none may go. One
+    that has no room even beside the essentials alone goes before all others: nothing that they
+    give up would let it stay."""
     spare = [candidate for candidate in candidates if not candidate.essential]
+    room = sum(candidate.tokens for candidate in spare) - excess
     victims: list[PruneCandidate] = []
-    for candidate in sorted(spare, key=lambda c: (-c.priority, c.recency)):
+    for candidate in sorted(spare, key=lambda c: (c.tokens <= room, -c.priority, c.recency)):
         if excess <= 0:
             break
         victims.append(candidate)
@@ -118,10 +118,6 @@ class Room(Struct, frozen=True, kw_only=True):
     def for_history(self) -> int:
         """What is left by tools, L1 and the library."""
         return self.limit - total_tokens(self.prompt.front)
-
-    @property
-    def new_items(self) -> int:
-        return int(NEW_ITEMS_SHARE * self.free)
 
     def texts(self, beside: int) -> int:
         """What texts for one request may take, where the request has `beside` besides."""

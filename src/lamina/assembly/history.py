@@ -10,10 +10,10 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from lamina.assembly.budget import assemble_standing
-from lamina.assembly.truncation import shorten_text
-from lamina.compaction.cuts import choose_cut, find_cuts, has_more_turns, last_turns_start
+from lamina.compaction.cuts import choose_turn, find_cuts, has_more_turns, last_turns_start
 from lamina.compaction.extractive_summary import extract_summary
 from lamina.compaction.files import TouchedFiles, merge_files, touched_files
+from lamina.compaction.quotes import shorten
 from lamina.compaction.summary_sheet import NOTICE
 from lamina.journal import SUMMARY_ID, State
 from lamina.layers import MESSAGE_TOKENS, Assembler
@@ -24,8 +24,6 @@ from lamina.values.prompt import total_tokens
 from lamina.values.request import Boundary, LeftOut
 
 OVER_HISTORY = Boundary(kind="history", reason="history is over its limit")
-# What a cut carries of earlier summaries may take one part in so many of what it leaves.
-CARRIED = 4
 # How much of a question stays when its own turn is cut in the middle.
 QUESTION_TOKENS = 2_000
 
@@ -55,15 +53,16 @@ def limit_history(state: State, assembler: Assembler) -> HistoryCut | None:
     most = settings.history_messages
     if most is not None and len(cached) > most:
         # One message is the summary's.
-        keep = max(0, int(most * settings.prune_to) - 1)
-        first_kept = choose_cut(cached.since(0), [1] * len(cached), keep)
+        keep, messages = int(most * settings.prune_to) - 1, cached.since(0)
+        first_kept = choose_turn(messages, [1] * len(messages), keep, at_most=most - 1)
         return HistoryCut(first_kept=first_kept, summary_room=None if most else 0)
     tokens = settings.history_tokens
     if tokens is not None and _history_tokens(state, assembler) > tokens:
         goal = int(tokens * settings.prune_to)
         summary = min(settings.summary_tokens, goal // 2)
         messages = cached.since(0)
-        first_kept = choose_cut(messages, assembler.message_sizes(messages), goal - summary)
+        sizes = assembler.message_sizes(messages)
+        first_kept = choose_turn(messages, sizes, goal - summary, at_most=tokens - summary)
         return HistoryCut(first_kept=first_kept, summary_room=summary)
     return None
 
@@ -91,15 +90,13 @@ def summarise(
     *,
     split: bool,
     room: int | None = None,
-    carried_limit: int | None = None,
 ) -> str:
-    """What stands for `dropped`; nothing if not even the notice fits into `room`. The question of
-    a turn that is cut in the middle comes first, and stays whatever the room. With a
-    `carried_limit`, so much of an earlier summary stays besides, in what a `room` leaves or half
-    of it."""
+    """What stands for `dropped`, in `summary_tokens` at most; nothing if not even the notice fits
+    into `room`. The question of a turn that is cut in the middle comes first, and stays whatever
+    the room."""
     question = ""
     if split:
-        text = shorten_text(state.turn.question, QUESTION_TOKENS, assembler.count_text)
+        text = shorten(state.turn.question, QUESTION_TOKENS, assembler.count_text)
         question = f"{UNDER_WAY.text}\n{text}"
     limit = state.settings.summary_tokens
     if room is not None:
@@ -108,13 +105,7 @@ def summarise(
             return question
     carried = "\n".join(message.text for message in dropped if message.id == SUMMARY_ID)
     rest = [message for message in dropped if message.id != SUMMARY_ID]
-    if carried_limit is not None and room is not None:
-        spare = room - MESSAGE_TOKENS - assembler.count_text(question) - limit
-        carried_limit = min(carried_limit, max(spare, limit // 2))
-        limit -= max(0, min(carried_limit, assembler.count_text(carried)) - spare)
-    summary = extract_summary(
-        rest, limit, assembler.count_text, carried=carried, carried_limit=carried_limit
-    )
+    summary = extract_summary(rest, limit, assembler.count_text, carried=carried)
     return f"{summary}\n\n{question}" if question else summary
 
 

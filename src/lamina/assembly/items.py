@@ -102,7 +102,7 @@ def resolve(state: State, attachments: Sequence[Attachment]) -> tuple[Use, ...]:
         if standing is None:
             uses.append(use)
         elif item.version not in standing.versions:
-            uses.append(replace(use, replaces=True))
+            uses.append(replace(use, replaces=not _only_adds(state, item)))
         elif not is_guidance(item.id) or item.version != standing.current:
             use = replace(use, form="named")
             if not item.version == standing.versions[-1] == standing.current:
@@ -121,6 +121,13 @@ def _as_standing(state: State, item: Item) -> Item:
         if earlier.content == item.content:
             return earlier
     return item
+
+
+def _only_adds(state: State, item: Item) -> bool:
+    """Whether what was last shown of `item` is all there still: it comes with pictures now, and
+    nothing changed."""
+    last = state.library.items[item.id, state.library.standing[item.id].versions[-1]]
+    return last.content == item.content and set(last.pictures) <= set(item.pictures)
 
 
 def stands(state: State, item: Item) -> bool:

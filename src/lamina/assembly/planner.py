@@ -22,7 +22,7 @@ from lamina.assembly.budget import (
     split_still_out,
 )
 from lamina.assembly.draft import Draft, RequestPlan
-from lamina.assembly.history import CARRIED, OVER_HISTORY, limit_history
+from lamina.assembly.history import OVER_HISTORY, limit_history
 from lamina.assembly.items import (
     ABSENCE_REASONS,
     TentativeTurn,
@@ -79,9 +79,10 @@ def plan_turn(
     planner = _TurnPlanner(page, draft, assembler)
     planner.cross_boundaries()
     turn = planner.fit()
+    planner.report_unseen(turn.attachments.attachments)
     return record_request(
         turn.page, draft, turn.prompt, sent, assembler,
-        attached=Attachments(left_out=tuple(planner.reports)) + turn.attachments,
+        attached=planner.reported + turn.attachments,
         boundaries=tuple(planner.boundaries), cold=planner.cold,
     )  # fmt: skip
 
@@ -109,6 +110,7 @@ class _TurnPlanner:
         self.attached = draft.attachments
         self.boundaries: list[Boundary] = list(draft.boundaries)
         self.reports: list[LeftOut] = list(draft.reports)
+        self.warnings: list[str] = []
         self.settings = page.state.settings
         self.cold = False
 
@@ -137,7 +139,6 @@ class _TurnPlanner:
                 page, self.assembler, reason,
                 first_kept=cut.first_kept if cut else 0,
                 summary_room=cut.summary_room if cut else None,
-                carried_limit=draft.room.limit // CARRIED if cut else None,
             )  # fmt: skip
             self.reports += report_pruned(outcome)
         if cold:
@@ -189,8 +190,7 @@ class _TurnPlanner:
         if turn.prompt.tokens <= limit:
             return turn
         room = self.draft.room.beside(turn.prompt)
-        if turn.turn_tokens > room.free:
-            too_much = turn.turn_tokens - room.new_items
+        if (too_much := turn.turn_tokens - room.free) > 0:
             turn = self._drop_new(turn, turn.prompt.tokens - too_much)
         self.attached = turn.attachments
         turn = self._make_room(turn.turn_tokens)
@@ -198,6 +198,24 @@ class _TurnPlanner:
             # Names and summaries took more than was reckoned: give up that much more.
             turn = self._make_room(turn.turn_tokens + over + SEAMS)
         return turn if turn.prompt.tokens <= limit else self._make_room(limit)
+
+    def report_unseen(self, attachments: Sequence[Attachment]) -> None:
+        """Says which new pictures the model is told of and not shown."""
+        pictured = [a for a in attachments if a.item.pictures]
+        if not self.assembler.layout.hides_pictures or not pictured:
+            return
+        new = {use.item for use in resolve(self.page.state, pictured) if use.form == "full"}
+        for item in (a.item for a in pictured if a.item.id in new):
+            label, count = label_of(item.id), len(item.pictures)
+            of_it = "1 picture of " if count == 1 else f"{count:,} pictures of "
+            what = label if item.kind == "image" else f"{of_it}{label}"
+            warning = f"not sent: {what}, as {self.draft.target.name} cannot see pictures"
+            self.warnings.append(warning)
+
+    @property
+    def reported(self) -> Attachments:
+        """What is to be said of the turn besides what its attachments say."""
+        return Attachments(left_out=tuple(self.reports), warnings=tuple(self.warnings))
 
     def _make_room(self, tokens: int) -> TentativeTurn:
         """The turn once what was sent gave way to `tokens` of it."""

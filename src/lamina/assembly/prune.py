@@ -18,7 +18,7 @@ from lamina.assembly.budget import (
     assemble_standing,
     drop_until,
 )
-from lamina.assembly.history import CARRIED, compact, splits_turn, summarise
+from lamina.assembly.history import compact, splits_turn, summarise
 from lamina.assembly.items import applies
 from lamina.assembly.page import Page
 from lamina.assembly.truncation import Exchange, shorten_exchange
@@ -28,6 +28,9 @@ from lamina.layers import Assembler
 from lamina.values.item import Attachment, ItemId
 from lamina.values.message import Message
 from lamina.values.patch import Display, Patch, PatchOp
+
+# A summary of so many tokens is made even if it takes all that is left.
+SHORT_SUMMARY = 60
 
 
 def prune(
@@ -71,9 +74,7 @@ def _prune_middle(
     after = choose_head(messages, sizes, head_room, known=_summaries(messages))
     if not 0 < after < first_kept - 1 or first_kept == len(messages):
         return None
-    carried = _carried_limit(messages[after:first_kept], goal)
     tokens = sum(sizes[:after]) + settings.summary_tokens + latest
-    tokens += min(carried or 0, _summary_tokens(messages[after:first_kept], sizes[after:]))
     if tokens < FULL_ENOUGH * goal:
         # A short head leaves room for more of the latest.
         first_kept = max(after, choose_cut(messages, sizes, goal - tokens + latest))
@@ -89,7 +90,7 @@ def _prune_middle(
     dropped = messages[after:first_kept]
     if dropped:
         split = splits_turn(state, after, first_kept)
-        summary = summarise(state, dropped, assembler, split=split, carried_limit=carried)
+        summary = summarise(state, dropped, assembler, split=split)
         op, report = compact(state, dropped, first_kept, summary, reason, assembler, after=after)
         ops.append(op)
         reports.append(report)
@@ -166,15 +167,6 @@ def _summaries(messages: Sequence[Message]) -> list[int]:
     return [index for index, message in enumerate(messages) if message.id == SUMMARY_ID]
 
 
-def _summary_tokens(messages: Sequence[Message], sizes: Sequence[int]) -> int:
-    return sum(sizes[index] for index in _summaries(messages))
-
-
-def _carried_limit(dropped: Sequence[Message], goal: int) -> int | None:
-    """What may stay of earlier summaries among what goes; None if there are none."""
-    return goal // CARRIED or None if _summaries(dropped) else None
-
-
 def _prune_by_worth(
     page: Page, assembler: Assembler, room: Room, reason: str, attached: Sequence[Attachment],
     *, keep_last: bool,
@@ -201,9 +193,11 @@ def _prune_by_worth(
     cut = choose_cut(messages, sizes, max(0, rest - tokens), at_most=at_most)
     tokens += sum(sizes[cut:])
     edge = _short_edge(state, messages, sizes, range(cut), rest, tokens, assembler, reason)
+    left = spare - sum(sizes[cut:]) - (rest - tokens if edge else 0)
+    # A long summary that filled what was made free would soon have to be made again.
+    summary_room = min(left, max(left // 2, SHORT_SUMMARY))
     return consolidate(
         page, assembler, reason,
         first_kept=edge.start if edge else cut, short=edge, evicted=(*dropped, *more),
-        summary_room=spare - sum(sizes[cut:]) - (rest - tokens if edge else 0),
-        carried_limit=_carried_limit(messages[:cut], rest),
+        summary_room=summary_room,
     )  # fmt: skip

@@ -162,6 +162,7 @@ def record_request(
         wire_form=WIRE_FORM,
         renderer=renderer if session.renderer != (renderer := assembler.layout.renderer) else 0,
         binds_thinking=assembler.layout.binds_thinking,
+        hides_pictures=assembler.layout.hides_pictures,
         cache_key=session.session,
         routing_key=routing.key,
         prompt_digest=prompt.digest,

@@ -58,6 +58,18 @@ def choose_cut(
     return last if at_most is not None and suffix[last] <= at_most else len(messages)
 
 
+def choose_turn(
+    messages: Sequence[Message], sizes: Sequence[int], keep: int, *, at_most: int
+) -> int:
+    """Where history begins if whole turns of at most `keep` tokens of it stay: no answer without
+    its question. The last turn may take up to `at_most`; if that is not enough, nothing stays."""
+    starts = [index for index in find_cuts(messages) if _begins_turn(messages, index)]
+    fitting_starts = [index for index in starts if sum(sizes[index:]) <= keep]
+    if fitting_starts or not starts:
+        return fitting_starts[0] if fitting_starts else len(messages)
+    return starts[-1] if sum(sizes[starts[-1] :]) <= at_most else len(messages)
+
+
 def choose_head(
     messages: Sequence[Message], sizes: Sequence[int], keep: int, *, known: Sequence[int] = ()
 ) -> int:

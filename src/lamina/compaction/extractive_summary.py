@@ -18,7 +18,7 @@ from lamina.compaction.quotes import (
     shorten,
     typed_text,
 )
-from lamina.compaction.summary_sheet import NOTICE, SummarySheet
+from lamina.compaction.summary_sheet import NOTICE, SummarySheet, has_notice, without_notice
 from lamina.text import one_line
 from lamina.values.message import Message, Text, ToolResult
 
@@ -27,39 +27,33 @@ WIDTHS = (160, 100, 64, 40)
 
 
 def extract_summary(
-    messages: Sequence[Message],
-    limit: int,
-    count: Count,
-    *,
-    carried: str = "",
-    carried_limit: int | None = None,
+    messages: Sequence[Message], limit: int, count: Count, *, carried: str = ""
 ) -> str:
     """A notice of the removal, then, up to `limit` tokens, the first line of what was asked and
     answered: the latest come first in line for the room and stand in their old order. `carried` is
-    the summary that these messages began with; it stays while it takes at most half. With a
-    `carried_limit` it may take that much besides, and only loses its middle above it; and lines
-    become shorter before the first ones go."""
-    head, size = NOTICE, count(NOTICE)
-    if carried and carried_limit is not None:
-        head = shorten(carried, carried_limit, count)
-        head, size = (head, 0) if head == carried or head.startswith(NOTICE) else (NOTICE, size)
-    elif carried and count(carried) * 2 <= limit:
-        head, size = carried, count(carried)
-    lines: list[str] = []
-    for line in reversed(_headlines(messages, limit - size, count, narrow=bool(carried_limit))):
-        cost = count(line) + 1
-        if size + cost > limit:
-            break
-        size += cost
-        lines.append(line)
-    return "\n".join([head, *reversed(lines)])
+    the summary that these messages began with. It keeps what they leave, at least half, and loses
+    its middle above that; and lines become shorter before the first ones go."""
+    lines, head = _headlines(messages, limit - count(NOTICE), count), NOTICE
+    if carried:
+        taken = sum(count(line) + 1 for line in lines)
+        earlier = shorten(carried, max(limit // 2, limit - taken), count)
+        # Cut too short to say what it is, it says nothing.
+        head = earlier if earlier == carried or has_notice(earlier) else NOTICE
+        lines = _headlines(messages, limit - count(head), count)
+    size, first = count(head), len(lines)
+    while first and (size := size + count(lines[first - 1]) + 1) <= limit:
+        first -= 1
+    # Lines together may be more tokens than one by one.
+    while count(text := "\n".join([head, *lines[first:]])) > limit and first < len(lines):
+        first += 1
+    return text
 
 
-def _headlines(messages: Sequence[Message], room: int, count: Count, *, narrow: bool) -> list[str]:
-    """A line for each message that says something; if they are to be `narrow`, only as long as
-    leaves room for all of them, where that can be."""
+def _headlines(messages: Sequence[Message], room: int, count: Count) -> list[str]:
+    """A line for each message that says something, only as long as leaves room for all of them,
+    where that can be."""
     lines: list[str] = []
-    for width in WIDTHS if narrow else WIDTHS[:1]:
+    for width in WIDTHS:
         lines = [line for message in messages if (line := _headline(message, width))]
         if sum(count(line) + 1 for line in lines) <= room:
             break
@@ -113,7 +107,7 @@ def extract_plan_summary(
     _add_question(sheet, plan, int(limit * QUESTION_SHARE), count)
     sheet.add("goal", _goal_lines(plan, past))
     _add_files(sheet, "modified", plan.files.modified, int(limit * FILES_SHARE), count)
-    if earlier := plan.previous_summary.removeprefix(NOTICE).strip():
+    if earlier := without_notice(plan.previous_summary):
         quotation = quote_within(earlier, int(limit * EARLIER_SHARE), count, flat=True)
         sheet.add("context", [f"{EARLIER}\n{quotation}"] if quotation else [])
     sheet.add("blocked", _blocked_lines(messages, plan.first_kept), latest_first=True)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from lamina.compaction.files import TouchedFiles
 from lamina.compaction.plan import CompactionPlan
 from lamina.compaction.quotes import Count, quote, quote_within
-from lamina.compaction.summary_sheet import NOTICE, SECTIONS
+from lamina.compaction.summary_sheet import NOTICE, SECTIONS, without_notice
 from lamina.text import one_line
 
 MOST_FILES = 100
@@ -91,7 +91,7 @@ def finish_summary(text: str, files: TouchedFiles, *, question: str = "") -> str
     """A model's summary as it will stand: trimmed, behind the notice that messages were removed,
     with the files behind it. `question` is that of a turn cut in the middle, word for word. Empty
     if the model wrote nothing."""
-    body = _strip_fence(text.strip()).removeprefix(NOTICE).strip()
+    body = without_notice(_strip_fence(text.strip()))
     if not body:
         return ""
     parts = [NOTICE, body]

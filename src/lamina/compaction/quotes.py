@@ -81,7 +81,8 @@ def shorten(text: str, limit: int, count: Count) -> str:
     share = limit
     while (size := count(text)) > limit and share > 0:
         half = len(text) * share // size // 2
-        shorter = f"{text[:half]}\n{GAP}\n{text[len(text) - half :]}"
+        head, tail = _whole_lines(text[:half], text[len(text) - half :])
+        shorter = f"{head}\n{GAP}\n{tail}"
         if count(shorter) <= limit:
             return shorter
         share -= max(1, share // 8)

@@ -3,12 +3,15 @@
 Laws: never over the limit; the sections stand in one order, whatever came first in line.
 """
 
+import re
 from collections.abc import Sequence
 
 from lamina.compaction.quotes import Count
 from lamina.text.headers import EARLIER
 
 NOTICE = EARLIER.text
+# In other words, too: those of earlier versions, and of models that quote it from memory.
+_NOTICE = re.compile(rf"{re.escape(EARLIER.opening)}[^\]\n]*\]")
 NONE = "(none found)"
 PROGRESS = "## Progress"
 SECTIONS = {
@@ -25,6 +28,16 @@ SECTIONS = {
 }
 # Where there is room for this many times the bare headings, empty sections are shown as well.
 ROOMY = 4
+
+
+def has_notice(text: str) -> bool:
+    """Whether a text begins by saying that it stands for earlier messages."""
+    return _NOTICE.match(text) is not None
+
+
+def without_notice(text: str) -> str:
+    """A summary without the line that says what it is."""
+    return _NOTICE.sub("", text, count=1).strip() if has_notice(text) else text.strip()
 
 
 class SummarySheet:

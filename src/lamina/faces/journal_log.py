@@ -178,6 +178,12 @@ def describe_custom_entry(kind: str, data: Any) -> tuple[str, str]:
                 places = [str(hit.get("path", "?")) for hit in dict_rows(data.get("hits"))]
                 listed = ", ".join(dict.fromkeys(places)) or "nothing"
                 return "search", f"{count_of(data.get('searched', 0), 'note')}: {listed}"
+            case "lamina.cited":
+                cited = [
+                    f"[^{source.get('number', '?')}] {source.get('link', '?')}"
+                    for source in dict_rows(data.get("sources"))
+                ]
+                return "cited", ", ".join(cited) or "nothing"
             case "lamina.plan":
                 return "plan", calls
             case "lamina.planned":

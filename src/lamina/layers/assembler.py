@@ -131,7 +131,10 @@ class Assembler:
         return self._blocks[key]
 
     def item_tokens(self, item: Item) -> int:
-        return self.block(item, "attached")[1] + sum(map(picture_tokens, item.pictures))
+        tokens = self.block(item, "attached")[1]
+        if self.layout.hides_pictures:
+            return tokens + len(item.pictures) * self._count(render.UNSEEN_PICTURE)
+        return tokens + sum(map(picture_tokens, item.pictures))
 
     def count_text(self, text: str) -> int:
         return self._count(text)
@@ -368,6 +371,8 @@ class Assembler:
         cached: bool = True,
         shared: bool = False,
     ) -> Segment:
+        if self.layout.hides_pictures and isinstance(content, Image):
+            content = Text(("" if opens else "\n") + render.UNSEEN_PICTURE)
         if tokens is None:
             tokens = self._content_tokens(content)
         if opens:

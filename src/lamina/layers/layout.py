@@ -25,6 +25,8 @@ class Layout(Struct, frozen=True, kw_only=True):
     renderer: int = RENDERER
     # Whether the model binds thinking to what stood before it, and refuses it elsewhere.
     binds_thinking: bool = False
+    # Words stand for pictures, for a model that cannot see them.
+    hides_pictures: bool = False
 
     @property
     def shares_front(self) -> bool:
@@ -48,6 +50,7 @@ def layout_for(
     renderer: int = RENDERER,
     *,
     binds_thinking: bool = False,
+    hides_pictures: bool = False,
 ) -> Layout:
     """The layout of requests to `model` over `wire`; models that take no thinking back share it."""
     bound_model = model if wire in _THINKING_WIRES else ""
@@ -57,6 +60,7 @@ def layout_for(
         model=bound_model,
         renderer=renderer,
         binds_thinking=binds_thinking,
+        hides_pictures=hides_pictures,
     )
 
 
@@ -68,4 +72,5 @@ def layout_of(request: RequestEntry, wire: str, header: SessionEntry) -> Layout:
         request.target.partition(":")[2],
         known_renderer(request, header),
         binds_thinking=request.binds_thinking,
+        hides_pictures=request.hides_pictures,
     )

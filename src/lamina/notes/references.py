@@ -37,6 +37,21 @@ class Reference(Struct, frozen=True, kw_only=True):
     digest: str = ""
     wanted: str = ""
 
+    @property
+    def text(self) -> str:
+        """How it is written: what `read_reference` reads as this."""
+        match self.kind:
+            case "lines":
+                return f"{self.name}#L{self.start}-L{self.end}"
+            case "query":
+                return f"query:{self.name}#{self.digest}"
+            case "path" if self.anchor:
+                return f"[[{self.name}#{self.anchor}]]"
+            case "path":
+                return f"{self.wanted}:{self.name}" if self.wanted else self.name
+            case _:
+                return f"{self.kind}:{self.name}"
+
 
 def read_reference(text: str) -> Reference:
     """What `text` means; a path, unless it has another form."""

@@ -60,6 +60,7 @@ class ModelFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     takes_sampling: bool = True
     binds_thinking: bool = False
     reads_thinking: tuple[str, ...] = ()
+    sees_pictures: bool = True
     efforts: tuple[str, ...] | None = None
     max_tools: Annotated[int, Meta(ge=0)] = 0
     base_url: str = ""

@@ -24,9 +24,11 @@ from lamina.ledger.agreement import SentPrompt, shared_digests
 from lamina.ports import TargetBook
 from lamina.record.record import Record
 from lamina.record.snapshot import SentLayout, freeze
+from lamina.text import UNSEEN_PICTURE
 from lamina.values.entry import RENDERER, RENDERERS, WIRE_FORM, RequestEntry
 from lamina.values.envelope import Envelope
-from lamina.values.prompt import Prompt
+from lamina.values.message import Image, Text
+from lamina.values.prompt import Prompt, Segment
 from lamina.values.request import Boundary, CacheVerdict
 from lamina.values.settings import (
     CacheRules,
@@ -57,10 +59,15 @@ class Layouts:
         self, target: Target, promotion: Promotion, renderer: int | None = None
     ) -> Assembler:
         """What lays out requests to `target`; by default with the renderer that the session goes on
-        with."""
+        with, and without pictures if it cannot see them."""
         renderer = renderer or renderer_in(self._record.state)
         layout = layout_for(
-            promotion, target.wire, target.model, renderer, binds_thinking=target.binds_thinking
+            promotion,
+            target.wire,
+            target.model,
+            renderer,
+            binds_thinking=target.binds_thinking,
+            hides_pictures=not target.sees_pictures,
         )
         return self._assembler_of(layout, target)
 
@@ -116,6 +123,8 @@ class Layouts:
         assert sent is not None
         if last.target == target.name and (cause := _wire_change(last, sent.layout.wire, target)):
             return replace(sent, cause=cause, replaced=True)
+        if sent.cause is None and (cause := _hidden_pictures(last, sent, assembler, target)):
+            return replace(sent, cause=cause)
         return sent
 
     def _recall(self, last: RequestEntry, assembler: Assembler) -> None:
@@ -260,6 +269,28 @@ class Layouts:
         details = [verdict.detail, *_describe_options(state)]
         details += [f"the provider says: {reply.missed}"] if reply.missed else []
         return replace(verdict, detail="; ".join(details))
+
+
+def _hidden_pictures(
+    last: RequestEntry, sent: SentPrompt, assembler: Assembler, target: Target
+) -> Boundary | None:
+    """That words stand for pictures which the same model was sent, or the other way round: more is
+    known of it by now."""
+    if last.target != target.name or last.hides_pictures == assembler.layout.hides_pictures:
+        return None
+    if not any(_is_picture(segment) for segment in sent.prompt):
+        return None
+    sees = "sees" if target.sees_pictures else "cannot see"
+    reason = f"the model book says by now that {target.name} {sees} pictures"
+    return Boundary(kind="wire_change", reason=reason)
+
+
+def _is_picture(segment: Segment) -> bool:
+    """Whether a segment is a picture, or the words that stand for one."""
+    content = segment.content
+    return isinstance(content, Image) or (
+        isinstance(content, Text) and content.text.strip() == UNSEEN_PICTURE
+    )
 
 
 def _describe_options(state: State) -> list[str]:

@@ -12,20 +12,15 @@ from msgspec import Struct
 
 from lamina.codec import mend_text
 from lamina.ports import Approver, ToolHost
-from lamina.runners.answer import CitedSource
 from lamina.runners.caller import CUT_SHORT, CheckedCall, ask_person, needs_decision
-from lamina.runners.citations import LOCAL_SEARCH, render_found
+from lamina.runners.citations import LOCAL_SEARCH
 from lamina.runners.search_output import SearchOutput
 from lamina.runners.search_tool import SearchTools
 from lamina.runners.sender import Emit
-from lamina.runners.web_search_tool import INSTRUCTION as WEB_INSTRUCTION
-from lamina.runners.web_search_tool import WEB_SEARCH
 from lamina.session.session import Session, core_of
-from lamina.sources.note_hits import merge_results
 from lamina.task_groups import patient_group
 from lamina.values.event import ToolFinished, ToolStarted
 from lamina.values.message import ToolCall, ToolResult, ToolText
-from lamina.values.note import Hit, NoteSearchResult
 from lamina.values.tool import DENIED
 
 NOBODY = "Tool call denied: it needs a person's word, and nobody can be asked while a plan is run."
@@ -33,8 +28,8 @@ Outcome = Literal["ran", "failed", "denied", "stopped"]
 
 
 class FinishedCall(Struct, frozen=True, kw_only=True):
-    """The outcome of a call; `whole` is all of a text that was cut. `search` is what a search gave:
-    those of one name share one text."""
+    """The outcome of a call; `whole` is all of a text that was cut. `search` is what a search gave,
+    which has a block of its own."""
 
     call: ToolCall
     outcome: Outcome
@@ -122,16 +117,10 @@ def _number(call_id: str) -> int:
     return int(call_id.rpartition("-")[2])
 
 
-def found_by(calls: Sequence[FinishedCall], name: str) -> NoteSearchResult | None:
-    """What all searches of a name found together; None if there was none."""
-    results = [call.search.result for call in calls if call.search and call.search.name == name]
-    return merge_results(results) if results else None
-
-
-def render_pages(hits: Sequence[Hit], known: Sequence[CitedSource] = ()) -> tuple[ToolText, ...]:
-    """The pages that searches of the web found as one text, or none."""
-    text = render_found(WEB_SEARCH, WEB_INSTRUCTION, hits, known)
-    return (ToolText(name=WEB_SEARCH, text=text),) if hits else ()
+def searches_of(calls: Sequence[FinishedCall]) -> tuple[SearchOutput, ...]:
+    """What searches gave: those of the notes, then the others."""
+    outputs = [call.search for call in calls if call.search]
+    return tuple(sorted(outputs, key=lambda output: output.name != LOCAL_SEARCH))
 
 
 def render_done(calls: Sequence[FinishedCall]) -> tuple[ToolText, ...]:

@@ -158,7 +158,8 @@ class CallPlanner:
         message = Message(role="user", blocks=blocks, id="plan")
         envelope = Envelope(system=SystemParts(system), tools=tuple(tools), cached=Chain([message]))
         # Apart from the one in use, whose totals are of the session.
-        assembler = Assembler(layouts.book.counter(target).count, Layout(wire=target.wire))
+        layout = Layout(wire=target.wire, hides_pictures=not target.sees_pictures)
+        assembler = Assembler(layouts.book.counter(target).count, layout)
         prompt = assembler.assemble(envelope, {}, 0)
         room = layouts.room(target, state)
         if prompt.tokens > room.limit:

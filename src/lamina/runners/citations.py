@@ -21,6 +21,7 @@ from lamina.sources.secrets import Secrets, SecretScreen
 from lamina.text import (
     SearchDocument,
     Source,
+    has_citations,
     is_web_link,
     link_to,
     render_search,
@@ -35,6 +36,8 @@ from lamina.values.note import Hit, NoteSearchResult, Scope
 LOCAL_SEARCH = "localSearch"
 # The kind of the entry that says what was searched and found for a request.
 SEARCHED = "lamina.search"
+# The kind of the entry that says what the numbers in an answer mean, in front of that answer.
+CITED = "lamina.cited"
 INSTRUCTION = """\
 These are passages of the person's own notes that were searched for the question below.
 Answer from them where they answer it, and say so where they do not; they may be out of date, or
@@ -92,11 +95,13 @@ def list_sources(hits: Sequence[Hit], known: Sequence[CitedSource] = ()) -> tupl
 
 
 class CitedAnswer(Struct, frozen=True, kw_only=True):
-    """An answer in its own numbering, what it cites, and the numbers that mean nothing."""
+    """An answer in its own numbering, what it cites, and the numbers that mean nothing. One that
+    `is_silent` cites nothing, and has all sources behind it."""
 
     text: str
     sources: tuple[CitedSource, ...] = ()
     unknown: tuple[int, ...] = ()
+    is_silent: bool = False
 
 
 def cite(answer: str, sources: Sequence[CitedSource]) -> CitedAnswer:
@@ -120,6 +125,7 @@ def cite(answer: str, sources: Sequence[CitedSource]) -> CitedAnswer:
             replace(by_link[source.path], number=source.number) for source in cited.sources
         ),
         unknown=cited.unknown,
+        is_silent=not has_citations(body),
     )
 
 
@@ -155,7 +161,7 @@ def record_search(
         "scope": _plain(scope),
         "searched": result.searched,
         "hits": _describe_hits((*hits, *pages), sources),
-        "without_room": [_describe(hit) for hit in result.hits[len(hits) :]],
+        "without_room": [_describe(hit) for hit in result.hits if hit not in hits],
         "sources": _plain(sources),
         "warnings": list(result.warnings),
         **_record_tier(result),
@@ -182,6 +188,11 @@ def record_called_search(
         "warnings": list(result.warnings),
         **_record_tier(result),
     }
+
+
+def record_citations(request: str, sources: Sequence[CitedSource]) -> dict[str, Any]:
+    """What the numbers in the answer to `request` mean, as the person sees them."""
+    return {"request": request, "sources": _plain(sources)}
 
 
 def _record_tier(result: NoteSearchResult) -> dict[str, Any]:
@@ -221,7 +232,8 @@ def recorded_sources(session: Session, turn: Turn) -> tuple[CitedSource, ...] | 
 
 
 def path_sources(path: Iterable[Entry]) -> tuple[CitedSource, ...] | None:
-    """The sources of the last turn on a path, from all its searches; None if there were none."""
+    """The sources of the last turn on a path, from all its searches, with the numbers that the
+    model was told; None if there were none."""
     sources: tuple[CitedSource, ...] | None = None
     for entry in path:
         match entry:
@@ -237,8 +249,8 @@ def path_sources(path: Iterable[Entry]) -> tuple[CitedSource, ...] | None:
 def add_recorded(
     sources: tuple[CitedSource, ...] | None, record: Any
 ) -> tuple[CitedSource, ...] | None:
-    """The sources of a turn once another record of a search is read: one in the middle of the turn
-    adds to them, any other has all."""
+    """The sources of a turn once another record of a search, or of citations, is read: that of a
+    search in the middle of the turn adds to them, any other has all."""
     new_sources = read_sources(record)
     if new_sources is None or "query" not in record:
         return new_sources

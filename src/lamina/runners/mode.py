@@ -7,6 +7,7 @@ know one another only by what is public.
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
+import anyio
 from msgspec.structs import replace
 
 from lamina.errors import TurnStateError
@@ -15,16 +16,19 @@ from lamina.ports import Providers
 from lamina.runners.answer import Answer, CitedSource, Tally
 from lamina.runners.caller import WaitingCall
 from lamina.runners.citations import (
+    CITED,
+    LOCAL_SEARCH,
     SEARCHED,
     cite,
     list_sources,
     record_called_search,
+    record_citations,
     record_search,
 )
 from lamina.runners.composer import with_composer
 from lamina.runners.inbox import Inbox
 from lamina.runners.preview import PlanPreview, Preview
-from lamina.runners.search_output import SearchOutput
+from lamina.runners.search_output import SearchOutput, render_searches
 from lamina.runners.sender import Sender
 from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
@@ -33,9 +37,10 @@ from lamina.sources.note_hits import merge_results
 from lamina.sources.note_search import EVERYWHERE
 from lamina.values.entry import CustomEntry
 from lamina.values.event import Ending, Event, WarningIssued
-from lamina.values.message import ToolText
+from lamina.values.message import Text, ToolCall, ToolText
 from lamina.values.note import Hit, NoteSearchResult, Scope
 from lamina.values.tool import Toolset
+from lamina.values.wire import Reply
 
 SUPERSEDED = "The call was not run: the person said something else instead."
 Listener = Callable[[Event], Awaitable[None] | None]
@@ -74,6 +79,8 @@ class RunContext:
         self.search_result: NoteSearchResult | None = None
         self.sources: tuple[CitedSource, ...] | None = None
         self.notes: dict[str, dict[str, Any]] = {}
+        # The last request whose answer cites, and what the numbers in it mean.
+        self._cited: tuple[str, tuple[CitedSource, ...]] = ("", ())
 
     async def emit(self, event: Event) -> None:
         self.tally.note(event)
@@ -155,38 +162,54 @@ class RunContext:
 
     async def _copy_notes(self, left: str, request: str) -> None:
         """A request that was made anew rests on what the one before it did. What was searched for
-        because its answer said so is not part of that."""
+        because its answer said so, or cited by it, is not part of that."""
         customs = [entry for entry in self.session.entries if isinstance(entry, CustomEntry)]
         for entry in customs:
-            if is_note_about(entry, left) and "query" not in entry.data:
+            is_own = is_note_about(entry, left) and "query" not in entry.data
+            if is_own and entry.kind != CITED:
                 await self.session.add_custom_entry(entry.kind, {**entry.data, "request": request})
 
     async def send(self, turn: Turn) -> Turn:
         """Sends a request; the answered turn."""
         self.tally.requests += 1
         self.tally.turn = turn
-        self.tally.turn = answered_turn = await self._sender.send(turn, self.emit)
+        sent = await self._sender.send(turn, self.emit, self._number_citations)
+        self.tally.turn = answered_turn = sent
         if answered_turn.id != turn.id:
             # It was too long and was made anew; what it rests on is the same.
             await self.note_request(answered_turn.id)
         return answered_turn
 
-    async def rest_on(
+    async def rest_on(self, result: NoteSearchResult, hits: tuple[Hit, ...], scope: Scope) -> None:
+        """The question rests on these hits, the first of what was found for it in `scope`."""
+        await self._rest_on(result, hits, scope, list_sources(hits))
+
+    async def rest_on_searches(
+        self, searches: Sequence[SearchOutput], shown: Sequence[SearchOutput], scope: Scope
+    ) -> None:
+        """The question rests on what searches found: on as much of it as is `shown`."""
+        found, seen = (
+            merge_results([o.result for o in outputs if o.name == LOCAL_SEARCH])
+            for outputs in (searches, shown)
+        )
+        pages = tuple(hit for o in shown if o.name != LOCAL_SEARCH for hit in o.result.hits)
+        await self._rest_on(found, seen.hits, scope, render_searches(shown)[1], pages)
+
+    async def _rest_on(
         self,
         result: NoteSearchResult,
         hits: tuple[Hit, ...],
         scope: Scope,
+        sources: tuple[CitedSource, ...],
         pages: tuple[Hit, ...] = (),
     ) -> None:
-        """The question rests on these hits, the first of what was found for it in `scope`, and on
-        pages of the web."""
         total, count = len(result.hits), len(hits)
         if count < total:
             room = f"room for {count}" if count else "no room for any"
             await self.warn(f"there is {room} of the {total} passages that were found")
         self.search_result = replace(result, hits=(*hits, *pages), without_room=total - count)
-        self.sources = list_sources(pages, list_sources(hits))
-        self.notes[SEARCHED] = record_search(scope, result, hits, self.sources, pages)
+        self.sources = sources
+        self.notes[SEARCHED] = record_search(scope, result, hits, sources, pages)
 
     async def add_search(self, output: SearchOutput, request: str) -> str:
         """The question rests on what a search in the middle of its turn found, too; gives that as
@@ -197,7 +220,29 @@ class RunContext:
         self.search_result = merge_results([*earlier, result])
         record = record_called_search(request, output.query, result, sources, known)
         await self.session.add_custom_entry(SEARCHED, record)
+        await self.warn(*result.warnings)
         return output.render(known)
+
+    async def _number_citations(self, turn: Turn, reply: Reply) -> Reply:
+        """An answer with its citations by first mention, as the person sees them: the journal keeps
+        these numbers, with what they mean, so that both speak of the same when the person does."""
+        texts = [block for block in reply.blocks if isinstance(block, Text)]
+        calls = any(isinstance(block, ToolCall) for block in reply.blocks)
+        if not self.sources or calls or not texts:
+            return reply
+        citation = cite("".join(block.text for block in texts), self.sources)
+        if citation.is_silent:
+            return reply
+        blocks = (
+            Text(citation.text) if block is texts[0] else block
+            for block in reply.blocks
+            if block is texts[0] or not isinstance(block, Text)
+        )
+        with anyio.CancelScope(shield=True):
+            record = record_citations(turn.id, citation.sources)
+            await self.session.add_custom_entry(CITED, record)
+        self._cited = (turn.id, citation.sources)
+        return replace(reply, blocks=tuple(blocks))
 
     async def keep_sources(
         self,
@@ -240,7 +285,8 @@ class RunContext:
         if turn.pending_calls or self.sources is None:
             answer = self.end("called" if turn.pending_calls else "answered", turn)
             return replace(answer, search_result=self.search_result)
-        citation = cite(turn.answer, self.sources)
+        request, cited = self._cited
+        citation = cite(turn.answer, cited if request == turn.id else self.sources)
         if citation.unknown:
             numbers = ", ".join(f"[^{number}]" for number in citation.unknown)
             await self.warn(f"the answer cites {numbers}, and no source has that number")

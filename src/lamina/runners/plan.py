@@ -2,8 +2,8 @@
 
 Laws: a plan whose calls cannot be understood is asked for once more, with what is wrong with them,
 and never again; what is wrong in it is reported and not run.
-What the tools gave stands in the question's own message, one wrapper for each tool, uncached and
-gone with the next turn. Without a plan the question is answered all the same.
+What the tools gave stands in the question's own message, one wrapper for each search and each other
+tool, uncached and gone with the next turn. Without a plan the question is answered all the same.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -20,16 +20,16 @@ from lamina.errors import LaminaError, SpendError, UsageError, WindowExceeded
 from lamina.ports import Approver
 from lamina.runners.agent import AgentMode, ToolList
 from lamina.runners.answer import Answer
-from lamina.runners.batch import Batch, FinishedCall, found_by, render_done, render_pages
+from lamina.runners.batch import Batch, FinishedCall, render_done, searches_of
 from lamina.runners.call_planner import MOST_CALLS, CallPlanner, PlannedCalls, describe_problems
 from lamina.runners.caller import REMOVED, CheckedCall, check_call
-from lamina.runners.citations import LOCAL_SEARCH, list_sources, recorded_sources, render_hits
+from lamina.runners.citations import recorded_sources
 from lamina.runners.composer import with_composer
 from lamina.runners.mode import RunContext, RunMode
 from lamina.runners.preview import PlanPreview
+from lamina.runners.search_output import render_searches
 from lamina.runners.search_tool import OFFERED, SearchTools
 from lamina.runners.text_room import TextRoom, prepare_smaller
-from lamina.runners.web_search_tool import WEB_SEARCH
 from lamina.session.session import core_of
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, Attachments
@@ -37,7 +37,6 @@ from lamina.sources.note_search import EVERYWHERE
 from lamina.values.entry import PLAN, PLANNED, PROBLEM
 from lamina.values.event import UsageReported
 from lamina.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
-from lamina.values.note import NoteSearchResult
 from lamina.values.settings import Target
 from lamina.values.tool import OfferedTool
 
@@ -276,25 +275,19 @@ class PlanMode(RunMode):
     ) -> Turn:
         """Prepares the question with what tools gave, as far as there is room for it."""
         run = self._run
-        result, web = found_by(calls, LOCAL_SEARCH), found_by(calls, WEB_SEARCH)
-        hits, pages = (found.hits if found else () for found in (result, web))
-        for found in filter(None, (result, web)):
-            await run.warn(*found.warnings)
-        done = render_done(calls)
-        others = (*render_pages(pages), *done)
+        searches, done = searches_of(calls), render_done(calls)
+        warnings = (line for output in searches for line in output.result.warnings)
+        await run.warn(*dict.fromkeys(warnings))
         room = TextRoom(run.session, target, text, attachments)
         # Searches and other tools share the room; what one leaves is the other's.
-        spare = max(room.tokens // 2, room.tokens - room.cost(others)) if others else room.tokens
-        shown_hits = room.take_hits(hits, spare)
-        block: tuple[ToolText, ...] = ()
-        if result and (shown_hits or not hits):
-            block = (render_hits(shown_hits, result.time_range),)
-        others = (*render_pages(pages, list_sources(shown_hits)), *done)
-        shorter, warnings = room.shorten(others, room.tokens - room.cost(block))
-        await run.warn(*warnings)
-        cut_names = {text.name for text in others if text not in shorter}
+        spare = max(room.tokens // 2, room.tokens - room.cost(done)) if done else room.tokens
+        shown = room.take_searches(searches, spare)
+        blocks, _ = render_searches(shown)
+        shorter, cut = room.shorten(done, room.tokens - room.cost(blocks))
+        await run.warn(*cut)
+        cut_names = {text.name for text in done if text not in shorter}
         record = await self._record_calls(calls, cut_names)
-        texts = (*block, *shorter)
+        texts = (*blocks, *shorter)
 
         async def prepare(some: tuple[ToolText, ...]) -> Turn:
             return await run.prepare(
@@ -303,14 +296,13 @@ class PlanMode(RunMode):
 
         turn, count = await prepare_smaller(prepare, texts)
         if count < len(texts):
-            names = ", ".join(text.name for text in texts[count:])
+            names = ", ".join(dict.fromkeys(text.name for text in texts[count:]))
             await run.warn(f"there is no room for what these gave: {names}")
             cut_names |= {text.name for text in texts[count:]}
             record = await self._record_calls(calls, cut_names)
-        if result is not None or pages:
+        if searches:
             scope = self._search.scope if self._search else EVERYWHERE
-            local_hits = shown_hits if count or not block else ()
-            await run.rest_on(result or NoteSearchResult(), local_hits, scope, pages)
+            await run.rest_on_searches(searches, shown[:count], scope)
         if calls:
             run.notes[PLANNED] = record
         await run.note_request(turn.id)

@@ -1,8 +1,8 @@
 """Questions about notes: a search, then one answer that rests on what it found.
 
 Laws: the question stands once. What was found is one block that explains itself, uncached and gone
-with the next turn. The journal keeps the model's own words and where they came from; the answer
-that a person gets has its citations by first mention, each meaning one part of one note.
+with the next turn. The answer has its citations by first mention, each meaning one part of one
+note: for the person, and in the journal, which keeps what they mean.
 """
 
 from collections.abc import Iterable

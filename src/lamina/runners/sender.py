@@ -50,6 +50,8 @@ from lamina.values.usage import Usage
 from lamina.values.wire import Reply
 
 Emit = Callable[[Event], Awaitable[None]]
+# What is kept of the reply to a request.
+Finish = Callable[[Turn, Reply], Awaitable[Reply]]
 STOPPED = "stopped"
 BROKE_OFF = "broke_off"
 
@@ -64,8 +66,9 @@ class Sender:
         # What of explicit caches a limit forbade; it is told once.
         self._refused_caches: set[str] = set()
 
-    async def send(self, turn: Turn, emit: Emit) -> Turn:
-        """Sends a prepared request and commits the answer; the answered turn.
+    async def send(self, turn: Turn, emit: Emit, finish: Finish) -> Turn:
+        """Sends a prepared request and commits the answer, as `finish` leaves it; the answered
+        turn.
 
         Raises:
             ProviderError, ReplyError: there is no complete answer. What arrived of it is kept; if
@@ -85,7 +88,7 @@ class Sender:
             for warning in turn.warnings:
                 await emit(WarningIssued(text=warning))
             try:
-                return await self._exchange(turn, emit)
+                return await self._exchange(turn, emit, finish)
             except (ProviderError, ReplyError) as error:
                 tell_failure(self._session.id, turn.id, error)
                 problem = {"where": "provider", "problem": mend_text(str(error))}
@@ -105,7 +108,7 @@ class Sender:
             await turn.release()
             raise
 
-    async def _exchange(self, turn: Turn, emit: Emit) -> Turn:
+    async def _exchange(self, turn: Turn, emit: Emit, finish: Finish) -> Turn:
         target = self._session.target(turn.context.target)
         try:
             provider = await self._providers.provider(target)
@@ -149,7 +152,9 @@ class Sender:
                 raise ProviderError(f"{problem} before its first word; send it again")
             raise ProviderError(f"{problem}; what came of it is kept")
         try:
-            answered = await turn.commit(reply)
+            # What is kept if it is stopped from here on.
+            incoming.reply = await finish(turn, reply)
+            answered = await turn.commit(incoming.reply)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
                 await self._keep_partial(turn, incoming, STOPPED, stream)

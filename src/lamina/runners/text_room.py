@@ -15,6 +15,7 @@ from lamina.assembly.truncation import NOTICE_TOKENS, find_level, shorten_text
 from lamina.errors import WindowExceeded
 from lamina.layers import MESSAGE_TOKENS
 from lamina.runners.citations import render_hits
+from lamina.runners.search_output import SearchOutput, render_searches
 from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachments
@@ -48,12 +49,24 @@ class TextRoom:
         """How many tokens texts take of a request."""
         return self._count(render_tool_texts(texts)) if texts else 0
 
-    def take_hits(self, hits: Sequence[Hit], most: int | None = None) -> tuple[Hit, ...]:
-        """The first of the hits, as many as there is room for, or `most` tokens."""
-        limit = self.tokens if most is None else most
-        while hits and self.cost([render_hits(hits)]) > limit:
+    def take_hits(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+        """The first of the hits, as many as there is room for."""
+        while hits and self.cost([render_hits(hits)]) > self.tokens:
             hits = hits[:-1]
         return tuple(hits)
+
+    def take_searches(self, outputs: Sequence[SearchOutput], most: int) -> tuple[SearchOutput, ...]:
+        """Searches with as many of their hits as fit `most` tokens; who found most gives up the
+        last first. One that keeps none of its hits goes: it must not say that nothing was found."""
+        rest = list(outputs)
+        while any(output.result.hits for output in rest):
+            if self.cost(render_searches(rest)[0]) <= most:
+                break
+            longest = max(len(output.result.hits) for output in rest)
+            at = max(at for at, output in enumerate(rest) if len(output.result.hits) == longest)
+            result = replace(rest[at].result, hits=rest[at].result.hits[:-1])
+            rest[at : at + 1] = [replace(rest[at], result=result)] if result.hits else []
+        return tuple(rest)
 
     def shorten(
         self, texts: Sequence[ToolText], most: int

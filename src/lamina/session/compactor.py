@@ -14,7 +14,6 @@ from lamina.assembly.budget import HEADER_TOKENS, PruneCandidate, assemble_stand
 from lamina.assembly.history import OVER_HISTORY, QUESTION_TOKENS, limit_history
 from lamina.assembly.page import Page
 from lamina.assembly.prune import drop_over
-from lamina.assembly.truncation import shorten_text
 from lamina.compaction.extractive_summary import extract_plan_summary
 from lamina.compaction.files import TouchedFiles
 from lamina.compaction.instruction import is_usable_summary
@@ -30,6 +29,7 @@ from lamina.compaction.plan import (
     reserve_limit,
     summary_limit,
 )
+from lamina.compaction.quotes import shorten
 from lamina.errors import TurnStateError
 from lamina.journal import State
 from lamina.journal.calibration import MOST_RATIO, MOST_TOKENS
@@ -160,7 +160,7 @@ class Compactor:
         count = self._assembler.count_text
         if not summary:
             summary = extract_plan_summary(plan, messages, plan.summary_tokens, count)
-            question = shorten_text(plan.question, QUESTION_TOKENS, count)
+            question = shorten(plan.question, QUESTION_TOKENS, count)
             if question.strip() and question not in summary:
                 summary = f"{summary}\n\n{UNDER_WAY.text}\n{question}"
             if not is_usable_summary(summary, plan.tokens_dropped, count):

@@ -17,14 +17,13 @@ from msgspec.structs import replace
 from lamina.assembly.budget import Budget, assemble_standing
 from lamina.assembly.history import QUESTION_TOKENS
 from lamina.assembly.page import Page
-from lamina.assembly.truncation import shorten_text
 from lamina.assembly.warm_prefix import sent_key
 from lamina.codec import mend_text
 from lamina.compaction.extractive_summary import extract_summary
 from lamina.compaction.instruction import finish_summary, is_usable_summary, summary_instruction
 from lamina.compaction.plan import CompactionPlan
 from lamina.compaction.quotes import quote_within, shorten
-from lamina.compaction.summary_sheet import NOTICE
+from lamina.compaction.summary_sheet import without_notice
 from lamina.compaction.summary_steps import SummaryPart, split_into_parts, step_instruction
 from lamina.errors import SpendError
 from lamina.layers import MESSAGE_TOKENS, Assembler
@@ -157,7 +156,7 @@ class SummaryWriter:
 
     def _finish(self, plan: CompactionPlan, text: str, problem: str = "") -> WrittenSummary:
         count, most = self._count, TOO_LONG * plan.summary_tokens
-        question = shorten_text(plan.question, QUESTION_TOKENS, count)
+        question = shorten(plan.question, QUESTION_TOKENS, count)
         summary = finish_summary(text, plan.files, question=question)
         if not summary:
             problem = "the summarizer said nothing"
@@ -213,7 +212,7 @@ class SummaryWriter:
             else:
                 extracted += 1
                 extract = extract_summary(messages, plan.summary_tokens // 2, self._count)
-                extract = extract.removeprefix(NOTICE).strip()
+                extract = without_notice(extract)
                 carried = shorten(f"{carried}\n\n{extract}".strip(), most, self._count)
         if extracted == len(parts):
             return WrittenSummary(problem=problem)

@@ -160,7 +160,8 @@ class AttachmentReader:
         if all(omission.reason != "missing" for omission in bundle.left_out):
             return bundle
         notes = (key_of(item) for item in state.library.standing if kind_of(item) == "note")
-        path = NoteNames(notes).resolve(ref.name).path
+        match = NoteNames(notes).resolve(ref.name)
+        path = match.path
         if path is None:
             return bundle
         last = state.library.items.get(
@@ -169,7 +170,9 @@ class AttachmentReader:
         place = await self._workspace.find_moved(last) if last else None
         if place is None:
             return bundle
-        bundle = await self._gather_here(place, shape, state.settings)
+        # The same part of it, if it is one.
+        there = replace(ref, name=place, anchor=ref.anchor or match.anchor).text
+        bundle = await self._gather_here(there, shape, state.settings)
         warning = f"{ref.name} is not there any more; {place} is taken for it"
         return replace(bundle, warnings=(warning, *bundle.warnings))
 

@@ -82,7 +82,8 @@ async def find_tools(
     """What fits a query of the model's, of the `tools` there are; not more than `room` tokens. With
     `loads_late` the vendor loads what is found."""
     if selector.index is None:
-        return ToolFinds(text=f"Tools cannot be searched: {selector.no_index}.", is_error=True)
+        # Why not, and what to do about it, is for the person, who is told with every request.
+        return ToolFinds(text="Tools cannot be searched here.", is_error=True)
     inclusion = sort_tools(state, tools)
     usable = {tool.id: tool for tool in (*inclusion.agent, *inclusion.present)}
     try:

@@ -99,7 +99,9 @@ class WorkspaceSearch:
         # Whatever goes wrong in a search, a question can be asked without its finds.
         except Exception as error:  # noqa: BLE001
             problem = f"the notes were not searched: {type(error).__name__}: {error}"
-            return NoteSearchResult(warnings=(problem,))
+            return NoteSearchResult(
+                warnings=(problem,), unsearched="the search failed, so nothing was searched"
+            )
         finally:
             self._save()
 
@@ -164,7 +166,8 @@ class WorkspaceSearch:
                 if notes
                 else "there are no notes here"
             )
-            return NoteSearchResult(warnings=(*warnings, f"{why}, so nothing was searched"))
+            why += ", so nothing was searched"
+            return NoteSearchResult(warnings=(*warnings, why), unsearched=why)
         query = split_question(search.question, recent=search.recent)
         if not query.parts:
             return NoteSearchResult(searched=count, warnings=warnings)

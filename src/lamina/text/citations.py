@@ -157,6 +157,11 @@ def renumber_citations(answer: str, sources: Sequence[Source]) -> RenumberedAnsw
     return RenumberedAnswer(text=text, sources=cited_sources, unknown=tuple(unknown_numbers))
 
 
+def has_citations(answer: str) -> bool:
+    """Whether an answer cites anything, known or not."""
+    return any(mark.is_mention for mark in _Scan(answer).marks)
+
+
 def _number(keys: Iterable[str], reserved_numbers: set[int]) -> dict[str, int]:
     numbering: dict[str, int] = {}
     number = 0

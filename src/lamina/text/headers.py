@@ -31,9 +31,8 @@ CHANGED = Header("Changed since it was last shown", "; the version below replace
 ABSENT = Header("Attached, but not included here:", "\n")
 IN_FORCE = Header("Rules and references in force", " from here on:\n")
 NONE_IN_FORCE = Header("No rules or references are in force", " from here on.")
-EARLIER = Header(
-    "[Earlier messages were removed", " to fit the context window. What they were about:]"
-)
+# Not why: a summary is carried from one cut to the next, and each may have another reason.
+EARLIER = Header("[Earlier messages were removed", ". What they were about:]")
 UNDER_WAY = Header("The question that is being worked on:")
 LIBRARY = Header(
     "## Context Library",

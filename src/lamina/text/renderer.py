@@ -148,6 +148,10 @@ def render_item(item: Item, shape: Shape = "attached") -> str:
     return "\n".join([f"<{tag}>", *lines, f"</{tag}>"])
 
 
+# What stands for a picture where the model cannot see any.
+UNSEEN_PICTURE = "[An image, which this model cannot see.]"
+
+
 def _say_unseen(count: int, shows_some: bool) -> str:
     """The line below a content that refers to pictures which are not there."""
     more = " more" if shows_some else ""

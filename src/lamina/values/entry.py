@@ -121,6 +121,8 @@ class RequestEntry(EntryBase, frozen=True, kw_only=True, tag="request"):
     renderer: int = 0
     # Whether its model binds thinking, so that just what was valid then was sent.
     binds_thinking: bool = False
+    # Whether words stood for its pictures, as its model cannot see them.
+    hides_pictures: bool = False
     # The name under which a provider keeps its prefix; a fork has another one from then on.
     cache_key: str = ""
     # What a provider finds the machine by that has its prefix, if that is another name: sessions

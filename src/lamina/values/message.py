@@ -69,8 +69,8 @@ Form = Literal["full", "named"]
 
 
 class Use(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """One item in one turn. `replaces` says that an earlier version stands above; `ordinal` and
-    `shown` say which of several standing versions applies again."""
+    """One item in one turn. `replaces` says that an earlier version stands above, and that it
+    changed; `ordinal` and `shown` say which of several standing versions applies again."""
 
     item: ItemId
     version: str

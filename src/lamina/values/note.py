@@ -191,9 +191,11 @@ class NoteSearchResult(Struct, frozen=True, kw_only=True):
     and by which `method`; what went wrong is in `warnings`."""
 
     hits: tuple[Hit, ...] = ()
-    # How many notes were searched, and what went wrong.
+    # How many notes were searched, and what a person should know of it.
     searched: int = 0
     warnings: tuple[str, ...] = ()
+    # Why nothing was searched at all, which a model should know as well.
+    unsearched: str = ""
     # How many passages were searched by their words alone, as there was no time to embed them.
     late: int = 0
     # How many passages are indexed in memory only, as the disk refused them.

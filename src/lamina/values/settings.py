@@ -69,8 +69,8 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     strip_after_turns: int = 12
     """With `history="strip"`: after how many turns it begins."""
     summary_tokens: int = 250
-    """How long the summary may be that takes the place of turns which a strip or a prune left out;
-    what earlier strips held is carried besides."""
+    """How long the summary may be that takes the place of turns which a strip or a prune left out,
+    with what it carries of earlier summaries."""
     history_priority: int = 5
     """History gives way to items up to this priority number, and after those above it."""
     prune_to: float = 0.5
@@ -317,6 +317,8 @@ class Target(Struct, frozen=True, kw_only=True):
     reads_thinking: tuple[str, ...] = ()
     # The words it takes for how much it is to think; None if nobody knows them.
     efforts: tuple[str, ...] | None = None
+    # Whether it takes pictures; where it does not, words stand for them.
+    sees_pictures: bool = True
     # Whether a result can load tools whose definitions do not stand in the prefix.
     loads_tools: bool = False
     # How many tools a request takes; 0 if nothing is known of a limit.

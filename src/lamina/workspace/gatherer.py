@@ -114,14 +114,17 @@ class Gatherer:
         return self._read(location, embed_depth, locator, wanted=target.wanted)
 
     def find_moved(self, item: Item) -> str | None:
-        """The one path that has the content of `item`, or else its name."""
+        """The one path that has the content of `item`, or else its name; None if it did not
+        move."""
+        path = key_of(item.id)
+        if self.locator().is_file(path):
+            return None
         catalogue = self._look()
         # Its pictures may be part of its version, but are not part of its file.
         digest = content_version(item.content)
         same = [note.path for note in catalogue.notes if note.digest == digest]
         if len(same) == 1:
             return same[0]
-        path = key_of(item.id)
         match = self._names(catalogue).resolve(PurePosixPath(path).stem)
         return match.path if match.path != path else None
 

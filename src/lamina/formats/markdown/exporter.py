@@ -23,7 +23,7 @@ from lamina.formats.markdown.chat import (
 from lamina.formats.markdown.chat_file import file_name, render_chat
 from lamina.journal.fold import BRANCH_NOTICE
 from lamina.runners.answer import CitedSource
-from lamina.runners.citations import SEARCHED, add_recorded, with_footnotes
+from lamina.runners.citations import CITED, SEARCHED, add_recorded, with_footnotes
 from lamina.text import label_of
 from lamina.values.entry import (
     BranchSummaryEntry,
@@ -111,7 +111,7 @@ def _messages_of(path: Sequence[Entry]) -> list[ChatMessage]:
     sources: tuple[CitedSource, ...] | None = None
     for entry in path:
         match entry:
-            case CustomEntry(kind=kind, data=data) if kind == SEARCHED:
+            case CustomEntry(kind=kind, data=data) if kind in (SEARCHED, CITED):
                 sources = add_recorded(sources, data)
             case MessageEntry(message=message) if message.role == "tool":
                 if not messages:  # results of an answer that is not there

@@ -11,10 +11,10 @@ import msgspec
 
 from lamina.codec import canonical_bytes
 from lamina.providers.wires import openai
-from lamina.providers.wires.llamacpp_body import UNSEEN_IMAGE, write_body
+from lamina.providers.wires.llamacpp_body import write_body
 from lamina.providers.wires.messages import WireMessage, join_text, split_prompt
 from lamina.providers.wires.tool_form import read_tool_form
-from lamina.text import escape_content, one_line
+from lamina.text import UNSEEN_PICTURE, escape_content, one_line
 from lamina.values.message import Image, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from lamina.values.wire import Reply, WireRequest
 
@@ -89,7 +89,7 @@ def _message(message: WireMessage, with_tools: bool) -> dict[str, Any]:
                 )
                 texts.append(f'<{RESULT_TAG} name="{quoted_name}">\n{inside}\n</{RESULT_TAG}>')
             case Image():
-                texts.append(UNSEEN_IMAGE)
+                texts.append(UNSEEN_PICTURE)
             case _:
                 pass
     # Blocks of an answer, and results, are separate objects; a person's message is one text.

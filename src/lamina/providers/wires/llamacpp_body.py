@@ -9,7 +9,6 @@ from lamina.values.wire import WireRequest
 # Always the likeliest word, which a small model knows best. Penalties on repetition make it depart
 # from the facts it was given, and spell words in odd tokens that its cache then lacks.
 TEMPERATURE = 0.0
-UNSEEN_IMAGE = "[An image, which this model cannot see.]"
 
 
 def write_body(

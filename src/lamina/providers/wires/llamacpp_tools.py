@@ -10,10 +10,10 @@ from typing import Any
 
 from lamina.providers.wires import openai
 from lamina.providers.wires.llamacpp import inline_references
-from lamina.providers.wires.llamacpp_body import UNSEEN_IMAGE, write_body
+from lamina.providers.wires.llamacpp_body import write_body
 from lamina.providers.wires.messages import WireMessage, join_text, split_prompt
 from lamina.providers.wires.tool_calls import describe_tool, parse_arguments, write_arguments
-from lamina.text import escape_content
+from lamina.text import UNSEEN_PICTURE, escape_content
 from lamina.values.message import Image, Text, ToolCall, ToolDefinition, ToolResult
 from lamina.values.wire import WireRequest
 
@@ -62,7 +62,7 @@ def _encode_message(message: WireMessage) -> list[dict[str, Any]]:
         wire[-1]["content"] += AFTER_RESULTS
         return wire
     texts = [
-        content.text if isinstance(content, Text) else UNSEEN_IMAGE
+        content.text if isinstance(content, Text) else UNSEEN_PICTURE
         for content in contents
         if isinstance(content, Text | Image)
     ]

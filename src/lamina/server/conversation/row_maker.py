@@ -11,7 +11,7 @@ from lamina.errors import UnknownTarget
 from lamina.ledger import cost_of
 from lamina.ports import TargetBook
 from lamina.runners.answer import CitedSource
-from lamina.runners.citations import SEARCHED, add_recorded, cite
+from lamina.runners.citations import CITED, SEARCHED, add_recorded, cite
 from lamina.server.conversation.call_rows import CallOutcomes, describe_call
 from lamina.server.conversation.outline import Outline
 from lamina.server.conversation.window import RowSpan
@@ -80,7 +80,7 @@ class RowMaker:
             match entry:
                 case RequestEntry():
                     request = entry
-                case CustomEntry(kind=kind, data=data) if kind == SEARCHED:
+                case CustomEntry(kind=kind, data=data) if kind in (SEARCHED, CITED):
                     sources = add_recorded(sources, data)
                 case MessageEntry(message=message) if message.role == "user":
                     sources = None
