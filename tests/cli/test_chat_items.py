@@ -21,6 +21,7 @@ from lamina.cli.chat.slash.arguments import list_arguments
 from lamina.errors import LaminaError
 from lamina.faces.mentions import find_mentions, mention_guide, unfinished_mention
 from lamina.faces.paths import Paths
+from lamina.journal import State
 from lamina.session.session import core_of
 from lamina.sources.selector import Selector
 from lamina.values.agent import Guides
@@ -192,7 +193,7 @@ def test_what_was_added_and_deleted_is_shown_as_missing(notes: Path) -> None:
 
 def test_a_source_that_cannot_be_read_does_not_end_the_chat(notes: Path) -> None:
     class Broken(SelectorFake):
-        async def guides(self) -> Guides:
+        async def guides(self, state: State) -> Guides:
             raise LaminaError("the folder is gone")
 
     talked = talk(notes, "/items", "/add rule:x", selector=Broken())

@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 
 from lamina.audit.rebuilt_request import RebuiltRequest, rebuild_request
 from lamina.audit.requests import ListedRequest, RequestList, list_requests
+from lamina.faces.items import AgentChangeRow
 from lamina.faces.journal_log import dict_rows
 from lamina.faces.request_anatomy import find_by_id, find_neighbours, reported_tokens
 from lamina.faces.request_context import describe_options
@@ -125,6 +126,8 @@ class ContextRecord(Struct, frozen=True, kw_only=True):
     displays: tuple[HookDisplay, ...]
     proven: bool
     problems: tuple[str, ...]
+    # How the agent's files differ today from what the session has of them.
+    agent_changes: tuple[AgentChangeRow, ...] = ()
 
 
 def record_context(journal: Journal, request: str, book: TargetBook) -> ContextRecord:

@@ -14,6 +14,7 @@ from lamina.assembly.engine_tools import ENGINE_TOOLS, USE_TOOL
 from lamina.audit.rebuilt_request import RebuiltRequest, rebuild_request
 from lamina.audit.requests import ListedRequest, RequestList, list_requests
 from lamina.errors import UnknownSession
+from lamina.faces.items import AgentChangeRow
 from lamina.journal import Journal, State, path_to
 from lamina.ports import TargetBook
 from lamina.runners.citations import SEARCHED
@@ -87,6 +88,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
     planned: dict[str, Any] | None = None
     # What the model searched for in the course of the turn.
     searches: tuple[dict[str, Any], ...] = ()
+    # How the agent's files differ today from what the session has of them.
+    agent_changes: tuple[AgentChangeRow, ...] = ()
 
 
 def explain_question(journal: Journal, number: int | None, book: TargetBook) -> Explanation:
@@ -335,6 +338,7 @@ def describe_why(why: Explanation) -> dict[str, Any]:
     return asdict(why) | {
         "items": [asdict(item) for item in why.items],
         "left_out": [asdict(omission) for omission in why.left_out],
+        "agent_changes": [asdict(change) for change in why.agent_changes],
     }
 
 

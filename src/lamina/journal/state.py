@@ -20,7 +20,7 @@ from lamina.values.entry import (
     SessionEntry,
 )
 from lamina.values.envelope import Envelope, Options
-from lamina.values.item import Item, ItemId
+from lamina.values.item import Include, Item, ItemId
 from lamina.values.message import LoadedTool, Message, ToolDefinition, ToolResult
 from lamina.values.patch import OnceOps
 from lamina.values.settings import Settings
@@ -45,7 +45,9 @@ class Library(Struct, frozen=True, kw_only=True):
 
     `pinned` holds each item with the version it had when it was pinned, for when it can no longer
     be read; `forgotten` is what leaves at the next boundary; `members` are what a person added and
-    took out, in order; `always` is what applies to every turn.
+    took out, in order; `always` is what applies to every turn. `include_modes` are those of the
+    agent's rules, references and tools, as the session took them over from the agent at
+    `modes_from`; None if it never recorded any and follows the agent's files.
 
     `still_out` is attached, but out for want of room, and stays out while it stays attached.
     `in_force` are the rules and references that the latest list still standing names; None if none
@@ -59,6 +61,8 @@ class Library(Struct, frozen=True, kw_only=True):
     pinned: Mapping[ItemId, str] = {}
     forgotten: frozenset[ItemId] = frozenset()
     members: Mapping[ItemId, Membership] = {}
+    include_modes: Mapping[ItemId, Include] | None = None
+    modes_from: str = ""
     always: tuple[tuple[ItemId, str], ...] = ()
     still_out: frozenset[ItemId] = frozenset()
     in_force: tuple[ItemId, ...] | None = None

@@ -33,9 +33,9 @@ from lamina.session.turn_lifecycle import NO_LIMITS, TurnLifecycle
 from lamina.sources.attachments import Attachable, AttachmentReader
 from lamina.sources.hooks import Hooks
 from lamina.sources.selector import Selector
-from lamina.values.entry import Entry
+from lamina.values.entry import AdoptEntry, Entry
 from lamina.values.envelope import Options
-from lamina.values.item import Item
+from lamina.values.item import Include, Item, ItemId
 from lamina.values.patch import PatchOp
 from lamina.values.settings import Settings
 from lamina.values.spending import SpendLimits
@@ -113,6 +113,19 @@ class SessionCore:
                 self.record, self.layouts, given, ops,
                 settings=settings, options=options, always=always,
             )  # fmt: skip
+
+    async def take_over_agent(
+        self, include_modes: Mapping[ItemId, Include], name: str, place: str
+    ) -> None:
+        """Takes over the include modes of an agent, unless the session has its modes from this
+        very agent: another one was named, or the session began before they were recorded."""
+        library = self.record.state.library
+        if library.include_modes is not None and library.modes_from == place:
+            return
+        async with self.lock:
+            await self.record.write(
+                AdoptEntry, include_modes=dict(include_modes), with_agent=name, with_agent_at=place
+            )
 
     def in_front_of(
         self, question: str, attach: Iterable[Attachable] | None

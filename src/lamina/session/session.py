@@ -20,6 +20,7 @@ from lamina.session.named_target import take_up
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, Attachments
 from lamina.sources.changes import LibraryChange
+from lamina.values.agent import AgentChange
 from lamina.values.damage import Damage
 from lamina.values.entry import CustomEntry, Entry, InfoEntry
 from lamina.values.envelope import Envelope
@@ -240,10 +241,26 @@ class Session:
         until it is added. False if it was not there.
 
         Raises:
-            UsageError: there is none of that name.
+            UsageError: `what` is not of the form `rule:NAME`, `ref:NAME` or `tool:SERVER/NAME`.
         """
         async with self._lock:
             return await members.remove(self._record, self._turns, what)
+
+    async def find_agent_changes(self) -> tuple[AgentChange, ...]:
+        """How the files of the session's agent differ by now from what the session took over when
+        it began: rules, references and tools that are new, gone, or under another include mode.
+        Changes nothing; `adopt_agent` does."""
+        return await members.find_agent_changes(self._turns, self.state)
+
+    async def adopt_agent(self) -> tuple[AgentChange, ...]:
+        """Takes over what the agent's files say by now, from the next turn on. What a person added
+        or took out stays. Gives the changes; none if nothing differs.
+
+        Raises:
+            UsageError: the agent cannot be read.
+        """
+        async with self._lock:
+            return await members.adopt_agent(self._record, self._turns)
 
     # -- what stays ------------------------------------------------------------------------------
 

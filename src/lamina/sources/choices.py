@@ -91,7 +91,7 @@ class TurnChoices:
         another along."""
         state, selector = self._page.state, self._selector
         self._guides, self._findings = self._screen.guides(
-            await selector.guides(), state.settings.secrets
+            await selector.guides(state), state.settings.secrets
         )
         tools = Pool()
         if toolset is not None:
@@ -220,7 +220,7 @@ class TurnChoices:
         state, selector = self._page.state, self._selector
         if not (results := expanding_results(state.settings.expanding_tools, message, calls)):
             return NOTHING
-        guides, findings = self._screen.guides(await selector.guides(), state.settings.secrets)
+        guides, findings = self._screen.guides(await selector.guides(state), state.settings.secrets)
         tools, pool = dict[ItemId, OfferedTool](), Pool()
         if toolset is not None:
             inclusion = sort_tools(state, toolset.tools)

@@ -206,6 +206,8 @@ async def _apply_again(
         if "ask_before_tools" in agent.trust.claims.settings and policy == "never":
             # It began with what a folder said that is trusted no more.
             await opened.update_settings(ask_before_tools=Settings().ask_before_tools)
+    if agent is not None:
+        await core_of(opened).take_over_agent(agent.include_modes, agent.agent.name, agent.place)
     await apply_given(
         opened,
         contents,
@@ -365,4 +367,5 @@ def _header(
         workspace=ports.workspace.name,
         with_agent=agent.agent.name if agent else "",
         with_agent_at=agent.place if agent else "",
+        include_modes=agent.include_modes if agent else None,
     )

@@ -24,7 +24,7 @@ from lamina.cli.terminal_text import one_line
 from lamina.errors import InvalidSetting, UsageError
 from lamina.faces.answer import describe_outcome
 from lamina.faces.approvals import PendingApprovals
-from lamina.faces.items import ItemOverview
+from lamina.faces.items import ItemOverview, change_row
 from lamina.faces.options import PromptOptions
 from lamina.faces.request_context import describe_context
 from lamina.faces.session_opener import Notices, ensure_target
@@ -203,8 +203,13 @@ class RpcMethods:
                 asdict(item) | {"about": one_line(item.about, ABOUT)}
                 for item in self._items.outside
             ],
+            "changes": [asdict(change) for change in self._items.changes],
             "problems": list(self._items.problems),
         }
+
+    async def adopt_agent(self, _: Params) -> object:
+        changes = await self._session.adopt_agent()
+        return {"changes": [asdict(change_row(change)) for change in changes]}
 
     async def add(self, params: ItemParams) -> object:
         await self._look_up_items()
