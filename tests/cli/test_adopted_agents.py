@@ -65,10 +65,12 @@ def test_a_session_that_is_not_there_cannot_take_anything_over(notes: Path) -> N
 
 def test_items_of_a_chat_shows_what_differs_and_takes_it_over(changed: Path) -> None:
     talked = talk(changed, "/items", "/items adopt", "/items adopt", "/items away", session="pier")
-    before, _, after = talked.out.partition("taken over: ")
+    before, after = talked.out.split("/why shows what was used")[:2]
     assert re.search(r"^rule:brief +always in", before, re.M)
     assert "! rule:kind is new in the agent's files (include: always)" in before
     assert "/items adopt takes over" in before
     assert re.search(r"^rule:kind +always in", after, re.M)
-    assert "the session has what the agent's files say" in after
+    assert "is new" not in after
+    assert "taken over: rule:kind is new in the agent's files" in talked.err
+    assert "the session has what the agent's files say" in talked.err
     assert "use it as /items [adopt]" in talked.err

@@ -168,7 +168,7 @@ def test_what_changes_nothing_is_said_to(notes: Path) -> None:
         ("/add tides", "'tides' is not of the form rule:NAME, ref:NAME or tool:SERVER/NAME"),
         ("/add rule:house-stlye", "no rule 'house-stlye'; did you mean rule:house-style?"),
         ("/remove tool:fake/gone", "there is no tool 'fake/gone'; did you mean"),
-        ("/items all", "/items takes nothing behind it"),
+        ("/items all", "use it as /items [adopt]"),
         ("/why me", "use it as /why [N]"),
         ("/why", "nothing was asked yet on this path"),
     ],

@@ -21,14 +21,21 @@ from lamina.faces.segment_labels import item_of_segment
 from lamina.faces.why import Explanation, Reason, explain_request
 from lamina.journal import Journal, path_to
 from lamina.ports import TargetBook
-from lamina.sources.agent_choice import near_miss
+from lamina.sources.agent_choice import SEARCHED_ORIGINS, near_miss
 from lamina.values.agent_choice import NearMiss
 from lamina.values.entry import MessageEntry, RequestEntry
 from lamina.values.item import Include, ItemId, kind_of
 from lamina.values.note import SearchTier
 from lamina.values.patch import HookDisplay
 from lamina.values.prompt import Layer, Prompt, Segment
-from lamina.values.request import Boundary, ContextItem, Fit, LeftOut
+from lamina.values.request import (
+    Boundary,
+    ContextItem,
+    ContextTool,
+    Fit,
+    LeftOut,
+    RequestContext,
+)
 from lamina.values.settings import Settings
 
 
@@ -281,7 +288,19 @@ def _near_misses(request: RequestEntry, recorded: RebuiltRequest) -> Iterator[Ne
         if left.reason == "ranked_lower":
             kind = str(kind_of(ItemId(left.what)))
             how = settings.tool_search if kind == "tool" else settings.guide_search
-            yield near_miss(left.what, left.score, how, "request", left.lacking)
+            taken = _count_found(request.context, is_tool=kind == "tool")
+            yield near_miss(left.what, left.score, how, "request", left.lacking, taken=taken)
+
+
+def _count_found(context: RequestContext, *, is_tool: bool) -> int:
+    """How many tools, or rules and references, search found for a request; also those that there
+    was no room for."""
+    rows: tuple[ContextItem | ContextTool, ...] = (*context.items, *context.tools)
+    found = {
+        str(row.item) for row in rows if row.include == "agent" and row.origin in SEARCHED_ORIGINS
+    }
+    found |= {left.what for left in context.left_out if left.reason == "room_left"}
+    return sum((kind_of(ItemId(item)) == "tool") == is_tool for item in found)
 
 
 def _note_near(near: Sequence[NearMiss], recorded: RebuiltRequest, is_opening: bool) -> str:

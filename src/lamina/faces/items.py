@@ -133,14 +133,15 @@ class ItemOverview:
         await self.look_up()
         return any(kind_of(item.item) != "tool" for item in self.known)
 
-    def suggest(self, what: str) -> str:
-        """What may have been meant by the name of something that is not known, to stand behind a
-        sentence; empty if it is known."""
+    def require_known(self, what: str) -> None:
+        """
+        Raises:
+            UsageError: neither the session nor its agent has anything of that name.
+        """
         wanted = read_member(what)
         known = [item.item for item in self.known] + [item.item for item in self.inside]
-        if find_item(wanted, known) is not None:
-            return ""
-        return f": {missing_item_error(wanted, known)}"
+        if find_item(wanted, known) is None:
+            raise missing_item_error(wanted, known)
 
     @property
     def outside(self) -> tuple[AgentItem, ...]:

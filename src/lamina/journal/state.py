@@ -7,6 +7,7 @@ under way and the last requests are values of their own.
 from collections.abc import Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.journal.laid_versions import LaidVersions
 from lamina.journal.reasons import RecordedReason
@@ -23,7 +24,7 @@ from lamina.values.envelope import Envelope, Options
 from lamina.values.item import Include, Item, ItemId
 from lamina.values.message import LoadedTool, Message, ToolDefinition, ToolResult
 from lamina.values.patch import OnceOps
-from lamina.values.settings import Settings
+from lamina.values.settings import OPTION_SETTINGS, Settings
 from lamina.values.usage import Usage
 
 
@@ -191,3 +192,10 @@ class State(Struct, frozen=True, kw_only=True):
     def options(self) -> Options:
         """How a model is to answer: as options say, else as settings do."""
         return self.envelope.options.over(self.settings.options)
+
+    @property
+    def settings_in_force(self) -> Settings:
+        """The settings, with what options say instead of them."""
+        options = {name: getattr(self.envelope.options, name) for name in OPTION_SETTINGS}
+        given = {name: value for name, value in options.items() if value is not None}
+        return replace(self.settings, **given) if given else self.settings

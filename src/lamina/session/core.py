@@ -139,9 +139,9 @@ class SessionCore:
         asked = siblings.find_question(self.record, question)
         return await siblings.take_over(self.record, self.reader, asked, self.turns.news)
 
-    async def change_settings(self, values: Mapping[str, Any]) -> Settings:
+    async def change_settings(self, values: Mapping[str, Any]) -> None:
         """Changes settings from the next turn on."""
-        return await session_settings.update_settings(self.record, self.layouts, values)
+        await session_settings.update_settings(self.record, self.layouts, values)
 
     def list_requests(self) -> Iterable[dict[str, Any]]:
         """Every request as plain data, without texts."""

@@ -81,8 +81,9 @@ class Session:
 
     @property
     def settings(self) -> Settings:
-        """The settings as they are now; `update_settings` changes them."""
-        return self.state.settings
+        """The settings in force: also where an agent, a program or a hook set an option of that
+        name. `update_settings` changes them."""
+        return self.state.settings_in_force
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -358,7 +359,8 @@ class Session:
             UsageError: there is no such setting.
         """
         async with self._lock:
-            return await self._core.change_settings(settings)
+            await self._core.change_settings(settings)
+            return self.settings
 
     async def export_requests(self) -> tuple[dict[str, Any], ...]:
         """Every request as plain data, without texts; docs/requests.md names the fields."""

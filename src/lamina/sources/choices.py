@@ -218,7 +218,9 @@ class TurnChoices:
         part of it yet. Tools are described, and called through `use_tool`: the list stays as it
         is."""
         state, selector = self._page.state, self._selector
-        if not (results := expanding_results(state.settings.expanding_tools, message, calls)):
+        offered = toolset.tools if toolset else ()
+        names = state.settings.expanding_tools
+        if not (results := expanding_results(names, message, calls, offered)):
             return NOTHING
         guides, findings = self._screen.guides(await selector.guides(state), state.settings.secrets)
         tools, pool = dict[ItemId, OfferedTool](), Pool()

@@ -29,7 +29,7 @@ from lamina.faces.options import PromptOptions
 from lamina.faces.request_context import describe_context
 from lamina.faces.session_opener import Notices, ensure_target
 from lamina.faces.session_tree import describe_tree
-from lamina.faces.settings import describe_settings, in_force, read_settings
+from lamina.faces.settings import describe_settings, read_settings
 from lamina.faces.turn_gate import TurnGate
 from lamina.journal import open_patch
 from lamina.ports import TargetBook
@@ -171,7 +171,7 @@ class RpcMethods:
         return {"text": await self._session.read_result(params.what)}
 
     async def settings(self, _: Params) -> object:
-        return describe_settings(in_force(self._session.settings, self._session.state.options))
+        return describe_settings(self._session.settings)
 
     async def spending(self, _: Params) -> object:
         return msgspec.to_builtins(await self._session.spending())

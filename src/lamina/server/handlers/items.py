@@ -6,7 +6,6 @@ from msgspec.structs import asdict
 
 from lamina.faces.items import change_row
 from lamina.faces.session_opener import ensure_target
-from lamina.faces.settings import in_force
 from lamina.server.notices import KeptNotices
 from lamina.server.open_session import OpenSession
 from lamina.server.route import Call, Route
@@ -106,8 +105,7 @@ async def change_settings(call: Call) -> SettingRows:
 
 def _rows(opened: OpenSession) -> SettingRows:
     session = opened.session
-    options = session.state.options
-    return SettingRows(settings=list_rows(in_force(session.settings, options), options))
+    return SettingRows(settings=list_rows(session.settings, session.state.options))
 
 
 ROUTES = (

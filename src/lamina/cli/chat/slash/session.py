@@ -92,12 +92,10 @@ async def remove(chat: Conversation, rest: str) -> None:
         raise UsageError(f"{usage_of('remove')}; /items lists what is in")
     await chat.members.look_up(tools=True)
     was_there = await chat.session.remove(rest)
-    if was_there:
-        chat.screen.tell(
-            f"{rest} is out from the next message on, also of search, until you /add it"
-        )
-    else:
-        chat.screen.tell(f"{rest} was not there{chat.members.suggest(rest)}")
+    if not was_there:
+        chat.members.require_known(rest)
+    effect = "is out from the next message on, also of search, until you /add it"
+    chat.screen.tell(f"{rest} {effect if was_there else 'was not there'}")
 
 
 async def draw_tree(chat: Conversation, _: str) -> None:
