@@ -45,7 +45,7 @@ async def show_why(
     """What the command prints.
 
     Raises:
-        UnknownSession: there is no such question, or nothing was sent for it.
+        NoSuchEntry: there is no such question, or nothing was sent for it.
     """
     journal = await stored.read()
     why = explain_question(journal, number, load_book())

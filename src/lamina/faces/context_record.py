@@ -141,7 +141,7 @@ def record_context(journal: Journal, request: str, book: TargetBook) -> ContextR
     """The context of a request, also of one that is under way.
 
     Raises:
-        UnknownSession: there is no such request.
+        NoSuchEntry: there is no such request.
     """
     requests = list_requests(journal)
     listed = find_by_id(requests, request)

@@ -148,7 +148,7 @@ class Session:
         again, unless `attach` says what does; settings and pins are those of now.
 
         Raises:
-            UnknownSession: there is no such entry.
+            NoSuchEntry: there is no such entry.
             UsageError: it is no question.
             BudgetError, PrefixMoved: as `prepare`; the session then goes on where it was.
         """
@@ -159,7 +159,7 @@ class Session:
         """What a person attached to a question: what goes along if it is edited.
 
         Raises:
-            UnknownSession: there is no such entry.
+            NoSuchEntry: there is no such entry.
             UsageError: it is no question.
         """
         return await self._core.find_attachments(question)
@@ -170,7 +170,7 @@ class Session:
         turn. Settings are those of now, also whom it goes to.
 
         Raises:
-            UnknownSession: there is no such entry.
+            NoSuchEntry: there is no such entry.
             TurnStateError: nothing was asked yet.
             UsageError: it is neither a question nor an answer, or was imported.
         """
@@ -377,7 +377,7 @@ class Session:
         `summary` tells the model about the branch that is left behind.
 
         Raises:
-            UnknownSession: there is no such entry.
+            NoSuchEntry: there is no such entry.
         """
         async with self._lock:
             return await tree.navigate(self._record, entry, summary)
@@ -402,7 +402,7 @@ class Session:
         its journal with this one; prompts begin with the same bytes, so caches are shared.
 
         Raises:
-            UnknownSession: there is no such entry.
+            NoSuchEntry: there is no such entry.
             UsageError: there is a session of that id.
         """
         async with self._lock:

@@ -145,7 +145,7 @@ class Session:
         """Asks an earlier question otherwise, in its place; as `lamina.Session.edit`.
 
         Raises:
-            UnknownSession: there is no such entry.
+            NoSuchEntry: there is no such entry.
             UsageError: it is no question.
         """
         turn = self._portal.run(
@@ -161,7 +161,7 @@ class Session:
         """Asks for an answer again, the last one if none is named; as `lamina.Session.regenerate`.
 
         Raises:
-            UnknownSession: there is no such entry.
+            NoSuchEntry: there is no such entry.
             TurnStateError: nothing was asked yet.
         """
         turn = self._portal.run(lambda: self._session.regenerate(answer, target=target))
@@ -317,7 +317,7 @@ class Session:
         """Goes on at another entry; as `lamina.Session.navigate`.
 
         Raises:
-            UnknownSession: there is no such entry.
+            NoSuchEntry: there is no such entry.
         """
         return self._portal.run(lambda: self._session.navigate(entry, summary=summary))
 
