@@ -3,9 +3,17 @@
 It decides, for every request, what the model sees, in which order and why; keeps those bytes
 still so that prefix caches hit; records what was sent; and shows all of that to a person.
 
-Public are the names in `lamina`, `lamina.ops`, `lamina.errors` and `lamina.types`, and those in
-`lamina.sync`, which need no `await`. Everything else is private: it can change or go in any
-release.
+Open something:  open_session, open_chat, open_agent, open_plan, open_qa, open_workspace
+What you get:    Session, Turn, Answer, ChatRunner, AgentRunner, PlanRunner, QaRunner, Workspace
+What you give:   attach, tool, Hooks, Drop, Item, Options, Settings, Scope, ToolDefinition,
+                 ToolResult, ToolText, FolderWorkspace, JsonlStore, SqliteStore, MemoryStore,
+                 SpendFile, READ_RESULT
+Afterwards:      renumber_citations
+Errors:          LaminaError, BudgetError, PrefixMoved, SpendLimit; all others in lamina.errors
+
+These names are public, and so are those in `lamina.ops`, `lamina.errors` and `lamina.types`, and
+in `lamina.sync`, which needs no `await`. Everything else is private, also what is listed below as
+contents of the package: it can change or go in any release.
 """
 
 from importlib import import_module

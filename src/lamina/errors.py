@@ -29,7 +29,8 @@
     ├── HookError               a hook failed, was too slow or returned something that cannot be
     │   └── MessageDropped      a message hook dropped the user's message; nothing is sent
     └── JournalError            entries that do not form a session
-        ├── UnknownSession      there is no such session, or no such entry in it
+        ├── UnknownSession      there is no such session
+        │   └── NoSuchEntry     the session has no such entry, question or request
         ├── SessionMoved        another opening of the session has written meanwhile
         ├── SessionBusy         another opening of the session is there and goes on
         ├── JournalGone         the file was deleted or replaced under an open session
@@ -326,9 +327,15 @@ class SessionMoved(JournalError):
 
 
 class UnknownSession(JournalError):
-    """There is no such session, or no such entry in it."""
+    """There is no such session."""
 
     code = "unknown_session"
+
+
+class NoSuchEntry(UnknownSession):
+    """The session has no such entry, question or request."""
+
+    code = "unknown_entry"
 
 
 class SessionBusy(JournalError):

@@ -55,11 +55,12 @@ from lamina.sources.hook_events import (
 from lamina.sources.hooks import Hook
 from lamina.text.citations import RenumberedAnswer, Source
 from lamina.tools.functions import FunctionTool
-from lamina.values.agent import Guide, Guides, Problem
+from lamina.values.agent import AgentChange, Guide, Guides, Problem
 from lamina.values.agent_choice import AgentChoice, ChosenItem, NearMiss
 from lamina.values.collections import Chain
 from lamina.values.damage import Damage
 from lamina.values.entry import (
+    AdoptEntry,
     BranchSummaryEntry,
     CustomEntry,
     DecisionEntry,
@@ -377,15 +378,14 @@ __all__ += [
     "CancelSignal", "ContextEvent", "Hook", "HookDisplay", "HookReason", "MessageEvent", "TurnItem",
 ]  # fmt: skip
 # What a question would choose of an agent; what a search takes.
-__all__ += ["AgentChoice", "ChosenItem", "Moment", "NearMiss", "SearchedKind"]
+__all__ += ["AgentChange", "AgentChoice", "ChosenItem", "Moment", "NearMiss", "SearchedKind"]
 # Entries of a journal.
 __all__ += [
-    "BranchSummaryEntry", "CustomEntry", "DecisionEntry", "Entry", "EphemeralEntry", "ForgetEntry",
-    "FoundTool", "InboxEntry", "IncludeEntry", "InfoEntry", "InputTransformation", "ItemEntry",
-    "LabelEntry", "LeafEntry",
-    "LeaveEntry", "MessageEntry", "ModelEntry", "OpeningEntry", "PinEntry", "ReplyEntry",
-    "RequestEntry", "ResultEntry", "SessionEntry", "SettingsEntry", "SettingsUpdate",
-    "TransformEntry", "UnknownEntry",
+    "AdoptEntry", "BranchSummaryEntry", "CustomEntry", "DecisionEntry", "Entry", "EphemeralEntry",
+    "ForgetEntry", "FoundTool", "InboxEntry", "IncludeEntry", "InfoEntry", "InputTransformation",
+    "ItemEntry", "LabelEntry", "LeafEntry", "LeaveEntry", "MessageEntry", "ModelEntry",
+    "OpeningEntry", "PinEntry", "ReplyEntry", "RequestEntry", "ResultEntry", "SessionEntry",
+    "SettingsEntry", "SettingsUpdate", "TransformEntry", "UnknownEntry",
 ]  # fmt: skip
 # Money.
 __all__ += [

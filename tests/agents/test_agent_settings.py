@@ -1,10 +1,14 @@
 """A default of an agent is changed in its file, and nothing else in it."""
 
+import re
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.agents.files import write
 from tests.strategies import modest
 
@@ -14,6 +18,7 @@ from lamina.agents.fields import UnreadableText
 from lamina.agents.skeleton import write_skeleton
 from lamina.agents.yaml_edit import set_value
 from lamina.errors import UsageError
+from lamina.values.selection import preset
 
 OURS = """\
 # Who answers.
@@ -164,3 +169,82 @@ def test_a_file_that_leads_out_of_its_folder_is_not_written(tmp_path: Path) -> N
     with pytest.raises(UsageError, match="cannot be changed"):
         change_setting(folder, None, "temperature", 0.3)
     assert outside.read_text("utf-8") == "name: x\n"
+
+
+# -- searches, whole and by part -------------------------------------------------------------------
+
+
+def searched(folder: Path, name: str = "guide_search") -> object:
+    """How an agent's search is written in its file, and read from it."""
+    return read_agent(folder).settings.get(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value", "written"),
+    [
+        ("name: a\n", "guide_search", "conservative", 'search: "conservative"'),
+        ("name: a\n", "guide_search.top_n", 9, "search: {top_n: 9}"),
+        ("name: a\n", "tool_search", False, "tool_search: false"),
+        (
+            "search: aggressive # mine\n", "guide_search.top_n", 9,
+            'search: {preset: "aggressive", top_n: 9} # mine',
+        ),
+        ("search: {top_n: 3}\n", "guide_search.top_k", 9, "search: {top_n: 3, top_k: 9}"),
+        ("search: {top_n: 3}\n", "guide_search", "normal", 'search: "normal"'),
+        ("search:\n  top_n: 3\n", "guide_search.top_n", 4, "search:\n  top_n: 4"),
+        ("search:\n  top_n: 3\nname: a\n", "guide_search", "normal", 'search: "normal"\nname: a'),
+        ("search: false\n", "guide_search.floor", 0.2, "search: {search: false, floor: 0.2}"),
+        ("search:\n", "guide_search.top_n", 4, "search:\n  top_n: 4"),
+        (
+            "settings:\n  guide_search: normal\n", "guide_search.top_n", 4,
+            'settings:\n  guide_search: {preset: "normal", top_n: 4}',
+        ),
+        ("tool_policy: sticky\n", "tool_policy", "exact", 'tool_policy: "exact"'),
+        ("name: a\n", "tool_policy", "exact", 'settings:\n  tool_policy: "exact"'),
+    ],
+)  # fmt: skip
+def test_a_search_is_written_where_it_stands_and_keeps_what_is_not_changed(
+    tmp_path: Path, text: str, name: str, value: Any, written: str
+) -> None:
+    write(tmp_path, {"agent.yaml": text})
+    change_setting(tmp_path, None, name, value)
+    after = (tmp_path / "agent.yaml").read_text("utf-8")
+    assert after.removeprefix("name: a\n").strip("\n") == written
+    assert read_agent(tmp_path).problems == ()
+
+
+def test_a_part_joins_the_preset_that_it_changes(tmp_path: Path) -> None:
+    folder = write_skeleton("harbour", tmp_path)
+    change_setting(folder, None, "guide_search", "conservative")
+    change_setting(folder, None, "guide_search.top_n", 9)
+    assert searched(folder) == msgspec.structs.asdict(replace(preset("conservative"), top_n=9))
+    change_setting(folder, None, "guide_search", "aggressive")
+    assert searched(folder) == msgspec.structs.asdict(preset("aggressive"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("guide_search", "wild", "has to be one of conservative, normal, aggressive, not 'wild'"),
+        ("guide_search.topn", 3, "a search has no setting 'topn'; did you mean 'top_n'?"),
+        ("guide_search.top_k", 0, "must be at least 1"),
+        ("tool_search.floor", 3, "is a cosine similarity: from -1 to 1, not 3"),
+        ("temperature", 9, "must be a number from 0 to 2, not 9"),
+        ("max_tokens", 0, "must be at least 1, not 0"),
+    ],
+)
+def test_what_no_search_or_model_could_take_is_refused_and_not_written(
+    tmp_path: Path, name: str, value: Any, problem: str
+) -> None:
+    write(tmp_path, {"agent.yaml": "name: a\n"})
+    with pytest.raises(UsageError, match=re.escape(problem)):
+        change_setting(tmp_path, None, name, value)
+    assert (tmp_path / "agent.yaml").read_text("utf-8") == "name: a\n"
+
+
+def test_a_value_out_of_range_in_a_file_is_named_and_not_used(tmp_path: Path) -> None:
+    text = "settings: {temperature: 9, max_tokens: 0}\nsearch: {top_k: 0, top_n: 2}\n"
+    write(tmp_path, {"agent.yaml": text})
+    agent = read_agent(tmp_path)
+    assert (agent.options, agent.settings) == ({}, {"guide_search": {"top_n": 2}})
+    assert [problem.line for problem in agent.problems] == [1, 1, 2]

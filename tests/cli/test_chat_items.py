@@ -21,6 +21,7 @@ from lamina.cli.chat.slash.arguments import list_arguments
 from lamina.errors import LaminaError
 from lamina.faces.mentions import find_mentions, mention_guide, unfinished_mention
 from lamina.faces.paths import Paths
+from lamina.journal import State
 from lamina.session.session import core_of
 from lamina.sources.selector import Selector
 from lamina.values.agent import Guides
@@ -167,7 +168,7 @@ def test_what_changes_nothing_is_said_to(notes: Path) -> None:
         ("/add tides", "'tides' is not of the form rule:NAME, ref:NAME or tool:SERVER/NAME"),
         ("/add rule:house-stlye", "no rule 'house-stlye'; did you mean rule:house-style?"),
         ("/remove tool:fake/gone", "there is no tool 'fake/gone'; did you mean"),
-        ("/items all", "/items takes nothing behind it"),
+        ("/items all", "use it as /items [adopt]"),
         ("/why me", "use it as /why [N]"),
         ("/why", "nothing was asked yet on this path"),
     ],
@@ -192,7 +193,7 @@ def test_what_was_added_and_deleted_is_shown_as_missing(notes: Path) -> None:
 
 def test_a_source_that_cannot_be_read_does_not_end_the_chat(notes: Path) -> None:
     class Broken(SelectorFake):
-        async def guides(self) -> Guides:
+        async def guides(self, state: State) -> Guides:
             raise LaminaError("the folder is gone")
 
     talked = talk(notes, "/items", "/add rule:x", selector=Broken())

@@ -169,6 +169,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]] | str] = {
     "import": (("chat.md",), ()),
     "sessions": ((), (SESSION, "24,691,356", "24,691,354")),
     "sessions list": (("--all",), (SESSION, "24,691,356", "24,691,354")),
+    "sessions adopt": ((SESSION,), ("Nothing differs",)),
     "sessions delete": (("damaged", "--yes"), ()),
     "spend": (("--by", "session"), ("24,691,356", "24,691,354")),
     "spend clear": (("--all",), ("nothing is reserved",)),

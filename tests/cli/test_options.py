@@ -27,6 +27,7 @@ SESSION = {
     "--web-search = None",
     "--max-tokens = None, from 1",
     "--mcp = None, exists",
+    "--new = False",
     "--no-memory = False",
     "--session -s = None",
     "--spend-day = None, from 0",

@@ -26,6 +26,7 @@ from lamina.faces.approvals import PendingApprovals
 from lamina.faces.options import PromptOptions
 from lamina.runners.runner import AgentRunner
 from lamina.session.session import core_of
+from lamina.values.item import ItemId
 from lamina.values.selection import preset
 from lamina.values.usage import Usage
 
@@ -443,6 +444,26 @@ def test_items_are_listed_added_and_removed() -> None:
             ]
             refused = await client.refusal("add", what="tides")
             assert refused["data"] == {"code": "usage"}
+
+    run(body())
+
+
+def test_what_changed_in_the_agents_files_is_listed_and_taken_over() -> None:
+    async def body() -> None:
+        async with serving() as client:
+            assert client.runner is not None
+            core = core_of(client.runner.session)
+            selector = core.turns.selector = SelectorFake(guide("rule", "style"))
+            await core.take_over_agent({ItemId("rule:style"): "always"}, "pilot", "/pilot")
+            assert (await client.call("items"))["changes"] == []
+            selector.source.listed = [guide("rule", "style", "manual")]
+            (change,) = (await client.call("items"))["changes"]
+            assert change["detail"] == (
+                "rule:style is manual in the agent's files, and always in this session"
+            )
+            assert await client.call("adopt_agent") == {"changes": [change]}
+            assert await client.call("adopt_agent") == {"changes": []}
+            assert (await client.call("items"))["items"] == []
 
     run(body())
 

@@ -191,9 +191,13 @@ def test_files_that_are_edited_deleted_and_renamed_between_questions_are_seen(
         (house.agent / "rules" / "tone.md").unlink()
         write(house.agent, {"rules/voice.md": TONE.replace("tone", "voice")})
         turn = await ask(session, "And now?")
-        assert items(turn)["rule:voice"] == "always"
-        assert "rule:tone" not in items(turn)
+        # What is new waits for a person.
+        assert items(turn) == {"reference:boats": "agent"}
         assert ("rule:tone", "missing") in left(turn)
+        await session.adopt_agent()
+        turn = await ask(session, "And now?")
+        assert items(turn)["rule:voice"] == "always"
+        assert left(turn) == []
         with pytest.raises(UsageError, match="there is no rule 'tone'"):
             await session.add("rule:tone")
         await session.close()

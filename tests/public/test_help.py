@@ -2,7 +2,9 @@
 
 import ast
 import inspect
+import pydoc
 import re
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -107,3 +109,9 @@ def test_every_setting_is_described_below_its_name(module: str, owner: str) -> N
     ]
     (public,) = {value for name, value in public_names() if name.endswith(f".{owner}")}
     assert described == list(public.__struct_fields__)
+
+
+def test_help_on_the_package_begins_with_every_public_name() -> None:
+    text = pydoc.plain(pydoc.render_doc(lamina))
+    overview = set(re.findall(r"\w+", text.partition("PACKAGE CONTENTS")[0]))
+    assert set(import_module("lamina.public").__all__) <= overview

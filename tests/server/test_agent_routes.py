@@ -230,3 +230,24 @@ def test_trust_is_given_to_what_was_shown_and_to_nothing_else(
     gone = told(house.client.delete(place))
     assert gone["standing"] == "new"
     assert refused(house.client.delete(place)) == (400, "usage")
+
+
+def test_what_changed_since_a_session_began_is_shown_and_taken_over(
+    house: ServedHouse, agent: str
+) -> None:
+    session = house.begin(agent="master")
+    house.ask(session, "When is low tide?")
+    (request,) = house.get(session, "/requests")["requests"]
+    context = f"/context/{request['id']}"
+    assert house.get(session, context)["agent_changes"] == []
+    tone = file_of(house, "rules/tone.md")
+    tone.write_text(tone.read_text("utf-8").replace("include: always", "include: manual"), "utf-8")
+    (change,) = house.get(session, context)["agent_changes"]
+    assert (change["item"], change["here"], change["now"]) == ("rule:tone", "always", "manual")
+    items = house.get(session, "/items")
+    assert items["changes"] == [change]
+    assert "rule:tone" in {row["item"] for row in items["items"]}
+    assert house.post(session, "/items/adopt")["changes"] == [change]
+    items = house.get(session, "/items")
+    assert items["changes"] == []
+    assert "rule:tone" not in {row["item"] for row in items["items"]}

@@ -127,3 +127,22 @@ def test_an_edited_question_is_asked_with_the_settings_of_now() -> None:
         assert turn.options.temperature == 0.9
 
     run(body())
+
+
+def test_the_settings_of_a_session_show_what_an_option_says_instead_of_them() -> None:
+    async def body() -> None:
+        world = World()
+        session = await world.open("talk", options=Options(temperature=0.3))
+        assert session.settings.temperature == 0.3
+        await session.apply("me", OptionsSet(max_tokens=77))
+        assert session.settings.max_tokens == 77
+        # To open it again with what it has writes nothing.
+        count = len(session.entries)
+        await session.close()
+        session = await world.open("talk", options=Options(temperature=0.3))
+        assert len(session.entries) == count
+        assert (await session.update_settings(temperature=0.9)).temperature == 0.9
+        assert session.settings.temperature == 0.9
+        assert session.settings.max_tokens == 77
+
+    run(body())

@@ -148,7 +148,17 @@ def test_a_name_that_is_not_there_is_refused_with_the_nearest_one() -> None:
             with pytest.raises(UsageError, match="did you mean rule:late"):
                 await played.runner.session.add("rule:lat")
             with pytest.raises(UsageError, match="there is no rule 'xyzzy'; there are 4 others"):
-                await played.runner.session.remove("rule:xyzzy")
+                await played.runner.session.add("rule:xyzzy")
+
+    run(body())
+
+
+@pytest.mark.parametrize("what", ["rule:xyzzy", "ref:zeal", "tool:fake/none", "tool:none"])
+def test_removing_what_there_is_not_answers_false_and_writes_nothing(what: str) -> None:
+    async def body() -> None:
+        async with scene(*ALWAYS, *MANUAL, tools=[tool("a")]) as played:
+            assert not await played.runner.session.remove(what)
+            assert played.kept(IncludeEntry) == []
 
     run(body())
 

@@ -14,9 +14,10 @@ from tests.golden.damages import line_with
 
 import lamina
 from lamina.audit.verification import verify
-from lamina.errors import InvalidEntry, InvalidSetting, LaminaError, UsageError
+from lamina.errors import InvalidEntry, InvalidPatch, InvalidSetting, LaminaError, UsageError
 from lamina.session.session import Session
 from lamina.stores.jsonl import JsonlStore
+from lamina.values.entry import start_entry
 from lamina.values.envelope import Options
 from lamina.values.message import ToolDefinition
 from lamina.values.patch import OptionsSet
@@ -103,6 +104,49 @@ def test_a_wrong_setting_is_refused_by_name_and_changes_nothing(name: str, value
             Settings(**{name: value})
         await talk(session)
         assert (await world.open("s")).entries == session.entries
+
+    run(body())
+
+
+OUT_OF_RANGE = [
+    ("temperature", 9),
+    ("max_tokens", 0),
+    ("guide_search", {"top_k": 0}),
+    ("tool_search", SearchSettings(top_k=0)),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), OUT_OF_RANGE)
+def test_what_no_model_or_search_takes_is_refused_when_it_is_given(name: str, value: Any) -> None:
+    async def body() -> None:
+        world = World()
+        with pytest.raises(InvalidSetting, match=name):
+            await world.open("s", **{name: value})
+        if name in ("temperature", "max_tokens"):
+            with pytest.raises(InvalidSetting, match=name):
+                await world.open("s", options=Options(**{name: value}))
+        assert not await world.store.has("s")
+        session = await world.open("s")
+        with pytest.raises(InvalidSetting, match=name):
+            await session.update_settings(**{name: value})
+        if name in ("temperature", "max_tokens"):
+            with pytest.raises(InvalidPatch, match=name):
+                await session.apply("me", {"op": "options_set", name: value})
+        await talk(session)
+
+    run(body())
+
+
+@pytest.mark.parametrize(("name", "value"), OUT_OF_RANGE)
+def test_a_session_that_has_such_a_value_from_before_goes_on_with_it(name: str, value: Any) -> None:
+    async def body() -> None:
+        world = World()
+        settings = Settings(**{name: value}, target=SMALL.name)
+        await (await world.store.create(start_entry("s", 0.0, settings=settings))).close()
+        async with await world.open("s") as session:
+            assert getattr(session.settings, name) == getattr(settings, name)
+            await session.update_settings(top_p=0.5)
+            assert getattr(session.settings, name) == getattr(settings, name)
 
     run(body())
 

@@ -16,6 +16,7 @@ from tests.runners.scenes import Scene
 from lamina.errors import RequestTooLong
 from lamina.values.agent import Guide
 from lamina.values.entry import RequestEntry
+from lamina.values.item import ItemId
 from lamina.values.request import RequestContext
 from lamina.values.selection import SearchSettings
 from lamina.values.tool import OfferedTool, ToolOutput
@@ -201,6 +202,22 @@ def test_only_the_tools_that_are_named_expand_a_turn(names: str) -> None:
             played.plays(calling(("c1", "look", {})), saying("A boat."))
             await played.ask("What is there?")
             assert origins(played.context) == {}
+
+    run(body())
+
+
+@pytest.mark.parametrize("name", ["look", "far__look", "far/look", "far/*", "*__look", "l??k"])
+def test_a_tool_of_a_server_goes_by_its_name_with_or_without_its_server(name: str) -> None:
+    async def body() -> None:
+        far = replace(
+            tool("far__look"), id=ItemId("tool:far/look"), include="always", label="far · look"
+        )
+        tools = (far, ROW, PAINT)
+        async with scene(TONE, SEA, tools=tools, alike=BOAT, expanding_tools=name) as played:
+            played.host.outputs["far__look"] = ToolOutput(text="There is a boat.")
+            played.plays(calling(("c1", "far__look", {})), saying("A boat."))
+            await played.ask("What is there?")
+            assert SEA.id in origins(played.context)
 
     run(body())
 

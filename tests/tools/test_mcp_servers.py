@@ -135,6 +135,19 @@ async def test_a_mute_server_is_withheld_in_time_and_does_not_hold_up_the_others
             assert time.monotonic() - began < 5
 
 
+async def test_the_timeout_of_a_server_holds_for_its_start(
+    configure: Configure, starts: Starts
+) -> None:
+    config = configure(mute={**starts.entry("mute"), "timeout": 0.5})
+    with anyio.fail_after(LIMIT):
+        # As it is by default: a server is waited for longer than that.
+        async with McpServers(config, patience=ServerPatience(grace=0.3)) as servers:
+            began = time.monotonic()
+            (held,) = (await servers.toolset()).withheld
+            assert time.monotonic() - began < ServerPatience().connect / 2
+            assert held.detail == "it did not answer within 0.5 s"
+
+
 async def test_a_server_that_dies_at_once_is_not_started_over_and_over(
     configure: Configure, starts: Starts
 ) -> None:

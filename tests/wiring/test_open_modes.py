@@ -362,3 +362,37 @@ async def test_a_folder_that_is_not_there_is_refused(folder: Path) -> None:
     for open_runner in (lamina.open_qa, lamina.open_plan, lamina.open_agent):
         with pytest.raises(UsageError, match="is not a folder"):
             await open_runner(**opening(folder / "none", ProviderFake()))
+
+
+class NoApprover:
+    """Has another method."""
+
+    async def ask(self) -> None: ...
+
+
+@pytest.mark.parametrize("approver", ["allow_once", 5, NoApprover(), ApproverFake, lambda: None])
+@pytest.mark.parametrize("open_one", [lamina.open_agent, lamina.open_plan])
+async def test_an_approver_of_another_kind_is_refused_and_no_session_begun(
+    folder: Path, open_one: Any, approver: Any
+) -> None:
+    given = opening(folder, ProviderFake())
+    with pytest.raises(UsageError, match=r"approver is .* an object with an async method 'decide'"):
+        await open_one("talk", **given, approver=approver)
+    assert not await given["store"].has("talk")
+
+
+@pytest.mark.parametrize("summarizer", ["shorten", 5, NoApprover(), NoApprover])
+async def test_a_summarizer_of_another_kind_is_refused_and_no_session_begun(
+    folder: Path, summarizer: Any
+) -> None:
+    given = opening(folder, ProviderFake())
+    del given["providers"]
+    with pytest.raises(UsageError, match=r"summarizer is .* 'summarize' or a function"):
+        await lamina.open_session("talk", **given, summarizer=summarizer)
+    assert not await given["store"].has("talk")
+
+
+@pytest.mark.parametrize("wrong", [{"priority": "high"}, {"priority": True}, {"shape": "round"}])
+def test_what_an_attachment_is_worth_is_a_number(wrong: Any) -> None:
+    with pytest.raises(UsageError, match=str(next(iter(wrong)))):
+        lamina.attach("a.md", **wrong)

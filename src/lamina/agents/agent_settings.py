@@ -12,11 +12,11 @@ from pathlib import Path
 from lamina.agents.agent_reader import open_door
 from lamina.agents.agent_yaml import AGENT_FILES
 from lamina.agents.disk import MOST_BYTES
-from lamina.agents.fields import UnreadableText
+from lamina.agents.fields import Field, UnreadableText
 from lamina.agents.problems import ProblemList
-from lamina.agents.settings import find_problem
+from lamina.agents.settings import SEARCHES, find_problem
 from lamina.agents.teamspark import SETTING_NAMES, TEAMSPARK_FILES, TEAMSPARK_KEYS
-from lamina.agents.yaml_edit import Value, set_value
+from lamina.agents.yaml_edit import Scalar, Value, set_value
 from lamina.agents.yaml_fields import read_yaml
 from lamina.errors import UsageError
 from lamina.files.linked_root import LinkedRoot
@@ -24,12 +24,21 @@ from lamina.files.paths import PathRefused
 from lamina.files.root import Root
 
 MODEL = "model"
+# What stands beside `settings` in agent.yaml, by the name that sessions have for it.
+_BESIDE = {"guide_search": "search", "tool_search": "tool_search", "tool_policy": "tool_policy"}
 
 
-def change_setting(place: Path, within: Path | None, name: str, value: Value) -> str:
-    """Writes a setting into the file of the agent at `place`, a folder or a file, and gives the
-    path of that file. None leaves it to whoever opens a session. `within` is the workspace that
-    brings the agent.
+def session_name(name: str) -> str:
+    """What sessions call a setting that a person names as agent.yaml does: `search.top_n`."""
+    whole, dot, part = name.partition(".")
+    names = {file_name: setting for setting, file_name in _BESIDE.items()}
+    return f"{names.get(whole, whole)}{dot}{part}"
+
+
+def change_setting(place: Path, within: Path | None, name: str, value: Scalar) -> str:
+    """Writes a setting, or a part of one (`guide_search.top_n`), into the file of the agent at
+    `place`, a folder or a file, and gives the path of that file. None leaves it to whoever opens a
+    session. `within` is the workspace that brings the agent.
 
     Raises:
         UsageError: there is no such setting, it takes no such value, or the file cannot be changed.
@@ -42,7 +51,7 @@ def change_setting(place: Path, within: Path | None, name: str, value: Value) ->
         file = _file_of(place, door)
         data = door.read(file, MOST_BYTES)
         text = data.decode("utf-8")
-        changed = set_value(text, _keys(text, name), value)
+        changed = set_value(text, *_place_of(text, name, value))
         expected = hashlib.sha256(data).hexdigest()
         root = Root(door.path)
         real = door.real_path(file)
@@ -72,12 +81,41 @@ def _file_of(place: Path, door: LinkedRoot) -> Path:
     return file
 
 
-def _keys(text: str, name: str) -> tuple[str, ...]:
-    """Where a setting stands in a file, which is one of ours or TeamSpark's."""
+def _place_of(text: str, name: str, value: Scalar) -> tuple[tuple[str, ...], Value]:
+    """Where a setting stands in a file, which is one of ours or TeamSpark's, and what is written
+    there. A part joins what the file says of the whole."""
     whole = read_yaml(text, "", ProblemList())
-    if whole is None or not TEAMSPARK_KEYS & set(whole.entries):
-        return (MODEL,) if name == MODEL else ("settings", name)
-    if name not in SETTING_NAMES:
-        names = ", ".join(SETTING_NAMES)
-        raise UsageError(f"a file of TeamSpark has no place for {name}; it has {names}")
-    return ("settings", SETTING_NAMES[name])
+    if whole is not None and TEAMSPARK_KEYS & set(whole.entries):
+        if name not in SETTING_NAMES:
+            names = ", ".join(SETTING_NAMES)
+            raise UsageError(f"a file of TeamSpark has no place for {name}; it has {names}")
+        return ("settings", SETTING_NAMES[name]), value
+    setting, dot, part = name.partition(".")
+    keys = _keys(whole, setting)
+    if not dot:
+        return keys, value
+    standing = _find(whole, keys)
+    if standing is not None and (standing.is_object or standing.data is None):
+        return (*keys, part), value
+    if standing is None:
+        return keys, {part: value}
+    # It is the name of a preset, or says whether to search at all.
+    own = "search" if isinstance(standing.data, bool) else "preset"
+    return keys, {own: standing.data, part: value}
+
+
+def _keys(whole: Field | None, setting: str) -> tuple[str, ...]:
+    """Where a setting stands, or is to stand. What the file has beside its settings goes first."""
+    if setting == MODEL:
+        return (MODEL,)
+    beside, inside = _BESIDE.get(setting), ("settings", setting)
+    if beside is None:
+        return inside
+    is_new = _find(whole, inside) is None and setting in SEARCHES
+    return (beside,) if is_new or _find(whole, (beside,)) is not None else inside
+
+
+def _find(whole: Field | None, keys: tuple[str, ...]) -> Field | None:
+    for key in keys:
+        whole = whole.entries.get(key) if whole is not None and whole.is_object else None
+    return whole

@@ -13,7 +13,7 @@ from lamina.agents.agent_reader import LoadedAgent, load_agent
 from lamina.agents.disk import stamp_of
 from lamina.errors import UsageError
 from lamina.files.paths import expand_home
-from lamina.values.agent import Agent, Guides, Problem
+from lamina.values.agent import Agent, Guides, Problem, tool_modes
 
 
 class AgentFolder:
@@ -31,6 +31,8 @@ class AgentFolder:
         self.path = Path(os.path.abspath(expand_home(path)))
         self._within = None if within is None else os.path.abspath(within)
         self._latest = loaded
+        # Why there is no agent any more.
+        self._gone = ""
         self._lock = anyio.Lock()
 
     async def agent(self) -> Agent:
@@ -46,7 +48,12 @@ class AgentFolder:
 
     async def guides(self) -> Guides:
         agent = await self.agent()
-        return Guides(guides=agent.guides, problems=agent.problems)
+        return Guides(
+            guides=agent.guides,
+            problems=agent.problems,
+            tool_modes=tool_modes(agent.servers),
+            gone=self._gone,
+        )
 
     def _look(self) -> LoadedAgent:
         if self._latest and all(
@@ -54,11 +61,14 @@ class AgentFolder:
         ):
             return self._latest
         try:
-            return load_agent(self.path, self._within)
+            latest = load_agent(self.path, self._within)
+            self._gone = ""
+            return latest
         except UsageError as error:
             if self._latest is None:
                 raise
             # It was deleted while in use: the agent is empty now, and a problem says so.
+            self._gone = str(error)
             problem = Problem(path=str(self.path), problem=f"the agent is gone: {error}")
             agent = Agent(name=self._latest.agent.name, problems=(problem,), place=str(self.path))
             return LoadedAgent(agent=agent, stamps=self._latest.stamps)

@@ -15,7 +15,7 @@ from lamina.agents.fields import Field, Sheet, number_of
 from lamina.errors import InvalidSetting, LaminaError
 from lamina.values.envelope import Options
 from lamina.values.selection import Preset, SearchSettings
-from lamina.values.settings import Settings
+from lamina.values.settings import Settings, require_usable
 
 PRESETS: tuple[str, ...] = get_args(Preset)
 SEARCHES = ("guide_search", "tool_search")
@@ -50,6 +50,12 @@ def keep_setting(draft: AgentDraft, path: str, name: str, field: Field) -> None:
 
 def find_problem(name: str, value: Any) -> str:
     """Why an agent cannot have a setting of this value; empty if it can."""
+    whole, dot, part = name.partition(".")
+    if whole in SEARCHES and dot:
+        return _no_part(part) or _problem(part, value, SearchSettings)
+    if whole in SEARCHES:
+        is_fine = isinstance(value, bool) or value in PRESETS
+        return "" if is_fine else f"has to be one of {', '.join(PRESETS)}, not {value!r}"
     if name not in _OPTIONS | _SETTINGS:
         return _no_setting(name)
     return _problem(name, value, Options if name in _OPTIONS else Settings)
@@ -84,7 +90,11 @@ def _problem(name: str, value: Any, form: type[msgspec.Struct]) -> str:
     if choices and all(isinstance(choice, str) for choice in choices) and value not in choices:
         return f"has to be one of {', '.join(choices)}, not {value!r}"
     try:
-        msgspec.convert({name: value}, form)
+        made = msgspec.convert({name: value}, form)
+        if isinstance(made, SearchSettings):
+            made = Settings(guide_search=made)
+        if isinstance(made, Settings | Options):
+            require_usable(made)
     except InvalidSetting as error:
         return f"{error.problem}, not {value!r}"
     except msgspec.ValidationError:
@@ -115,10 +125,17 @@ def read_search(draft: AgentDraft, path: str, name: str, field: Field) -> dict[s
         if key in _SEARCH_FIELDS:
             _keep(settings, draft, path, key, value, SearchSettings)
         else:
-            near = get_close_matches(key, sorted(_SEARCH_FIELDS), n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(_SEARCH_FIELDS)}"
-            draft.problems.error(path, f"a search has no setting {key!r}; {hint}", value.line)
+            draft.problems.error(path, _no_part(key), value.line)
     return settings
+
+
+def _no_part(part: str) -> str:
+    """Why a search has no such part; empty if it has."""
+    if part in _SEARCH_FIELDS:
+        return ""
+    near = get_close_matches(part, sorted(_SEARCH_FIELDS), n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(_SEARCH_FIELDS))}"
+    return f"a search has no setting {part!r}; {hint}"
 
 
 def _preset(draft: AgentDraft, path: str, name: str, field: Field) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from lamina.agents.yaml_fields import read_yaml
 if TYPE_CHECKING:
     from yaml.nodes import MappingNode, Node
 
-Value = str | int | float | bool | None
+Scalar = str | int | float | bool | None
+Value = Scalar | dict[str, Scalar]
 _BY_HAND = "change it by hand"
 
 
@@ -68,9 +69,16 @@ def _replace(text: str, name: "Node", node: "Node", value: Value) -> str:
     import yaml
 
     line = node.start_mark.line + 1
-    if not isinstance(node, yaml.ScalarNode) or node.style in ("|", ">"):
-        raise UnreadableText(f"{name.value} has a value of several lines; {_BY_HAND}", line)
     start, end = node.start_mark.index, node.end_mark.index
+    if isinstance(node, yaml.MappingNode) and not node.flow_style:
+        # It ends where something else begins: what stands in between belongs to that.
+        start, end = text.index(":", name.end_mark.index) + 1, node.value[-1][1].end_mark.index
+        if "#" not in text[start:end] and isinstance(node.value[-1][1], yaml.ScalarNode):
+            return f"{text[:start]} {_write(value)}{text[end:]}"
+    is_short = isinstance(node, yaml.ScalarNode) and node.style not in ("|", ">")
+    is_short = is_short or (isinstance(node, yaml.MappingNode) and bool(node.flow_style))
+    if not is_short:
+        raise UnreadableText(f"{name.value} has a value of several lines; {_BY_HAND}", line)
     if start < end:
         return text[:start] + _write(value) + text[end:]
     # Nothing stands there, not even a space.
@@ -130,6 +138,8 @@ def _append(text: str, keys: tuple[str, ...], value: Value, newline: str) -> str
 
 
 def _write(value: Value) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {_write(part)}" for name, part in value.items()) + "}"
     # JSON is YAML.
     return json.dumps(value, ensure_ascii=False)
 

@@ -1,7 +1,9 @@
 """What is in a session: what its agent always includes, what a person added, what they took out.
 
 Laws: what a person put in is in; what they took out stays out, also of search, until they add it
-again. What is gone from the agent is missing, and never passes for used.
+again. Membership is the session's own: the include modes that it took over from its agent hold
+until it takes over others, whatever the agent's files say by then. What is gone from the agent is
+missing, and never passes for used.
 """
 
 import re
@@ -15,8 +17,8 @@ from msgspec.structs import replace
 
 from lamina.assembly.engine_tools import is_engine_tool
 from lamina.errors import UsageError
-from lamina.journal import State
-from lamina.values.agent import Guide
+from lamina.journal import Library, State
+from lamina.values.agent import EVERY_TOOL, AgentChange, Guide, Guides
 from lamina.values.entry import Membership
 from lamina.values.item import Include, ItemId, key_of, kind_of, tool_id
 from lamina.values.item_kind import MEMBER_KINDS
@@ -69,6 +71,58 @@ def sort_by_include(
     )
 
 
+def include_in(member: Member, modes: Mapping[ItemId, Include] | None) -> Include:
+    """The include mode of a member in a session that recorded `modes`. What is new since then can
+    be searched for and added, and is in no turn by itself."""
+    if modes is None or (isinstance(member, OfferedTool) and not member.of_agent):
+        return member.include
+    recorded = _recorded_mode(member.id, modes)
+    if recorded is not None:
+        return recorded
+    return "manual" if member.include == "always" else member.include
+
+
+def _recorded_mode(item: ItemId, modes: Mapping[ItemId, Include]) -> Include | None:
+    mode = modes.get(item)
+    if mode is None and kind_of(item) == "tool":
+        mode = modes.get(_every_tool(item))
+    return mode
+
+
+def _every_tool(tool: ItemId) -> ItemId:
+    """The id that stands for all tools of a tool's server."""
+    return ItemId(f"{tool.partition('/')[0]}/{EVERY_TOOL}")
+
+
+def in_session(members: Sequence[M], modes: Mapping[ItemId, Include] | None) -> Sequence[M]:
+    """What an agent has, each under the include mode that the session has for it."""
+    if modes is None or all(member.include == include_in(member, modes) for member in members):
+        return members
+    return tuple(replace(member, include=include_in(member, modes)) for member in members)
+
+
+def files_modes(guides: Guides) -> dict[ItemId, Include]:
+    """The include modes that an agent's files give now."""
+    return {guide.id: guide.include for guide in guides.guides} | guides.tool_modes
+
+
+def agent_changes(library: Library, guides: Guides) -> tuple[AgentChange, ...]:
+    """How the files of an agent differ from what the session took over from them. What a person
+    added or took out is theirs and does not differ."""
+    here = library.include_modes
+    if here is None or guides.gone:
+        return ()
+    now = files_modes(guides)
+    changes = []
+    for item in dict.fromkeys([*here, *now]):
+        own, other = _recorded_mode(item, here), _recorded_mode(item, now)
+        # What only one of them has matters if that one always includes it.
+        matters = "always" in (own, other) if None in (own, other) else own != other
+        if matters and item not in library.members:
+            changes.append(AgentChange(item=item, here=own, now=other))
+    return tuple(changes)
+
+
 def is_removed(state: State, tool: OfferedTool) -> bool:
     """Whether a tool was taken out of the session, by a person or by a patch."""
     return (
@@ -78,6 +132,7 @@ def is_removed(state: State, tool: OfferedTool) -> bool:
 
 def sort_tools(state: State, tools: Sequence[OfferedTool]) -> Inclusion[OfferedTool]:
     """Sorts tools by what the session says of them, and leaves out those that were removed."""
+    tools = in_session(tools, state.library.include_modes)
     inclusion = sort_by_include(
         [t for t in tools if not is_removed(state, t)], state.library.members, "tool"
     )
@@ -114,7 +169,11 @@ def read_member(text: str) -> ItemId:
 def find_member(wanted: ItemId, there: Iterable[Member]) -> ItemId | None:
     """The item of that name: exactly, or the only one that is spelled the same but for case and
     Unicode's forms. A tool that has no server needs none in front of its name."""
-    known = [member.id for member in there]
+    return find_item(wanted, [member.id for member in there])
+
+
+def find_item(wanted: ItemId, known: Sequence[ItemId]) -> ItemId | None:
+    """The same, of ids."""
     if wanted in known:
         return wanted
     if kind_of(wanted) == "tool" and "/" not in wanted:
@@ -124,11 +183,11 @@ def find_member(wanted: ItemId, there: Iterable[Member]) -> ItemId | None:
 
 
 def missing_member_error(wanted: ItemId, there: Iterable[Member]) -> UsageError:
-    known = {
-        key_of(member.id).casefold(): member.id
-        for member in there
-        if kind_of(member.id) == kind_of(wanted)
-    }
+    return missing_item_error(wanted, [member.id for member in there])
+
+
+def missing_item_error(wanted: ItemId, there: Sequence[ItemId]) -> UsageError:
+    known = {key_of(item).casefold(): item for item in there if kind_of(item) == kind_of(wanted)}
     close = get_close_matches(key_of(wanted).casefold(), known, n=3, cutoff=0.5)
     near = [known[name] for name in close]
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {len(known)} others"

@@ -8,7 +8,7 @@ from typing import cast, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.errors import UnknownSession
+from lamina.errors import NoSuchEntry
 from lamina.journal import Journal, path_to
 from lamina.ports import TargetBook
 from lamina.values.entry import Entry, LeaveEntry, MessageEntry, ReplyEntry, RequestEntry
@@ -98,7 +98,7 @@ def find_request(requests: RequestList, wanted: str) -> ListedRequest:
     or by the id of its entry or of what answered it.
 
     Raises:
-        UnknownSession: there is no such request.
+        NoSuchEntry: there is no such request.
     """
     listed = requests.listed
     for request in listed:
@@ -106,7 +106,7 @@ def find_request(requests: RequestList, wanted: str) -> ListedRequest:
         if wanted in [entry.id for entry in own if entry]:
             return request
     if not listed:
-        raise UnknownSession("the session has no requests that could be shown")
+        raise NoSuchEntry("the session has no requests that could be shown")
     if wanted == "last":
         return listed[-1]
     near = [request for request in listed if request.request.id.lstrip("0") == wanted.lstrip("0")]
@@ -117,7 +117,7 @@ def find_request(requests: RequestList, wanted: str) -> ListedRequest:
     if number and -len(listed) <= number <= len(listed):
         return listed[number - 1 if number > 0 else number]
     has = f"{len(listed):,} request{'s' * (len(listed) > 1)}"
-    raise UnknownSession(
+    raise NoSuchEntry(
         f"no request {wanted!r}: the session has {has}, numbered from 1; -1 or 'last' is the last "
         f"one, an entry's id works as well, and --requests lists them"
     )

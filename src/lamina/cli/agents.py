@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text as Styled
 
-from lamina.agents.agent_settings import MODEL, change_setting
+from lamina.agents.agent_settings import MODEL, change_setting, session_name
 from lamina.agents.skeleton import write_skeleton
 from lamina.cli.interrupts import run_async
 from lamina.cli.report_text import BADGES
@@ -33,7 +33,7 @@ from lamina.faces.agents import (
     server_terms,
 )
 from lamina.faces.plain_text import format_json
-from lamina.faces.settings import NONE, OWN_VALUES, parse_setting, write_value
+from lamina.faces.settings import NONE, OWN_VALUES, parse_setting, require_setting, write_value
 from lamina.values.agent import Agent, Problem
 from lamina.values.selection import SearchSettings
 from lamina.wiring.agent_defaults import read_agent_defaults
@@ -77,8 +77,12 @@ def set_agent_default(which: str, workspace: Path, name: str, text: str) -> str:
         UsageError: there is no such agent or setting, or its file cannot be changed.
         InvalidSetting: it is no value of the setting.
     """
-    value = text if name == MODEL else parse_setting(name, text)
-    value = None if text.lower() == NONE else value
+    name = session_name(name)
+    if text.lower() == NONE:
+        value = None
+        require_setting(name, MODEL)
+    else:
+        value = text if name == MODEL else parse_setting(name, text)
     place = find_agent(which, workspace)
     file = change_setting(place, bringer_of(place, workspace), name, value)
     line = f"{file}: {name} is {write_value(value)} for sessions that are opened from now on"

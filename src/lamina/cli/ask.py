@@ -116,7 +116,7 @@ async def ask(
                     if asks_price:
                         ask_price = partial(agree_to_price, console, output) if asks else None
                         ask_before_rewrites(runner.session, ask_price)
-                    if options.session is None:
+                    if options.continued is None:
                         output.say(f"session {runner.session.id}")
                     hear = hold_until_final(output.hear, runner)
                     answer = await put_question(runner, text, prompt, output, hear, place)

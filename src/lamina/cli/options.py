@@ -84,6 +84,10 @@ class SessionFlags:
             help="Continue this session: its id, or the start of it.",
         ),
     ] = None  # fmt: skip
+    new: Annotated[
+        bool,
+        session_flag("--new", help="With --session: begin a session under this name."),
+    ] = False
     model: Annotated[
         str | None,
         session_flag(
@@ -207,6 +211,7 @@ class SessionFlags:
         return SessionOptions(
             workspace=self.workspace,
             session=self.session,
+            is_new=self.new,
             target=self.model,
             system=text_or_file(self.system),
             agent=self.agent,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Literal
 
 from rich.cells import cell_len
@@ -11,8 +12,11 @@ from rich.text import Text
 
 from lamina.cli.terminal_text import one_line, visible
 from lamina.cli.wrapped_text import print_text
+from lamina.faces.items import change_row
 from lamina.faces.plain_text import format_json
 from lamina.faces.session_list import SessionRow
+from lamina.faces.stored_session import StoredSession
+from lamina.wiring.sessions import open_session
 
 NARROW = 96
 SESSION, ABOUT = "session", "what it is about"
@@ -123,3 +127,20 @@ def _widths(columns: Mapping[str, Sequence[str]], screen: int) -> dict[str, int]
             widths[heading] -= cut
             excess -= cut
     return widths
+
+
+async def adopt_agent(workspace: Path, stored: StoredSession, *, as_json: bool) -> str:
+    """Takes over what a session's agent has by now, and says what that changes.
+
+    Raises:
+        SessionBusy: the session is open elsewhere.
+        UsageError: the agent cannot be read.
+    """
+    async with await open_session(
+        stored.session, store=stored.store, workspace=workspace
+    ) as session:
+        changes = tuple(map(change_row, await session.adopt_agent()))
+    if as_json:
+        return format_json({"session": stored.session, "changes": changes})
+    lines = [f"taken over: {one_line(change.detail)}" for change in changes]
+    return "\n".join(lines) or "Nothing differs: the session has what the agent's files say."

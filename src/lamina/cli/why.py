@@ -5,9 +5,11 @@ left out is shown as that, and never among what was used.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
+from msgspec.structs import replace
 from rich.console import ConsoleRenderable, Group
 from rich.padding import Padding
 from rich.table import Table
@@ -17,6 +19,7 @@ from lamina.audit.vocabulary import count_of
 from lamina.cli.report_text import BADGES, ITEM_COLUMNS, item_cells
 from lamina.cli.screen import open_page, table_below
 from lamina.cli.terminal_text import one_line, visible
+from lamina.faces.items import find_stored_changes
 from lamina.faces.journal_log import describe_display, dict_rows, display_lines
 from lamina.faces.plain_text import format_json
 from lamina.faces.sent_requests import PLACEMENT_NAMES
@@ -36,13 +39,17 @@ FROM = 200
 INDENT = (0, 0, 0, 6)
 
 
-async def show_why(stored: StoredSession, number: int | None, *, as_json: bool) -> None:
+async def show_why(
+    stored: StoredSession, number: int | None, *, workspace: Path, as_json: bool
+) -> None:
     """What the command prints.
 
     Raises:
-        UnknownSession: there is no such question, or nothing was sent for it.
+        NoSuchEntry: there is no such question, or nothing was sent for it.
     """
-    why = explain_question(await stored.read(), number, load_book())
+    journal = await stored.read()
+    why = explain_question(journal, number, load_book())
+    why = replace(why, agent_changes=await find_stored_changes(journal, workspace))
     if as_json:
         typer.echo(format_json(describe_why(why)))
     else:
@@ -79,6 +86,11 @@ def draw_why(why: Explanation, width: int) -> ConsoleRenderable:
     parts += _out(why.left_out)
     parts += _displays(why.displays)
     parts += [Text(f"! {visible(warning)}", style="yellow") for warning in why.warnings]
+    if why.agent_changes:
+        heading = "The agent's files have changed since the session took them over"
+        parts += [Text(), Text(heading, style="bold underline")]
+        parts += [Text(one_line(change.detail)) for change in why.agent_changes]
+        parts.append(Text(f"`lamina sessions adopt {why.session}` takes them over", style="dim"))
     return Group(*parts)
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 
 from lamina.audit.rebuilt_request import RebuiltRequest, rebuild_request
 from lamina.audit.requests import ListedRequest, RequestList, list_requests
+from lamina.faces.items import AgentChangeRow
 from lamina.faces.journal_log import dict_rows
 from lamina.faces.request_anatomy import find_by_id, find_neighbours, reported_tokens
 from lamina.faces.request_context import describe_options
@@ -20,14 +21,21 @@ from lamina.faces.segment_labels import item_of_segment
 from lamina.faces.why import Explanation, Reason, explain_request
 from lamina.journal import Journal, path_to
 from lamina.ports import TargetBook
-from lamina.sources.agent_choice import near_miss
+from lamina.sources.agent_choice import SEARCHED_ORIGINS, near_miss
 from lamina.values.agent_choice import NearMiss
 from lamina.values.entry import MessageEntry, RequestEntry
 from lamina.values.item import Include, ItemId, kind_of
 from lamina.values.note import SearchTier
 from lamina.values.patch import HookDisplay
 from lamina.values.prompt import Layer, Prompt, Segment
-from lamina.values.request import Boundary, ContextItem, Fit, LeftOut
+from lamina.values.request import (
+    Boundary,
+    ContextItem,
+    ContextTool,
+    Fit,
+    LeftOut,
+    RequestContext,
+)
 from lamina.values.settings import Settings
 
 
@@ -125,13 +133,15 @@ class ContextRecord(Struct, frozen=True, kw_only=True):
     displays: tuple[HookDisplay, ...]
     proven: bool
     problems: tuple[str, ...]
+    # How the agent's files differ today from what the session has of them.
+    agent_changes: tuple[AgentChangeRow, ...] = ()
 
 
 def record_context(journal: Journal, request: str, book: TargetBook) -> ContextRecord:
     """The context of a request, also of one that is under way.
 
     Raises:
-        UnknownSession: there is no such request.
+        NoSuchEntry: there is no such request.
     """
     requests = list_requests(journal)
     listed = find_by_id(requests, request)
@@ -278,7 +288,19 @@ def _near_misses(request: RequestEntry, recorded: RebuiltRequest) -> Iterator[Ne
         if left.reason == "ranked_lower":
             kind = str(kind_of(ItemId(left.what)))
             how = settings.tool_search if kind == "tool" else settings.guide_search
-            yield near_miss(left.what, left.score, how, "request", left.lacking)
+            taken = _count_found(request.context, is_tool=kind == "tool")
+            yield near_miss(left.what, left.score, how, "request", left.lacking, taken=taken)
+
+
+def _count_found(context: RequestContext, *, is_tool: bool) -> int:
+    """How many tools, or rules and references, search found for a request; also those that there
+    was no room for."""
+    rows: tuple[ContextItem | ContextTool, ...] = (*context.items, *context.tools)
+    found = {
+        str(row.item) for row in rows if row.include == "agent" and row.origin in SEARCHED_ORIGINS
+    }
+    found |= {left.what for left in context.left_out if left.reason == "room_left"}
+    return sum((kind_of(ItemId(item)) == "tool") == is_tool for item in found)
 
 
 def _note_near(near: Sequence[NearMiss], recorded: RebuiltRequest, is_opening: bool) -> str:

@@ -4,19 +4,33 @@ Law: what completion offers was looked up before; typing never waits for a file 
 """
 
 from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path
 
 from msgspec import Struct
 
+from lamina.agents.folder import AgentFolder
 from lamina.assembly.engine_tools import engine_members
+from lamina.assembly.inclusion import (
+    agent_changes,
+    find_item,
+    in_session,
+    missing_item_error,
+    read_member,
+)
 from lamina.errors import LaminaError
 from lamina.faces.mentions import mention_guide
+from lamina.journal import Journal, fold_entry, initial_state, path_to
 from lamina.runners.runner import ChatRunner
 from lamina.session.members import SessionItem
 from lamina.session.session import core_of
 from lamina.sources.agent_problems import describe_problems, name_errors
-from lamina.values.agent import Problem
+from lamina.text import label_of
+from lamina.values.agent import AgentChange, Problem
+from lamina.values.entry import AdoptEntry, IncludeEntry, SessionEntry
 from lamina.values.item import ItemId, kind_of
 from lamina.values.tool import OfferedTool
+from lamina.wiring.agents import bringer_of
 
 
 class AgentItem(Struct, frozen=True, kw_only=True):
@@ -31,6 +45,27 @@ class AgentItem(Struct, frozen=True, kw_only=True):
     removed: bool = False
 
 
+class AgentChangeRow(Struct, frozen=True, kw_only=True):
+    """A difference between the session and its agent's files: the include mode `here` and `now`,
+    and in words. It is new without the one, and gone without the other."""
+
+    item: str
+    label: str
+    here: str | None
+    now: str | None
+    detail: str
+
+
+def change_row(change: AgentChange) -> AgentChangeRow:
+    return AgentChangeRow(
+        item=change.item,
+        label=label_of(change.item),
+        here=change.here,
+        now=change.now,
+        detail=change.detail,
+    )
+
+
 class ItemOverview:
     """What was last looked up."""
 
@@ -38,6 +73,8 @@ class ItemOverview:
         self._runner = runner
         self.inside: tuple[SessionItem, ...] = ()
         self.known: tuple[AgentItem, ...] = ()
+        # How the agent's files differ from what the session has of them.
+        self.changes: tuple[AgentChangeRow, ...] = ()
         self._failure: tuple[str, ...] = ()
         self._problems: tuple[Problem, ...] = ()
 
@@ -50,14 +87,15 @@ class ItemOverview:
             if tools:
                 # A session learns of its tools with a question; there may not have been one.
                 turns.toolset = await self._runner.toolset()
-            guides = await turns.selector.guides()
+            guides = await turns.selector.guides(session.state)
             self.inside = await session.items()
         except (LaminaError, OSError) as error:
             self._failure = (str(error),)
             return
         memberships = session.state.library.members
         offers = [(g.id, g.include, g.description, g.globs) for g in guides.guides]
-        tools_there = (*turns.tools, *self._engine_tools(turns.tools))
+        modes = session.state.library.include_modes
+        tools_there = (*in_session(turns.tools, modes), *self._engine_tools(turns.tools))
         offers += [(t.id, t.include, t.definition.description, ()) for t in tools_there]
         self.known = tuple(
             AgentItem(
@@ -69,6 +107,7 @@ class ItemOverview:
             )
             for item, include, about, globs in offers
         )
+        self.changes = tuple(map(change_row, guides.changes))
         self._failure, self._problems = (), tuple(guides.problems)
 
     def _engine_tools(self, tools: Sequence[OfferedTool]) -> list[OfferedTool]:
@@ -93,6 +132,16 @@ class ItemOverview:
         """Whether there are rules or references to mention."""
         await self.look_up()
         return any(kind_of(item.item) != "tool" for item in self.known)
+
+    def require_known(self, what: str) -> None:
+        """
+        Raises:
+            UsageError: neither the session nor its agent has anything of that name.
+        """
+        wanted = read_member(what)
+        known = [item.item for item in self.known] + [item.item for item in self.inside]
+        if find_item(wanted, known) is None:
+            raise missing_item_error(wanted, known)
 
     @property
     def outside(self) -> tuple[AgentItem, ...]:
@@ -123,3 +172,22 @@ class ItemOverview:
     def mentions(self) -> list[tuple[str, str]]:
         guides = [item for item in self.known if kind_of(item.item) != "tool"]
         return [(mention_guide(guide.item), guide.about) for guide in guides]
+
+
+async def find_stored_changes(
+    journal: Journal, workspace: Path | None
+) -> tuple[AgentChangeRow, ...]:
+    """How the agent's files differ by now from what a stored session has of them. A session that
+    recorded nothing of them, or whose agent cannot be read, has no differences."""
+    path = path_to(journal.leaf, journal.entries)
+    if not path or not isinstance(path[0], SessionEntry):
+        return ()
+    entries = (entry for entry in path if isinstance(entry, AdoptEntry | IncludeEntry))
+    library = reduce(fold_entry, entries, initial_state(path[0])).library
+    if library.include_modes is None or not library.modes_from:
+        return ()
+    folder = AgentFolder(library.modes_from, bringer_of(library.modes_from, workspace))
+    try:
+        return tuple(map(change_row, agent_changes(library, await folder.guides())))
+    except (LaminaError, OSError):
+        return ()

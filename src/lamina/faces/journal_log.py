@@ -11,6 +11,7 @@ from lamina.journal import Journal, path_to
 from lamina.text.excerpt import brief
 from lamina.text.money import dollars
 from lamina.values.entry import (
+    AdoptEntry,
     BranchSummaryEntry,
     CustomEntry,
     DecisionEntry,
@@ -118,6 +119,10 @@ def describe_entry(entry: Entry) -> tuple[str, str]:
         case IncludeEntry(item=item_id, membership=membership):
             word = {"manual": "added", "removed": "removed", "default": "as its agent has it"}
             return "include", f"{item_id}: {word[membership]}"
+        case AdoptEntry(include_modes=modes, with_agent=agent):
+            always = [item for item, include in modes.items() if include == "always"]
+            shown = ", ".join(always) or "nothing"
+            return "adopt", f"as the files of {agent or 'its agent'} have it; always: {shown}"
         case LeaveEntry():
             return "leave", "the turn was left without a final answer"
         case LeafEntry():

@@ -37,10 +37,11 @@ class SettingChanges(Struct, frozen=True, kw_only=True):
 
 class SessionOptions(Struct, frozen=True, kw_only=True):
     """Which session is opened, with whom and how. `session` is an id or the beginning of one, to
-    continue that session."""
+    continue that session; with `is_new` it is the id under which one is begun."""
 
     workspace: Path = Path()
     session: str | None = None
+    is_new: bool = False
     target: str | None = None
     system: str = ""
     agent: str | None = None
@@ -62,6 +63,11 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     # The most tokens an answer may have.
     max_tokens: int | None = None
     changes: SettingChanges = SettingChanges()
+
+    @property
+    def continued(self) -> str | None:
+        """The session that goes on; None where one is begun."""
+        return None if self.is_new else self.session
 
 
 class PromptOptions(Struct, frozen=True, kw_only=True):
@@ -100,7 +106,9 @@ def refuse_ignored(options: SessionOptions) -> None:
         )
     if options.project is not None and options.agent is None:
         raise UsageError(f"--project {options.project!r} needs --agent: projects are an agent's")
-    is_about = options.agent or options.session or options.hooks
+    if options.is_new and not (options.session or "").strip():
+        raise UsageError("--new goes with --session NAME: it begins a session under that name")
+    is_about = options.agent or options.continued or options.hooks
     if options.trust and not is_about:
         raise UsageError(
             "--trust needs --agent or --hooks: it is about what a folder or a file brings"

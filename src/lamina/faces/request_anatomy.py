@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from lamina.audit.rebuilt_request import RebuiltRequest, SegmentChange, rebuild_request
 from lamina.audit.requests import ListedRequest, RequestList, list_requests
-from lamina.errors import UnknownSession
+from lamina.errors import NoSuchEntry
 from lamina.faces.request_context import describe_options, leading_cached
 from lamina.faces.request_summary import RequestRows, RequestSummary, usage_told
 from lamina.faces.segment_labels import (
@@ -157,13 +157,13 @@ def find_by_id(requests: RequestList, request: str) -> ListedRequest:
     """The request with the id of its entry, or `last`.
 
     Raises:
-        UnknownSession: there is none.
+        NoSuchEntry: there is none.
     """
     listed = requests.listed
     if request == "last" and listed:
         return next((other for other in reversed(listed) if other.active), listed[-1])
     if (found := requests.by_id(request)) is None:
-        raise UnknownSession(f"there is no request {request!r} in this session")
+        raise NoSuchEntry(f"there is no request {request!r} in this session")
     return found
 
 
@@ -171,7 +171,7 @@ def dissect_request(journal: Journal, request: str, book: TargetBook) -> Request
     """A request taken apart; also one that is under way.
 
     Raises:
-        UnknownSession: there is no such request.
+        NoSuchEntry: there is no such request.
     """
     requests = list_requests(journal)
     listed = find_by_id(requests, request)

@@ -120,7 +120,7 @@ def compare_requests(
     """Two requests of a session, whichever they are.
 
     Raises:
-        UnknownSession: there is no such request, or one of them cannot be rebuilt.
+        NoSuchEntry: there is no such request, or one of them cannot be rebuilt.
     """
     requests = list_requests(journal)
     old_listed, new_listed = find_by_id(requests, before), find_by_id(requests, after)

@@ -54,7 +54,7 @@ async def rebuild_stored(stored: StoredSession, wanted: str) -> tuple[RebuiltReq
     """One request, and all those of its session.
 
     Raises:
-        UnknownSession: there is no such request.
+        NoSuchEntry: there is no such request.
     """
     journal = await stored.read()
     requests = list_requests(journal)
@@ -80,7 +80,7 @@ async def encode_wire(stored: StoredSession, wanted: str) -> tuple[Any, tuple[st
     """One request in the vendor's wire form, and why it may not be what was sent.
 
     Raises:
-        UnknownSession: there is no such request, or it cannot be rebuilt.
+        NoSuchEntry: there is no such request, or it cannot be rebuilt.
     """
     recorded, _ = await rebuild_stored(stored, wanted)
     return await encode_rebuilt(recorded, stored.store, load_book())

@@ -31,6 +31,7 @@ from lamina.values.request import LeftOut
 from lamina.values.settings import LOCAL_WIRES, Settings, Target
 from lamina.wiring import default_target
 from lamina.wiring.runners import Clients, open_agent, open_plan, open_qa
+from lamina.wiring.stores import default_store, store_of_file
 from lamina.wiring.workspaces import memory_file
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def require_extras(
         UnknownTarget: there is no such target.
     """
     wanted = list(needs)
-    if sends and (options.target or not (options.agent or options.session)):
+    if sends and (options.target or not (options.agent or options.continued)):
         wanted.append(load_book().find(options.target or default_target()).wire)
     if options.mode == "qa":
         wanted.append("search")
@@ -134,8 +135,10 @@ async def open_runner(
     agent = await _read_agent(options, notices)
     session, name = options.session, options.target
     store: JournalStore | None = None
-    if session is not None:
-        stored = await find_session(session, options.workspace)
+    if options.is_new and session is not None:
+        await _require_free(session, options)
+    if options.continued is not None:
+        stored = await find_session(options.continued, options.workspace, can_begin=True)
         session, store = stored.session, stored.store
         if rehearsal is not None:
             store = rehearsal.store or ScratchStore(store)
@@ -180,6 +183,20 @@ async def open_runner(
     return runner
 
 
+async def _require_free(session: str, options: SessionOptions) -> None:
+    """
+    Raises:
+        UsageError: a session has that id, or means a file.
+    """
+    if store_of_file(session) is not None:
+        raise UsageError(f"{session!r} is the file of a session; choose a name that is no path")
+    if await default_store(options.workspace).has(session):
+        raise UsageError(
+            f"there is a session {session!r} already: leave out --new to continue it, or choose "
+            f"another name"
+        )
+
+
 async def _open(
     session: str | None,
     store: JournalStore | None,
@@ -193,7 +210,7 @@ async def _open(
 ) -> ChatRunner:
     window = options.changes.window
     # An agent has settings of its own, as a session that is there has.
-    is_plain = session is None and options.agent is None
+    is_plain = options.continued is None and options.agent is None
     opening: dict[str, Any] = {
         "system": _persona(options, agent),
         "agent": agent,
@@ -246,7 +263,7 @@ def _persona(
         return options.system
     if agent is not None:
         return agent.system
-    if options.session is not None:
+    if options.continued is not None:
         return ""
     from lamina.wiring.agents import persona_parts
 
@@ -325,7 +342,7 @@ def require_fetchable(references: Iterable[str], options: SessionOptions) -> Non
     Raises:
         UsageError: a page may not be fetched.
     """
-    if options.session is not None or options.changes.web not in (None, "off"):
+    if options.continued is not None or options.changes.web not in (None, "off"):
         return
     for reference in filter(is_url, references):
         raise UsageError(

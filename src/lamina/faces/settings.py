@@ -16,7 +16,7 @@ from msgspec.structs import asdict, fields, replace
 from lamina.errors import InvalidSetting, UsageError
 from lamina.session.settings import nearest_setting
 from lamina.values.envelope import Options
-from lamina.values.selection import Preset, SearchSettings
+from lamina.values.selection import Preset, SearchSettings, read_search
 from lamina.values.settings import OPTION_SETTINGS, Settings
 
 _WORDS = {
@@ -56,15 +56,29 @@ def parse_setting(name: str, text: str) -> Any:
         UsageError: there is no such setting.
         InvalidSetting: it is no value of it.
     """
-    if name not in SETTING_TYPES:
-        raise UsageError(f"no setting {name!r}{nearest_setting(name)}; /settings lists them")
+    require_setting(name)
     word = None if text.lower() == NONE else text
     if SETTING_TYPES[name] is bool:
         word = _BOOLEANS.get(text.lower(), text.lower())
+    if SETTING_TYPES[name] is Preset and (flag := _BOOLEANS.get(text.lower(), text.lower())) in (
+        "true",
+        "false",
+    ):
+        # Whether to search at all.
+        return flag == "true"
     try:
         return msgspec.convert(word, SETTING_TYPES[name], strict=False)
     except msgspec.ValidationError as error:
         raise InvalidSetting(name, text, f"must be {describe_allowed(name)}") from error
+
+
+def require_setting(name: str, *others: str) -> None:
+    """
+    Raises:
+        UsageError: there is no such setting, nor is it one of the `others`.
+    """
+    if name not in SETTING_TYPES and name not in others:
+        raise UsageError(f"no setting {name!r}{nearest_setting(name)}; /settings lists them")
 
 
 def settings_change(name: str, value: Any, settings: Settings) -> dict[str, Any]:
@@ -77,9 +91,7 @@ def settings_change(name: str, value: Any, settings: Settings) -> dict[str, Any]
     if dot:
         return {whole: replace(getattr(settings, whole), **{part: value})}
     if SETTING_TYPES[name] is Preset:
-        from lamina.values.selection import preset
-
-        return {name: preset(value)}
+        return {name: read_search(name, value, getattr(settings, name))}
     return {name: value}
 
 
@@ -111,13 +123,8 @@ def write_value(value: object) -> str:
 
 
 def list_settings(settings: Settings, options: Options) -> list[tuple[str, str, str]]:
-    """Names, values, and what they are by default. `options` are those in force."""
-    return [*_list_fields(in_force(settings, options)), *_list_fields(options, only=OPTION_TYPES)]
-
-
-def in_force(settings: Settings, options: Options) -> Settings:
-    """The settings with what options in force say instead of them."""
-    return replace(settings, **{name: getattr(options, name) for name in OPTION_SETTINGS})
+    """Names, values, and what they are by default. Both are as they are in force."""
+    return [*_list_fields(settings), *_list_fields(options, only=OPTION_TYPES)]
 
 
 def _list_fields(

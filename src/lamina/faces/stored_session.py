@@ -24,9 +24,11 @@ class StoredSession:
         return await self.store.read(self.session)
 
 
-async def find_session(name: str, workspace: Path, *, names_files: bool = True) -> StoredSession:
-    """The session that `name` means. `names_files` says whether a person who names one that is not
-    there is told that files can be named.
+async def find_session(
+    name: str, workspace: Path, *, names_files: bool = True, can_begin: bool = False
+) -> StoredSession:
+    """The session that `name` means. `names_files` and `can_begin` say whether a person who names
+    one that is not there is told that files can be named, and how one is begun.
 
     Raises:
         UnknownSession: there is none, or there are several.
@@ -50,6 +52,8 @@ async def find_session(name: str, workspace: Path, *, names_files: bool = True) 
     ways = "-w DIR looks in another workspace"
     if names_files and store_name() == "jsonl":
         ways += ", and a path to a .jsonl file works as well"
+    if can_begin:
+        ways += "; --new begins a session under this name"
     raise UnknownSession(f"no session {name!r} of the workspace {str(workspace)!r}; {hint}. {ways}")
 
 

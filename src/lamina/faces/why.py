@@ -18,7 +18,8 @@ from lamina.audit.requests import (
     describe_transformations,
     list_requests,
 )
-from lamina.errors import UnknownSession
+from lamina.errors import NoSuchEntry
+from lamina.faces.items import AgentChangeRow
 from lamina.journal import Journal, State, path_to
 from lamina.ports import TargetBook
 from lamina.runners.citations import SEARCHED
@@ -92,26 +93,28 @@ class Explanation(Struct, frozen=True, kw_only=True):
     planned: dict[str, Any] | None = None
     # What the model searched for in the course of the turn.
     searches: tuple[dict[str, Any], ...] = ()
+    # How the agent's files differ today from what the session has of them.
+    agent_changes: tuple[AgentChangeRow, ...] = ()
 
 
 def explain_question(journal: Journal, number: int | None, book: TargetBook) -> Explanation:
     """Why a question of the active path was answered with what it was; the last one by default.
 
     Raises:
-        UnknownSession: there is no such question, or nothing was sent for it.
+        NoSuchEntry: there is no such question, or nothing was sent for it.
     """
     questions = _questions(journal, journal.leaf)
     if not questions:
-        raise UnknownSession("nothing was asked yet on this path: there is no context to explain")
+        raise NoSuchEntry("nothing was asked yet on this path: there is no context to explain")
     place = len(questions) if number is None else number
     if not 1 <= place <= len(questions):
         has = f"{len(questions):,} question{'s' * (len(questions) > 1)}"
-        raise UnknownSession(f"no question {place}: the path has {has}, and 1 is the first")
+        raise NoSuchEntry(f"no question {place}: the path has {has}, and 1 is the first")
     _, request = questions[place - 1]
     requests = list_requests(journal)
     listed = requests.by_id(request.id) if request else None
     if listed is None:
-        raise UnknownSession(
+        raise NoSuchEntry(
             f"nothing was sent for question {place} by Lamina: it was imported, or its request is "
             f"lost. `lamina log SESSION --requests` lists what was sent"
         )
@@ -348,6 +351,7 @@ def describe_why(why: Explanation) -> dict[str, Any]:
     return asdict(why) | {
         "items": [asdict(item) for item in why.items],
         "left_out": [asdict(omission) for omission in why.left_out],
+        "agent_changes": [asdict(change) for change in why.agent_changes],
     }
 
 

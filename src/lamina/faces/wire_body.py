@@ -29,7 +29,7 @@ async def show_body(
     """A request in its vendor's form.
 
     Raises:
-        UnknownSession: there is no such request, or it cannot be rebuilt.
+        NoSuchEntry: there is no such request, or it cannot be rebuilt.
     """
     requests = list_requests(journal)
     listed = find_by_id(requests, request)

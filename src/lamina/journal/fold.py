@@ -27,6 +27,7 @@ from lamina.journal.state import (
     State,
 )
 from lamina.values.entry import (
+    AdoptEntry,
     BranchSummaryEntry,
     CustomEntry,
     DecisionEntry,
@@ -77,6 +78,9 @@ def initial_state(entry: Entry) -> State:
             system=SystemParts(entry.system), tools=entry.tools, options=entry.options
         ),
         leaf=entry.id,
+    )
+    state = _change_library(
+        state, include_modes=entry.include_modes, modes_from=entry.with_agent_at
     )
     return _always(state, entry.included, entry.id)
 
@@ -187,6 +191,8 @@ def fold_entry(state: State, entry: Entry) -> State:
             if name and membership == "removed":
                 withdrawn[name] = TAKEN_OUT
             state = replace(_change_library(state, members=members), withdrawn=withdrawn)
+        case AdoptEntry(include_modes=modes, with_agent_at=place):
+            state = _change_library(state, include_modes=modes, modes_from=place)
         case ForgetEntry(item=item_id):
             state = _change_library(state, forgotten=state.library.forgotten | {item_id})
         case _:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from lamina.errors import InvalidPatch, InvalidSetting
-from lamina.values.envelope import LaidItem, SystemPart
+from lamina.values.envelope import LaidItem, Options, SystemPart
 from lamina.values.field_names import our_name, with_our_names
 from lamina.values.message import Block, Context, Message, ToolDefinition, ToolResult, Use
 from lamina.values.patch import (
@@ -23,6 +23,7 @@ from lamina.values.patch import (
     PatchOp,
     op_name,
 )
+from lamina.values.settings import require_usable
 
 # The version of the documents' patches that this reads.
 SCHEMA_VERSION = 1
@@ -205,6 +206,8 @@ def parse_op(fields: Mapping[str, Any], messages: Iterable[Message] = ()) -> Pat
         raise InvalidPatch(name, f"has no field {', '.join(sorted(map(repr, odd_names)))}")
     try:
         op: PatchOp = msgspec.convert(values, kind)
+        if isinstance(op, OptionsSet):
+            require_usable(Options(temperature=op.temperature, max_tokens=op.max_tokens))
     except (msgspec.ValidationError, InvalidSetting, TypeError) as error:
         raise InvalidPatch(name, str(error)) from error
     if field := _unread(values, op):

@@ -7,6 +7,7 @@ under way and the last requests are values of their own.
 from collections.abc import Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.journal.laid_versions import LaidVersions
 from lamina.journal.reasons import RecordedReason
@@ -20,10 +21,10 @@ from lamina.values.entry import (
     SessionEntry,
 )
 from lamina.values.envelope import Envelope, Options
-from lamina.values.item import Item, ItemId
+from lamina.values.item import Include, Item, ItemId
 from lamina.values.message import LoadedTool, Message, ToolDefinition, ToolResult
 from lamina.values.patch import OnceOps
-from lamina.values.settings import Settings
+from lamina.values.settings import OPTION_SETTINGS, Settings
 from lamina.values.usage import Usage
 
 
@@ -45,7 +46,9 @@ class Library(Struct, frozen=True, kw_only=True):
 
     `pinned` holds each item with the version it had when it was pinned, for when it can no longer
     be read; `forgotten` is what leaves at the next boundary; `members` are what a person added and
-    took out, in order; `always` is what applies to every turn.
+    took out, in order; `always` is what applies to every turn. `include_modes` are those of the
+    agent's rules, references and tools, as the session took them over from the agent at
+    `modes_from`; None if it never recorded any and follows the agent's files.
 
     `still_out` is attached, but out for want of room, and stays out while it stays attached.
     `in_force` are the rules and references that the latest list still standing names; None if none
@@ -59,6 +62,8 @@ class Library(Struct, frozen=True, kw_only=True):
     pinned: Mapping[ItemId, str] = {}
     forgotten: frozenset[ItemId] = frozenset()
     members: Mapping[ItemId, Membership] = {}
+    include_modes: Mapping[ItemId, Include] | None = None
+    modes_from: str = ""
     always: tuple[tuple[ItemId, str], ...] = ()
     still_out: frozenset[ItemId] = frozenset()
     in_force: tuple[ItemId, ...] | None = None
@@ -189,3 +194,10 @@ class State(Struct, frozen=True, kw_only=True):
     def options(self) -> Options:
         """How a model is to answer: as options say, else as settings do."""
         return self.envelope.options.over(self.settings.options)
+
+    @property
+    def settings_in_force(self) -> Settings:
+        """The settings, with what options say instead of them."""
+        options = {name: getattr(self.envelope.options, name) for name in OPTION_SETTINGS}
+        given = {name: value for name, value in options.items() if value is not None}
+        return replace(self.settings, **given) if given else self.settings

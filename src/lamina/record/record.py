@@ -9,7 +9,7 @@ from typing import Any
 
 from lamina.assembly.page import Page
 from lamina.codec import mint_id
-from lamina.errors import JournalError, TurnStateError, UnknownSession
+from lamina.errors import JournalError, NoSuchEntry, TurnStateError
 from lamina.journal import (
     State,
     awaits_results,
@@ -95,13 +95,13 @@ class Record:
         """The entry of that id, with or without the zeros in front.
 
         Raises:
-            UnknownSession: there is no such entry, or there are several.
+            NoSuchEntry: there is no such entry, or there are several.
         """
         if entry in self.entries:
             return self.entries[entry]
         near = [known for known in self.entries if entry and known.lstrip("0") == entry.lstrip("0")]
         if len(near) != 1:
-            raise UnknownSession(f"no entry {entry!r} in session {self.state.session.session!r}")
+            raise NoSuchEntry(f"no entry {entry!r} in session {self.state.session.session!r}")
         return self.entries[near[0]]
 
     def page(self, state: State | None = None) -> Page:

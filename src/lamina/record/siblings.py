@@ -10,6 +10,7 @@ from lamina.record.branch import carry_over
 from lamina.record.layouts import Layouts
 from lamina.record.record import Record
 from lamina.values.entry import (
+    AdoptEntry,
     Entry,
     ForgetEntry,
     InboxEntry,
@@ -42,7 +43,7 @@ def page_at(record: Record, layouts: Layouts, leaf: str) -> Page:
 def _is_wish(entry: Entry, then: State, now: State) -> bool:
     """Whether an entry of the branch that is left says what a person wants of the session."""
     match entry:
-        case SettingsEntry() | ModelEntry() | IncludeEntry() | PinEntry():
+        case SettingsEntry() | ModelEntry() | IncludeEntry() | AdoptEntry() | PinEntry():
             return True
         case ForgetEntry(item=item):
             return item in then.library.standing

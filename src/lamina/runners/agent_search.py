@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from lamina.assembly.boundary import find_boundary
-from lamina.assembly.inclusion import Inclusion, sort_by_include, sort_tools
+from lamina.assembly.inclusion import Inclusion, in_session, sort_by_include, sort_tools
 from lamina.assembly.tools import offers_whole_pool
 from lamina.errors import UsageError
 from lamina.session.session import Session, core_of
@@ -95,7 +95,7 @@ async def _gather(session: Session, toolset: Toolset) -> Candidates:
     """What there is to choose from in a session as it stands."""
     core, state, settings = core_of(session), session.state, session.settings
     target = session.target()
-    guides = await core.turns.selector.guides()
+    guides = await core.turns.selector.guides(state)
     members = state.library.members
     own_guides = tuple(g for g in guides.guides if members.get(g.id) != "removed")
     tools = sort_tools(state, toolset.tools)
@@ -103,11 +103,12 @@ async def _gather(session: Session, toolset: Toolset) -> Candidates:
     boundary = find_boundary(state, target, core.clock.now())
     count = core.layouts.assembler_for(target, settings.promotion).definition_tokens
     is_whole = offers_whole_pool(state, target, tools, boundary, count)
+    there = in_session(toolset.tools, state.library.include_modes)
     withheld = (f"not offered: {tool.what}: {tool.detail}" for tool in toolset.withheld)
     return Candidates(
         candidates=(
             *map(guide_candidate, own_guides),
-            *(offered_candidate(tool, settings) for tool in toolset.tools if tool.id not in gone),
+            *(offered_candidate(tool, settings) for tool in there if tool.id not in gone),
         ),
         guides=own_guides,
         guide_search=settings.guide_search,

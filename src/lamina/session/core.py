@@ -33,9 +33,9 @@ from lamina.session.turn_lifecycle import NO_LIMITS, TurnLifecycle
 from lamina.sources.attachments import Attachable, AttachmentReader
 from lamina.sources.hooks import Hooks
 from lamina.sources.selector import Selector
-from lamina.values.entry import Entry
+from lamina.values.entry import AdoptEntry, Entry
 from lamina.values.envelope import Options
-from lamina.values.item import Item
+from lamina.values.item import Include, Item, ItemId
 from lamina.values.patch import PatchOp
 from lamina.values.settings import Settings
 from lamina.values.spending import SpendLimits
@@ -114,6 +114,19 @@ class SessionCore:
                 settings=settings, options=options, always=always,
             )  # fmt: skip
 
+    async def take_over_agent(
+        self, include_modes: Mapping[ItemId, Include], name: str, place: str
+    ) -> None:
+        """Takes over the include modes of an agent, unless the session has its modes from this
+        very agent: another one was named, or the session began before they were recorded."""
+        library = self.record.state.library
+        if library.include_modes is not None and library.modes_from == place:
+            return
+        async with self.lock:
+            await self.record.write(
+                AdoptEntry, include_modes=dict(include_modes), with_agent=name, with_agent_at=place
+            )
+
     def in_front_of(
         self, question: str, attach: Iterable[Attachable] | None
     ) -> AbstractAsyncContextManager[tuple[Attachable, ...]]:
@@ -126,9 +139,9 @@ class SessionCore:
         asked = siblings.find_question(self.record, question)
         return await siblings.take_over(self.record, self.reader, asked, self.turns.news)
 
-    async def change_settings(self, values: Mapping[str, Any]) -> Settings:
+    async def change_settings(self, values: Mapping[str, Any]) -> None:
         """Changes settings from the next turn on."""
-        return await session_settings.update_settings(self.record, self.layouts, values)
+        await session_settings.update_settings(self.record, self.layouts, values)
 
     def list_requests(self) -> Iterable[dict[str, Any]]:
         """Every request as plain data, without texts."""

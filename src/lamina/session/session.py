@@ -20,6 +20,7 @@ from lamina.session.named_target import take_up
 from lamina.session.turn import Turn
 from lamina.sources.attachments import Attachable, Attachments
 from lamina.sources.changes import LibraryChange
+from lamina.values.agent import AgentChange
 from lamina.values.damage import Damage
 from lamina.values.entry import CustomEntry, Entry, InfoEntry
 from lamina.values.envelope import Envelope
@@ -80,8 +81,9 @@ class Session:
 
     @property
     def settings(self) -> Settings:
-        """The settings as they are now; `update_settings` changes them."""
-        return self.state.settings
+        """The settings in force: also where an agent, a program or a hook set an option of that
+        name. `update_settings` changes them."""
+        return self.state.settings_in_force
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -146,7 +148,7 @@ class Session:
         again, unless `attach` says what does; settings and pins are those of now.
 
         Raises:
-            UnknownSession: there is no such entry.
+            NoSuchEntry: there is no such entry.
             UsageError: it is no question.
             BudgetError, PrefixMoved: as `prepare`; the session then goes on where it was, as
                 it does if the request gets no answer and something else is prepared.
@@ -158,7 +160,7 @@ class Session:
         """What a person attached to a question: what goes along if it is edited.
 
         Raises:
-            UnknownSession: there is no such entry.
+            NoSuchEntry: there is no such entry.
             UsageError: it is no question.
         """
         return await self._core.find_attachments(question)
@@ -170,7 +172,7 @@ class Session:
         else is prepared, that comes behind the answer there was.
 
         Raises:
-            UnknownSession: there is no such entry.
+            NoSuchEntry: there is no such entry.
             TurnStateError: nothing was asked yet.
             UsageError: it is neither a question nor an answer, or was imported.
         """
@@ -242,10 +244,26 @@ class Session:
         until it is added. False if it was not there.
 
         Raises:
-            UsageError: there is none of that name.
+            UsageError: `what` is not of the form `rule:NAME`, `ref:NAME` or `tool:SERVER/NAME`.
         """
         async with self._lock:
             return await members.remove(self._record, self._turns, what)
+
+    async def find_agent_changes(self) -> tuple[AgentChange, ...]:
+        """How the files of the session's agent differ by now from what the session took over when
+        it began: rules, references and tools that are new, gone, or under another include mode.
+        Changes nothing; `adopt_agent` does."""
+        return await members.find_agent_changes(self._turns, self.state)
+
+    async def adopt_agent(self) -> tuple[AgentChange, ...]:
+        """Takes over what the agent's files say by now, from the next turn on. What a person added
+        or took out stays. Gives the changes; none if nothing differs.
+
+        Raises:
+            UsageError: the agent cannot be read.
+        """
+        async with self._lock:
+            return await members.adopt_agent(self._record, self._turns)
 
     # -- what stays ------------------------------------------------------------------------------
 
@@ -343,7 +361,8 @@ class Session:
             UsageError: there is no such setting.
         """
         async with self._lock:
-            return await self._core.change_settings(settings)
+            await self._core.change_settings(settings)
+            return self.settings
 
     async def export_requests(self) -> tuple[dict[str, Any], ...]:
         """Every request as plain data, without texts; docs/requests.md names the fields."""
@@ -360,7 +379,7 @@ class Session:
         `summary` tells the model about the branch that is left behind.
 
         Raises:
-            UnknownSession: there is no such entry.
+            NoSuchEntry: there is no such entry.
         """
         async with self._lock:
             return await tree.navigate(self._record, entry, summary)
@@ -385,7 +404,7 @@ class Session:
         its journal with this one; prompts begin with the same bytes, so caches are shared.
 
         Raises:
-            UnknownSession: there is no such entry.
+            NoSuchEntry: there is no such entry.
             UsageError: there is a session of that id.
         """
         async with self._lock:

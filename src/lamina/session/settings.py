@@ -14,10 +14,10 @@ from lamina.values.envelope import Options
 from lamina.values.item import Item
 from lamina.values.patch import Display, Patch, PatchOp
 from lamina.values.selection import SearchSettings, read_search
-from lamina.values.settings import OPTION_SETTINGS, Settings
+from lamina.values.settings import OPTION_SETTINGS, Settings, require_usable
 
 
-async def update_settings(record: Record, layouts: Layouts, values: Mapping[str, Any]) -> Settings:
+async def update_settings(record: Record, layouts: Layouts, values: Mapping[str, Any]) -> None:
     """Changes settings from the next turn on.
 
     Raises:
@@ -35,13 +35,13 @@ async def update_settings(record: Record, layouts: Layouts, values: Mapping[str,
         if name not in Settings.__struct_fields__:
             raise UsageError(f"no setting {name!r}{nearest_setting(name)}")
     settings = replace(standing, **changes)
+    require_usable(settings, values)
     layouts.choose(None, settings)
     options = record.state.envelope.options
     replaces = [
         name for name in OPTION_SETTINGS if name in values and getattr(options, name) is not None
     ]
     await record.write(SettingsEntry, settings=settings, replaces=tuple(replaces))
-    return settings
 
 
 def nearest_setting(name: str) -> str:

@@ -53,7 +53,7 @@ async def in_front_of(
     it was.
 
     Raises:
-        UnknownSession: there is no such entry.
+        NoSuchEntry: there is no such entry.
         UsageError: it is no question.
     """
     asked = find_question(record, question)
@@ -107,7 +107,7 @@ async def ask_again(
     """The request of an answer once more, as a sibling of it; of the last answer, if none is named.
 
     Raises:
-        UnknownSession: there is no such entry.
+        NoSuchEntry: there is no such entry.
         TurnStateError: nothing was asked yet.
         UsageError: it is neither a question nor an answer, or its request is not known.
     """
@@ -126,7 +126,7 @@ async def ask_again(
 def find_question(record: Record, entry: str) -> MessageEntry:
     """
     Raises:
-        UnknownSession: there is no such entry.
+        NoSuchEntry: there is no such entry.
         UsageError: it is no question.
     """
     asked = record.find(entry)

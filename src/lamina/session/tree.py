@@ -37,7 +37,7 @@ async def navigate(record: Record, target: str, summary: str) -> TreePosition:
     """Goes on at `target`, or in front of it if it is a question, which can then be asked anew.
 
     Raises:
-        UnknownSession: there is no such entry.
+        NoSuchEntry: there is no such entry.
     """
     entry = end_of(record, record.find(target))
     text = ""

@@ -15,6 +15,9 @@ from lamina.values.agent_choice import AgentChoice, ChosenItem, NearMiss
 from lamina.values.item import ItemId, key_of, kind_of
 from lamina.values.selection import Evidence, Preset, SearchSettings
 
+# How an item came that search itself found, and nothing brought along.
+SEARCHED_ORIGINS = ("search", "lexical")
+
 if TYPE_CHECKING:
     from lamina.sources.item_search import IndexSearch, SearchResult, SelectOptions
 
@@ -39,7 +42,7 @@ async def choose_candidates(
     options = SelectOptions(preset=preset, top=top)
     results = await select_candidates(question, candidates, options, search)
     sizes = _sizes(candidates, count)
-    near = await _near(question, candidates, options, search, {r.id for r in results})
+    near = await _near(question, candidates, options, search, results)
     by_words = next((line for line in warnings if line.startswith("found by words alone")), "")
     items = tuple(_item(result, sizes.get(result.id, 0)) for result in results)
     return AgentChoice(
@@ -92,12 +95,14 @@ async def _near(
     candidates: Candidates,
     options: "SelectOptions",
     search: "IndexSearch",
-    chosen: set[str],
+    results: "Sequence[SearchResult]",
 ) -> tuple[NearMiss, ...]:
     """The best of what was not chosen, of rules and references and of tools."""
     from lamina.sources.item_search import find_lacking, rank_candidates
 
     misses: list[NearMiss] = []
+    chosen = {result.id for result in results}
+    found = {result.id for result in results if result.origin in SEARCHED_ORIGINS}
     for pool, own in candidates.searched():
         settings = options.settings(own)
         if not settings.search:
@@ -106,8 +111,18 @@ async def _near(
         most = len(chosen) + RUNNERS_UP
         ranking: Sequence[SearchResult] = await rank_candidates(question, of_pool, most, search)
         rest = [result for result in ranking if result.id not in chosen][:RUNNERS_UP]
-        lacking = await find_lacking(question, of_pool, settings, search) if rest else None
-        misses += [near_miss(result.id, result.score, settings, "now", lacking) for result in rest]
+        lacking = None
+        if options.top is not None:
+            # Just the best of everything, whatever the settings say.
+            settings = SearchSettings(top_n=options.top, floor=-1.0, include_score=1.0)
+            taken = options.top
+        else:
+            lacking = await find_lacking(question, of_pool, settings, search) if rest else None
+            taken = sum(candidate.document.id in found for candidate in pool)
+        misses += [
+            near_miss(result.id, result.score, settings, "now", lacking, taken=taken)
+            for result in rest
+        ]
     return tuple(misses)
 
 
@@ -117,21 +132,28 @@ def near_miss(
     how: SearchSettings,
     as_of: Literal["request", "now"],
     lacking: Evidence | None = None,
+    *,
+    taken: int | None = None,
 ) -> NearMiss:
-    """Something that was not chosen, and how far it was from it."""
+    """Something that was not chosen, and how far it was from it. `taken` is how many others were
+    chosen, if that is known."""
     kind, key = str(kind_of(ItemId(item))), key_of(ItemId(item))
     server, slash, name = key.partition("/") if kind == "tool" else ("", "", key)
     if score is not None and score <= how.floor:
         why = f"{score:z.2f} is not above {how.floor:g}, the least that is chosen"
     elif lacking is not None:
         why = lacking.verdict
-    elif score is not None:
-        why = (
-            f"others fit better: the best {how.top_n} are taken, and all from "
-            f"{how.include_score:g} on"
-        )
-    else:
+    elif taken is not None and taken < how.top_n:
+        # There was a place left for it, and it did not get as far as that.
+        why = f"others fit better: no text of it is among the {how.top_k} that fit best"
+    elif taken is None:
         why = "others fit better"
+    elif how.include_score < 1:
+        best = f"the best {how.top_n}" if how.top_n != 1 else "only the best one"
+        why = f"others fit better: {best} and all from {how.include_score:g} on are taken"
+    else:
+        why = f"others fit better: the best {taken} are taken"
+        why = why if taken != 1 else "another one fits better, and only the best one is taken"
     return NearMiss(
         item=item,
         kind=kind,

@@ -1,8 +1,9 @@
-"""What is wrong with the files of an agent, in lines for a request."""
+"""What is wrong with the files of an agent, and how a session differs from them, in lines for a
+request."""
 
 from collections.abc import Sequence
 
-from lamina.values.agent import Problem
+from lamina.values.agent import AgentChange, Problem
 
 # How many problems of an agent's files are named with a request.
 PROBLEMS_SHOWN = 5
@@ -23,3 +24,15 @@ def describe_problems(problems: Sequence[Problem]) -> list[str]:
         noun = many if rest > 1 else one
         lines.append(f"{rest} {noun} in the files of the agent; `lamina agent check` names them")
     return lines
+
+
+def describe_changes(changes: Sequence[AgentChange]) -> list[str]:
+    """How the files of an agent differ from what the session has of them, in one line."""
+    if not changes:
+        return []
+    named = "; ".join(change.detail for change in changes[:PROBLEMS_SHOWN])
+    more = f"; and {len(changes) - PROBLEMS_SHOWN} more" if len(changes) > PROBLEMS_SHOWN else ""
+    return [
+        f"{named}{more}. The session keeps what it has; `/items adopt`, `lamina sessions adopt` or "
+        f"`session.adopt_agent()` takes the agent's files over"
+    ]

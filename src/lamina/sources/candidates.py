@@ -145,21 +145,39 @@ def recent_results(state: "State") -> tuple[tuple[str, str], ...]:
 
 
 def expanding_results(
-    names: str, message: Message, calls: Sequence[ToolCall]
+    names: str,
+    message: Message,
+    calls: Sequence[ToolCall],
+    tools: Sequence[OfferedTool] = (),
 ) -> tuple[tuple[str, str], ...]:
     """Of the results in a message, those of the tools that `names` lists as the setting
-    `expanding_tools` does, each with the name of the tool that was meant."""
+    `expanding_tools` does, each with the name of the tool that was meant. A tool goes by its own
+    name, by that with its server, and by the one that the model knows."""
     from lamina.assembly.engine_tools import FIND_TOOLS, intended_call
 
     results = [block for block in message.blocks if isinstance(block, ToolResult)]
     patterns = [name for name in (part.strip() for part in names.split(",")) if name]
-    meant = {call.id: intended_call(call).name for call in calls}
+    offered = {tool.definition.name: tool for tool in tools}
+    meant = {call.id: intended_call(call, offered).name for call in calls}
     named_results = [(meant.get(r.call_id, r.name), r.text) for r in results if not r.is_error]
     return tuple(
         (name, text)
         for name, text in named_results
-        if name != FIND_TOOLS.name and any(fnmatchcase(name, pattern) for pattern in patterns)
+        if name != FIND_TOOLS.name
+        and any(
+            fnmatchcase(known, pattern)
+            for known in _names_of(name, offered.get(name))
+            for pattern in patterns
+        )
     )
+
+
+def _names_of(name: str, tool: OfferedTool | None) -> tuple[str, ...]:
+    """What people call a tool that the model calls `name`."""
+    if tool is None:
+        return (name,)
+    key = key_of(tool.id)
+    return (name, key.partition("/")[2], key.lstrip("/"))
 
 
 def _latest_first(state: "State") -> Iterator[Message]:

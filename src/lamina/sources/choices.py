@@ -92,7 +92,7 @@ class TurnChoices:
         another along."""
         state, selector = self._page.state, self._selector
         self._guides, self._findings = self._screen.guides(
-            await selector.guides(), state.settings.secrets
+            await selector.guides(state), state.settings.secrets
         )
         tools = Pool()
         mentions = selector.mentions(self._question, self._guides)
@@ -233,9 +233,11 @@ class TurnChoices:
         part of it yet. Tools are described, and called through `use_tool`: the list stays as it
         is."""
         state, selector = self._page.state, self._selector
-        if not (results := expanding_results(state.settings.expanding_tools, message, calls)):
+        offered = toolset.tools if toolset else ()
+        names = state.settings.expanding_tools
+        if not (results := expanding_results(names, message, calls, offered)):
             return NOTHING
-        guides, findings = self._screen.guides(await selector.guides(), state.settings.secrets)
+        guides, findings = self._screen.guides(await selector.guides(state), state.settings.secrets)
         tools, pool = dict[ItemId, OfferedTool](), Pool()
         if toolset is not None:
             inclusion = sort_tools(state, toolset.tools)

@@ -128,9 +128,10 @@ async def select_candidates(
 ) -> tuple[SearchResult, ...]:
     """What a question needs, as a session begins: what is always in, what the question names, then
     what search chooses of what it may choose, rules and references first, the best of each first,
-    and what comes along with that. With `top` just the best of all."""
+    and what comes along with that. With `top` just the best of all, by score as ever."""
     if how.top is not None:
-        return await rank_candidates(question, candidates, how.top, search)
+        best = await rank_candidates(question, candidates, how.top, search)
+        return tuple(sorted(best, key=lambda r: -2.0 if r.score is None else r.score, reverse=True))
     search.warn_of(candidates.problems)
     always = {c.document.id for c in candidates.candidates if c.include == "always"}
     there = always | candidates.added | _find_named(question, candidates, search)

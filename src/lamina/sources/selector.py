@@ -10,15 +10,17 @@ from msgspec.structs import replace
 
 from lamina.assembly.inclusion import (
     Inclusion,
+    agent_changes,
     find_member,
     find_mentions,
+    in_session,
     sort_by_include,
     sort_guides,
 )
 from lamina.errors import ExtraMissing, LaminaError
 from lamina.journal import State
 from lamina.ports import Corpus, GuideSource, Index, Progress
-from lamina.sources.agent_problems import describe_problems
+from lamina.sources.agent_problems import describe_changes, describe_problems
 from lamina.sources.attachments import Attachments
 from lamina.sources.candidates import (
     corpus_warnings,
@@ -78,6 +80,8 @@ class Selector:
         self.guides_turns = source is not None
         self._relations = dict(relations or {})
         self.progress = progress
+        # What was last read, the modes it was looked at by, and how it is in the session.
+        self._in_session: tuple[object, object, tuple[Guide, ...]] = (None, None, ())
         # What was reported once is not news on every turn.
         self._reports: set[str] = set()
 
@@ -96,15 +100,29 @@ class Selector:
             raise ExtraMissing(self.no_index)
         return self.index
 
-    async def guides(self) -> Guides:
-        """The rules and references there are. An agent that cannot be read has none, and says
-        so: what the session holds of it is then missing."""
+    async def guides(self, state: State) -> Guides:
+        """The rules and references there are, under the include modes that the session has for
+        them; and how the agent's files differ from it."""
+        guides, modes = await self.agent_guides(), state.library.include_modes
+        if modes is None:
+            return guides
+        before, known_modes, own = self._in_session
+        if guides.guides is not before or modes != known_modes:
+            own = tuple(in_session(guides.guides, modes))
+            # The same value as long as nothing changed: others compare by that.
+            self._in_session = (guides.guides, modes, own)
+        return replace(guides, guides=own, changes=agent_changes(state.library, guides))
+
+    async def agent_guides(self) -> Guides:
+        """The rules and references as the agent's files have them now. An agent that cannot be
+        read has none, and says so: what the session holds of it is then missing."""
         if self._source is None:
             return Guides()
         try:
             return await self._source.guides()
         except (LaminaError, OSError) as error:
-            return Guides(problems=(Problem(path="agent", problem=str(error)),))
+            problem = Problem(path="agent", problem=str(error))
+            return Guides(problems=(problem,), gone=str(error))
 
     def mentions(self, text: str, guides: Guides) -> tuple[ItemId, ...]:
         """The rules and references that a message adds by name; those that are not there, too."""
@@ -177,7 +195,13 @@ class Selector:
         return Attachments(
             attachments=tuple(a for item, a in additions.items() if item not in own),
             left_out=(*missing, *too_large, *runners_up(choice)),
-            warnings=self.take_news((*self._notices, *describe_problems(guides.problems)))
+            warnings=self.take_news(
+                (
+                    *self._notices,
+                    *describe_problems(guides.problems),
+                    *describe_changes(guides.changes),
+                )
+            )
             + choice.warnings,
         )
 
@@ -229,7 +253,7 @@ class Selector:
     ) -> SearchChoice:
         """The tools that fit a question, of those that are chosen by search; rules and references
         that are chosen may bring some along."""
-        guides = self.guide_pool(state, (), await self.guides())
+        guides = self.guide_pool(state, (), await self.guides(state))
         tools = self.tool_pool(state, inclusion)
         if not self.crosses(guides, tools):
             return (await self.choose(state, question, tools))[0]

@@ -32,7 +32,7 @@ from lamina.values.note import Scope
 from lamina.values.selection import Preset
 from lamina.values.tool import Decision, OfferedTool, Toolset
 from lamina.wiring import runners
-from lamina.wiring.opening_arguments import AgentOpening, SessionOpening, takes
+from lamina.wiring.opening_arguments import AgentOpening, SessionOpening, require_port, takes
 
 Decide = Callable[[ToolCall, OfferedTool], Decision | Awaitable[Decision]]
 
@@ -50,6 +50,7 @@ class CallerApprover:
 
     def __init__(self, approver: Approver | Decide) -> None:
         self._decide: Any = getattr(approver, "decide", approver)
+        require_port(self._decide, "approver", "decide", or_function=True)
 
     async def decide(self, call: ToolCall, tool: OfferedTool) -> Decision:
         decision: Decision = await call_back(self._decide, call, tool)

@@ -16,6 +16,7 @@ from lamina.sources.changes import LibraryChange
 from lamina.sources.hooks import Hooks
 from lamina.sync.portal import Portal, portal
 from lamina.sync.turn import Turn
+from lamina.values.agent import AgentChange
 from lamina.values.damage import Damage
 from lamina.values.entry import Entry
 from lamina.values.envelope import Envelope
@@ -144,7 +145,7 @@ class Session:
         """Asks an earlier question otherwise, in its place; as `lamina.Session.edit`.
 
         Raises:
-            UnknownSession: there is no such entry.
+            NoSuchEntry: there is no such entry.
             UsageError: it is no question.
         """
         turn = self._portal.run(
@@ -160,7 +161,7 @@ class Session:
         """Asks for an answer again, the last one if none is named; as `lamina.Session.regenerate`.
 
         Raises:
-            UnknownSession: there is no such entry.
+            NoSuchEntry: there is no such entry.
             TurnStateError: nothing was asked yet.
         """
         turn = self._portal.run(lambda: self._session.regenerate(answer, target=target))
@@ -217,6 +218,15 @@ class Session:
     def remove(self, what: str) -> bool:
         """Takes a rule, a reference or a tool out of the session; as `lamina.Session.remove`."""
         return self._portal.run(lambda: self._session.remove(what))
+
+    def find_agent_changes(self) -> tuple[AgentChange, ...]:
+        """How the agent's files differ by now from what the session took over; as
+        `lamina.Session.find_agent_changes`."""
+        return self._portal.run(self._session.find_agent_changes)
+
+    def adopt_agent(self) -> tuple[AgentChange, ...]:
+        """Takes over what the agent's files say by now; as `lamina.Session.adopt_agent`."""
+        return self._portal.run(self._session.adopt_agent)
 
     # -- what stays ------------------------------------------------------------------------------
 
@@ -307,7 +317,7 @@ class Session:
         """Goes on at another entry; as `lamina.Session.navigate`.
 
         Raises:
-            UnknownSession: there is no such entry.
+            NoSuchEntry: there is no such entry.
         """
         return self._portal.run(lambda: self._session.navigate(entry, summary=summary))
 

@@ -1,12 +1,16 @@
 """Agents: who answers, by which rules and references, with which tools and memory."""
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
-from lamina.values.item import Include, Item, ItemId, item_id
+from lamina.values.item import Include, Item, ItemId, item_id, tool_id
+from lamina.values.tool import translate_server_terms
 
 GuideKind = Literal["rule", "reference"]
+# In place of a tool's name, all tools of its server.
+EVERY_TOOL = "*"
 LOWEST_LEVEL, HIGHEST_LEVEL, DEFAULT_LEVEL = 0, 999, 500
 
 
@@ -48,11 +52,35 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{self.path}{f':{self.line}' if self.line else ''}: {self.problem}"
 
 
+class AgentChange(Struct, frozen=True, kw_only=True):
+    """A difference between a session and the files of its agent as they are today. `here` is the
+    include mode in the session, None if the item is new; `now` the one in the files, None if the
+    item is gone. `tool:SERVER/*` stands for all tools of a server."""
+
+    item: ItemId
+    here: Include | None
+    now: Include | None
+
+    @property
+    def detail(self) -> str:
+        """The difference in words."""
+        if self.here is None:
+            return f"{self.item} is new in the agent's files (include: {self.now})"
+        if self.now is None:
+            return f"{self.item} is gone from the agent's files (include here: {self.here})"
+        return f"{self.item} is {self.now} in the agent's files, and {self.here} in this session"
+
+
 class Guides(Struct, frozen=True, kw_only=True):
-    """The rules and references there are now, and what is odd about them."""
+    """The rules and references there are now, and what is odd about them. `tool_modes` are the
+    include modes that the agent's files give to tools. As a session has them, `changes` are its
+    differences to the files; `gone` says why there is nothing to read any more."""
 
     guides: tuple[Guide, ...] = ()
     problems: tuple[Problem, ...] = ()
+    tool_modes: dict[ItemId, Include] = {}
+    changes: tuple[AgentChange, ...] = ()
+    gone: str = ""
 
 
 class Project(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -112,3 +140,24 @@ class Agent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # The folder or file it was read from, and the folder that all its files are opened through.
     place: str = ""
     root: str = ""
+
+
+def tool_modes(servers: Mapping[str, Any]) -> dict[ItemId, Include]:
+    """The include modes that an `mcpServers` object gives: to all tools of a server, under the id
+    `tool:SERVER/*`, and to single ones. What is disabled or unreadable has none."""
+    modes: dict[ItemId, Include] = {}
+    for server, entry in servers.items():
+        if not isinstance(entry, Mapping) or entry.get("disabled"):
+            continue
+        entry = translate_server_terms(entry)
+        modes[tool_id(server, EVERY_TOOL)] = _read_include(entry) or "always"
+        tools = entry.get("tools")
+        for name, terms in tools.items() if isinstance(tools, Mapping) else ():
+            if isinstance(terms, Mapping) and (include := _read_include(terms)):
+                modes[tool_id(server, name)] = include
+    return modes
+
+
+def _read_include(terms: Mapping[str, Any]) -> Include | None:
+    include = terms.get("include")
+    return include if include in get_args(Include) else None

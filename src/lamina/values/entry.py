@@ -5,7 +5,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from lamina.values.envelope import Options, SystemPart
-from lamina.values.item import Item, ItemId
+from lamina.values.item import Include, Item, ItemId
 from lamina.values.message import LoadedTools, Message, ToolDefinition, ToolResult, ToolText
 from lamina.values.patch import Display, OnceOps, Patch
 from lamina.values.request import CacheVerdict, RequestContext
@@ -47,6 +47,9 @@ class SessionEntry(EntryBase, frozen=True, kw_only=True, tag="session"):
     # The agent it was opened with, by name, and where that was. (Not `agent`: see above.)
     with_agent: str = ""
     with_agent_at: str = ""
+    # The include modes of what that agent had then, which are the session's own from then on.
+    # Headers of before these were kept say nothing.
+    include_modes: dict[ItemId, Include] | None = None
     # The session this one was forked from, and the format it was imported from.
     forked_from: str = ""
     # Of a copy of a damaged session: its last entry then. In front of it some may be missing.
@@ -228,6 +231,15 @@ class IncludeEntry(EntryBase, frozen=True, kw_only=True, tag="include"):
     name: str = ""
 
 
+class AdoptEntry(EntryBase, frozen=True, kw_only=True, tag="adopt"):
+    """The session took over what the files of its agent said: the include modes from here on, and
+    where the agent was."""
+
+    include_modes: dict[ItemId, Include]
+    with_agent: str = ""
+    with_agent_at: str = ""
+
+
 class LeafEntry(EntryBase, frozen=True, kw_only=True, tag="leaf"):
     """The position that was chosen is the parent of this entry; the session goes on there.
     `warm_at` is when the last request on the path there was last sent as the beginning of another
@@ -323,6 +335,7 @@ Entry = (
     | PinEntry
     | ForgetEntry
     | IncludeEntry
+    | AdoptEntry
     | LeaveEntry
     | ModelEntry
     | LeafEntry

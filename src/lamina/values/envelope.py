@@ -93,7 +93,7 @@ class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
     so changing them costs no cache."""
 
     temperature: float | None = None
-    """How much chance there is in the answer, from 0 on."""
+    """How much chance there is in the answer, from 0 to 2."""
     top_p: float | None = None
     """The share of likely words that is drawn from, from 0 to 1."""
     max_tokens: int | None = None

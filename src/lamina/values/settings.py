@@ -1,6 +1,6 @@
 """Settings of a session, and what is known of the target it talks to."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
@@ -124,8 +124,9 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     expand_results: bool = False
     """Whether what tools gave in the last turn brings items that are like it."""
     expanding_tools: str = ""
-    """The tools whose results bring items that are like them into the turn under way: their names,
-    with commas between them; `*` stands for any letters, and an empty text for none."""
+    """The tools whose results bring items that are like them into the turn under way: their names
+    or `server/name`, with commas between them; `*` stands for any letters, and an empty text for
+    none."""
     relevance_priority: bool = False
     """Whether an attachment that has to do with the question is pruned later, and one that has not
     sooner."""
@@ -140,7 +141,7 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     embed_depth: int = 1
     """How deep notes that are embedded in attached notes come along with them."""
     temperature: float | None = None
-    """How much chance there is in answers, from 0 on; None leaves it to the vendor. This and the
+    """How much chance there is in answers, from 0 to 2; None leaves it to the vendor. This and the
     next two hold where no option of that name is set; changing them takes such an option away."""
     top_p: float | None = None
     """The share of likely words that is drawn from, from 0 to 1."""
@@ -259,6 +260,8 @@ class SettingsUpdate(TypedDict, total=False):
 
 
 # The settings that are options where nothing else sets these.
+# The highest that any vendor takes.
+MAX_TEMPERATURE = 2.0
 OPTION_SETTINGS = ("temperature", "top_p", "max_tokens")
 _SEARCHES = ("guide_search", "tool_search")
 _LIMITS = (
@@ -272,6 +275,28 @@ _LIMITS = (
 
 def _within(value: float, low: float, high: float = float("inf")) -> bool:
     return low <= value <= high and value != float("inf")
+
+
+def require_usable(values: Settings | Options, names: Collection[str] | None = None) -> None:
+    """Refuses values that no model takes and no search works with, of the fields in `names`, or of
+    all. Asked of what is given; a journal that holds such a value is read all the same.
+
+    Raises:
+        InvalidSetting: one of them is out of range.
+    """
+    checks: list[tuple[str, object, bool, str]] = [
+        ("temperature", values.temperature, _within(values.temperature or 0, 0, MAX_TEMPERATURE),
+         f"must be a number from 0 to {MAX_TEMPERATURE:g}"),
+        ("max_tokens", values.max_tokens, values.max_tokens != 0, "must be at least 1"),
+    ]  # fmt: skip
+    if isinstance(values, Settings):
+        for name in _SEARCHES:
+            top_k = getattr(values, name).top_k
+            problem = "must be at least 1 (`search: false` searches for nothing)"
+            checks.append((f"{name}.top_k", top_k, top_k > 0, problem))
+    for name, value, is_fine, problem in checks:
+        if not is_fine and (names is None or name.partition(".")[0] in names):
+            raise InvalidSetting(name, value, problem)
 
 
 class CacheRules(Struct, frozen=True, kw_only=True):

@@ -27,6 +27,9 @@ class OfferedTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
     permission: Permission = "required"
     # Whether it is part of every request, of none unless it is asked for, or searched for.
     include: Include = "always"
+    # Whether the files of the session's agent bring it: then `include` is theirs, and the session
+    # may have another one.
+    of_agent: bool = False
     # What people see, as `server · tool`.
     label: str = ""
     # What its server says of itself: it helps to find the tool, and is not part of its definition.

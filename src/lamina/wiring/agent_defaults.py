@@ -16,8 +16,9 @@ from lamina.agents.agent_reader import LoadedAgent
 from lamina.agents.claims import without_claims
 from lamina.agents.folder import AgentFolder
 from lamina.errors import UsageError
-from lamina.values.agent import Agent, Project
+from lamina.values.agent import Agent, Project, tool_modes
 from lamina.values.envelope import Options
+from lamina.values.item import Include, ItemId
 from lamina.values.settings import Settings
 from lamina.values.trust import Trust
 from lamina.wiring.agents import (
@@ -76,6 +77,14 @@ class AgentDefaults(Struct, frozen=True, kw_only=True):
     @property
     def notices(self) -> tuple[str, ...]:
         return tuple(filter(None, (self.trust.notice(), self.shadowed)))
+
+    @property
+    def include_modes(self) -> dict[ItemId, Include]:
+        """Those of its rules, references and tools. Whether servers are trusted is another
+        matter: trusted later, their tools are the session's all the same."""
+        agent = self.loaded.agent
+        guides = {guide.id: guide.include for guide in agent.guides}
+        return guides | tool_modes(agent.servers)
 
     def trusted(self) -> "AgentDefaults":
         """The agent as it was read, and all of it counts: a person was shown it and agreed."""

@@ -11,6 +11,7 @@ from typing import Any, TypedDict, TypeVar
 
 from msgspec import Struct
 
+from lamina.errors import UsageError
 from lamina.ports import (
     Clock,
     Index,
@@ -138,3 +139,19 @@ def require_opening(function: Callable[..., Any], opening: Mapping[str, object])
     """
     name = getattr(function, "__name__", "open_session")
     require_known(name, inspect.signature(function).parameters, opening)
+
+
+def require_port(value: object, word: str, method: str, *, or_function: bool = False) -> None:
+    """Refuses what is given as `word` unless it is an object with that method, or where that is
+    taken a function; None is nothing.
+
+    Raises:
+        UsageError: it is of another kind.
+    """
+    if value is None or (or_function and callable(value) and not isinstance(value, type)):
+        return
+    if isinstance(value, type) or not callable(getattr(value, method, None)):
+        wanted = f"an object with an async method {method!r}"
+        wanted += " or a function" if or_function else ""
+        hint = "; give an instance of the class" if isinstance(value, type) else ""
+        raise UsageError(f"{word} is {value!r}, and has to be {wanted}{hint}")

@@ -71,7 +71,7 @@ async def apply_given(
     if "tools" in new:
         reason = "other tools were given when the session was opened"
         ops.append(ToolsReplace(tools=tools or (), reason=reason))
-    next_settings = session.settings
+    next_settings = session.state.settings
     if "settings" in new and settings:
         asking = settings.ask_before_tools
         if not loosens:

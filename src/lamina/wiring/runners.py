@@ -19,6 +19,7 @@ from lamina.wiring.opening_arguments import (
     OpeningArguments,
     SessionOpening,
     require_opening,
+    require_port,
     takes,
 )
 from lamina.wiring.sessions import OpenedSession, open_with
@@ -130,6 +131,7 @@ async def open_plan(
         UsageError: a function or the file cannot be used.
     """
     require_opening(open_plan, opening)
+    require_port(approver, "approver", "decide")
     opened, clients, host = await _open_with_tools(
         session, tools, mcp, files, web_search, providers, opening
     )
@@ -169,6 +171,7 @@ async def open_agent(
         UsageError: a function or the file cannot be used.
     """
     require_opening(open_agent, opening)
+    require_port(approver, "approver", "decide")
     opened, clients, host = await _open_with_tools(
         session, tools, mcp, files, web_search, providers, opening
     )

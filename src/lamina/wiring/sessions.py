@@ -10,7 +10,7 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Unpack, get_args
 
 from anyio.to_thread import run_sync
 from msgspec import Struct
@@ -43,12 +43,18 @@ from lamina.sources.selector import Selector
 from lamina.values.entry import SessionEntry, start_entry
 from lamina.values.envelope import Options
 from lamina.values.item import MEDIUM, AttachmentSpec, Item, Shape
-from lamina.values.settings import Settings
+from lamina.values.settings import Settings, require_usable
 from lamina.values.spending import SpendLimits
 from lamina.wiring.clock import SystemClock
 from lamina.wiring.hook_entry_points import load_hooks
 from lamina.wiring.index import LazyIndex, missing_search
-from lamina.wiring.opening_arguments import OpeningArguments, SessionOpening, require_opening, takes
+from lamina.wiring.opening_arguments import (
+    OpeningArguments,
+    SessionOpening,
+    require_opening,
+    require_port,
+    takes,
+)
 from lamina.wiring.pages import LazyWebFetcher
 from lamina.wiring.prefixes import open_prefixes
 from lamina.wiring.reopened_session import apply_given
@@ -72,8 +78,13 @@ def attach(
     """A path or an item with what it is worth: `session.prepare(..., attach=[attach("a.md",
     essential=True)])`. Priority numbers: essential 0, high 3, medium 5, low 10; the higher number
     goes first when room is short."""
+    if not isinstance(priority, int) or isinstance(priority, bool):
+        problem = "is no whole number: essential is 0, high 3, medium 5, low 10"
+        raise UsageError(f"priority {priority!r} {problem}")
     if priority < 0:
         raise UsageError(f"priority {priority!r} is below 0, the number of essentials")
+    if shape not in get_args(Shape):
+        raise UsageError(f"shape {shape!r} is none of {', '.join(get_args(Shape))}")
     return AttachmentSpec(what=what, priority=priority, essential=essential, shape=shape)
 
 
@@ -135,7 +146,9 @@ async def open_session(session: str | None = None, **opening: Unpack[SessionOpen
     Raises:
         SessionBusy: the session is open elsewhere.
         TypeError: a word is given that it does not take.
-        UsageError: there is no such agent, or no such kind of store.
+        InvalidSetting: a setting or an option is out of range.
+        UsageError: there is no such agent, no such kind of store, or something is of the wrong
+            kind.
     """
     require_opening(open_session, opening)
     return (await open_with(session, OpeningArguments(**opening))).session
@@ -159,6 +172,9 @@ async def open_with(
     `answers` a new one is refused, and not begun, if what its target needs is not installed; so is
     any if what `needs` names is not."""
     # First of all: what cannot be loaded must not leave a session behind, nor hold one.
+    for given in (arguments.settings, arguments.options):
+        if given is not None:
+            require_usable(given)
     ports = _ports(arguments)
     agent = await _named_agent(arguments, ports.folder)
     contents = merge_contents(arguments, agent)
@@ -206,6 +222,8 @@ async def _apply_again(
         if "ask_before_tools" in agent.trust.claims.settings and policy == "never":
             # It began with what a folder said that is trusted no more.
             await opened.update_settings(ask_before_tools=Settings().ask_before_tools)
+    if agent is not None:
+        await core_of(opened).take_over_agent(agent.include_modes, agent.agent.name, agent.place)
     await apply_given(
         opened,
         contents,
@@ -241,6 +259,7 @@ class SessionPorts(Struct, frozen=True, kw_only=True):
 
 def _ports(arguments: OpeningArguments) -> SessionPorts:
     """What was given, and of the rest what is usual."""
+    require_port(arguments.summarizer, "summarizer", "summarize", or_function=True)
     hooks = load_hooks(arguments.hooks)
     workspace, index, summarizer = arguments.workspace, arguments.index, arguments.summarizer
     # What the caller brought is the caller's to close.
@@ -365,4 +384,5 @@ def _header(
         workspace=ports.workspace.name,
         with_agent=agent.agent.name if agent else "",
         with_agent_at=agent.place if agent else "",
+        include_modes=agent.include_modes if agent else None,
     )

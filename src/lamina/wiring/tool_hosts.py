@@ -123,7 +123,7 @@ def agent_hosts(
     hosts: list[ToolHost] = []
     if defaults.servers.servers or defaults.servers.problems:
         check = None if folder.standing == "own" else start_check(folder.claims, workspace)
-        hosts.append(_servers(defaults.servers, check, stays=stays))
+        hosts.append(_servers(defaults.servers, check, stays=stays, of_agent=True))
     elif folder.claims.servers and not folder.counts:
         names = ", ".join(folder.claims.servers)
         withheld = WithheldTool(what=names, reason="untrusted", detail=folder.notice())
@@ -138,6 +138,7 @@ def _servers(
     check: "Callable[[ServerConfig], None] | None" = None,
     *,
     stays: bool = True,
+    of_agent: bool = False,
 ) -> ToolHost:
     from lamina.tools.approvals import Approvals
     from lamina.tools.mcp_client.server import ServerPatience
@@ -145,4 +146,6 @@ def _servers(
 
     approvals = Approvals(data_folder() / APPROVALS_FILE)
     patience = None if stays else ServerPatience(rest=0)
-    return McpServers(config, approvals=approvals, patience=patience, check=check)
+    return McpServers(
+        config, approvals=approvals, patience=patience, check=check, of_agent=of_agent
+    )

@@ -345,6 +345,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/workspaces/{workspace}/sessions/{session}/items/adopt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Takes over what changed in the files of the session's agent. */
+        post: operations["post_workspaces_by_workspace_sessions_by_session_items_adopt"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/workspaces/{workspace}/sessions/{session}/settings": {
         parameters: {
             query?: never;
@@ -1232,6 +1249,13 @@ export interface components {
             aborted: boolean;
         };
         /**
+         * AdoptedRows
+         * @description What the session took over from its agent's files.
+         */
+        AdoptedRows: {
+            changes: components["schemas"]["AgentChangeRow"][];
+        };
+        /**
          * Advice
          * @description A fix, and what it would have saved.
          */
@@ -1264,6 +1288,18 @@ export interface components {
             warnings: number;
             problem: string;
             is_shadowed: boolean;
+        };
+        /**
+         * AgentChangeRow
+         * @description A difference between the session and its agent's files: the include mode `here` and `now`,
+         *         and in words. It is new without the one, and gone without the other.
+         */
+        AgentChangeRow: {
+            item: string;
+            label: string;
+            here: string | null;
+            now: string | null;
+            detail: string;
         };
         /**
          * AgentCheck
@@ -1812,6 +1848,8 @@ export interface components {
             displays: components["schemas"]["HookDisplay"][];
             proven: boolean;
             problems: string[];
+            /** @default [] */
+            agent_changes: components["schemas"]["AgentChangeRow"][];
         };
         /**
          * ContextTool
@@ -2282,12 +2320,14 @@ export interface components {
         };
         /**
          * ItemRows
-         * @description What the session has, what it could have, what is pinned, and what is wrong.
+         * @description What the session has, what it could have, what is pinned, how its agent's files differ, and
+         *         what is wrong.
          */
         ItemRows: {
             items: components["schemas"]["MemberRow"][];
             available: components["schemas"]["AvailableRow"][];
             pins: components["schemas"]["PinnedRow"][];
+            changes: components["schemas"]["AgentChangeRow"][];
             problems: string[];
         };
         /**
@@ -2943,6 +2983,8 @@ export interface components {
              * @enum {unknown}
              */
             include: "agent" | "always" | "manual";
+            /** @default false */
+            of_agent: boolean;
             /** @default  */
             label: string;
             /** @default  */
@@ -5042,6 +5084,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Done"];
+                };
+            };
+            /** @description It cannot be done; `error.code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    post_workspaces_by_workspace_sessions_by_session_items_adopt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspace: string;
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Takes over what changed in the files of the session's agent. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdoptedRows"];
                 };
             };
             /** @description It cannot be done; `error.code` is stable. */

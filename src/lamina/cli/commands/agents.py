@@ -62,7 +62,10 @@ def show_agent(
 def set_default(
     which: Annotated[str, typer.Argument(metavar="PATH|NAME", help="The agent.")],
     setting: Annotated[
-        str, typer.Argument(help="model, or a setting, as temperature, max_tokens or max_requests.")
+        str,
+        typer.Argument(
+            help="model, or a setting such as temperature, max_tokens, search or search.top_n."
+        ),
     ],
     value: Annotated[str, typer.Argument(help="Its value; none leaves it to the session.")],
     workspace: AgentWorkspace = Path(),

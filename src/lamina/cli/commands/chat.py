@@ -53,6 +53,7 @@ def chat(
     refuse_if(
         opening.session is not None and latest, "--session and --continue exclude one another"
     )
+    refuse_if(opening.new and latest, "--new and --continue exclude one another")
     options = opening.options(SettingChanges(window=window))
     _run(run_chat, options, prompt.options(), latest=latest, asks_price=not yes)
 
@@ -114,6 +115,10 @@ def ask(
         "--regenerate goes with --session, and with no question or attachment",
     )
     refuse_if(edit is not None and opening.session is None, "--edit goes with --session")
+    refuse_if(
+        opening.new and (resume or edit is not None or regenerate is not None),
+        "--new begins a session: there is nothing in it to --resume, --edit or --regenerate",
+    )
     refuse_if(
         sum((resume, edit is not None, regenerate is not None)) > 1,
         "--resume, --edit and --regenerate exclude one another",

@@ -108,7 +108,9 @@ def why(
     """
     from lamina.cli.why import show_why
 
-    run_on_session(session, workspace, partial(show_why, number=question, as_json=as_json))
+    run_on_session(
+        session, workspace, partial(show_why, number=question, workspace=workspace, as_json=as_json)
+    )
 
 
 @app.command()

@@ -51,7 +51,10 @@ def select(
     workspace: AgentWorkspace = Path(),
     top: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Exactly the N best, whatever their scores."),
+        typer.Option(
+            min=1, metavar="N",
+            help="Exactly the N that `lamina search` ranks first, by score, however low.",
+        ),
     ] = None,
     preset: Annotated[
         Literal["conservative", "normal", "aggressive"] | None,

@@ -8,7 +8,7 @@ import typer
 
 from lamina.cli.interrupts import run_async
 from lamina.cli.options import AsJson, SessionName, SessionWorkspace
-from lamina.cli.outcome import print_outcome, refuse_if, run_on_session
+from lamina.cli.outcome import print_outcome, print_report, refuse_if, run_on_session
 from lamina.cli.terminal_text import visible
 from lamina.cli.wrapped_text import print_text, terminal_width
 
@@ -80,6 +80,24 @@ def delete(
     )  # fmt: skip
     if not is_done:
         raise typer.Exit(1)
+
+
+@sessions_app.command()
+def adopt(
+    session: SessionName, workspace: SessionWorkspace = Path(), as_json: AsJson = False
+) -> None:
+    """Take over what changed in the files of a session's agent since the session began.
+
+    A session keeps the rules, references and tools that it began with, whatever becomes of their
+    include modes in the agent's files; edited texts are always sent as they are now. What you added
+    or took out yourself stays.
+    """
+    from lamina.cli.sessions import adopt_agent
+
+    print_report(
+        run_on_session(session, workspace, partial(adopt_agent, workspace, as_json=as_json)),
+        as_json=as_json,
+    )
 
 
 @app.command()

@@ -25,12 +25,12 @@ from lamina.errors import InvalidSetting, UsageError
 from lamina.faces.answer import describe_outcome
 from lamina.faces.approvals import PendingApprovals
 from lamina.faces.context_markdown import context_markdown
-from lamina.faces.items import ItemOverview
+from lamina.faces.items import ItemOverview, change_row
 from lamina.faces.options import PromptOptions
 from lamina.faces.request_context import describe_context
 from lamina.faces.session_opener import Notices, ensure_target
 from lamina.faces.session_tree import describe_tree
-from lamina.faces.settings import describe_settings, in_force, read_settings
+from lamina.faces.settings import describe_settings, read_settings
 from lamina.faces.turn_gate import TurnGate
 from lamina.journal import open_patch
 from lamina.ports import TargetBook
@@ -173,7 +173,7 @@ class RpcMethods:
         return {"text": await self._session.read_result(params.what)}
 
     async def settings(self, _: Params) -> object:
-        return describe_settings(in_force(self._session.settings, self._session.state.options))
+        return describe_settings(self._session.settings)
 
     async def spending(self, _: Params) -> object:
         return msgspec.to_builtins(await self._session.spending())
@@ -205,8 +205,13 @@ class RpcMethods:
                 asdict(item) | {"about": one_line(item.about, ABOUT)}
                 for item in self._items.outside
             ],
+            "changes": [asdict(change) for change in self._items.changes],
             "problems": list(self._items.problems),
         }
+
+    async def adopt_agent(self, _: Params) -> object:
+        changes = await self._session.adopt_agent()
+        return {"changes": [asdict(change_row(change)) for change in changes]}
 
     async def add(self, params: ItemParams) -> object:
         await self._look_up_items()

@@ -96,6 +96,7 @@ METHODS = {
     "unpin": RpcMethod(ItemParams, "idle"),
     "add": RpcMethod(ItemParams, "idle"),
     "remove": RpcMethod(ItemParams, "idle"),
+    "adopt_agent": RpcMethod(Params, "idle"),
     "update_settings": RpcMethod(dict, "idle"),
     "add_message": RpcMethod(AddMessageParams, "idle"),
     "apply": RpcMethod(dict, "idle"),

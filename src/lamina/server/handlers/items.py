@@ -4,13 +4,14 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import asdict
 
+from lamina.faces.items import change_row
 from lamina.faces.session_opener import ensure_target
-from lamina.faces.settings import in_force
 from lamina.server.notices import KeptNotices
 from lamina.server.open_session import OpenSession
 from lamina.server.route import Call, Route
 from lamina.server.setting_rows import list_rows, read_changes
 from lamina.server.shapes.items import (
+    AdoptedRows,
     AvailableRow,
     ItemName,
     ItemRows,
@@ -50,8 +51,16 @@ async def list_items(call: Call) -> ItemRows:
                 PinnedRow(item=item, label=label_of(item))
                 for item in opened.session.state.library.pinned
             ),
+            changes=items.changes,
             problems=items.problems,
         )  # fmt: skip
+
+
+async def adopt_agent(call: Call) -> AdoptedRows:
+    async with call.desk.session(call.workspace, call.session) as opened:
+        opened.turns.require_idle()
+        changes = await opened.session.adopt_agent()
+        return AdoptedRows(changes=tuple(map(change_row, changes)))
 
 
 async def _look_up(opened: OpenSession) -> None:
@@ -96,8 +105,7 @@ async def change_settings(call: Call) -> SettingRows:
 
 def _rows(opened: OpenSession) -> SettingRows:
     session = opened.session
-    options = session.state.options
-    return SettingRows(settings=list_rows(in_force(session.settings, options), options))
+    return SettingRows(settings=list_rows(session.settings, session.state.options))
 
 
 ROUTES = (
@@ -120,6 +128,10 @@ ROUTES = (
             ("unpin", lambda opened, what: opened.session.unpin(what), False,
              "Takes a pin away."),
         )
+    ),
+    Route(
+        method="POST", path=f"{SESSION}/items/adopt", handler=adopt_agent, result=AdoptedRows,
+        right="chat", summary="Takes over what changed in the files of the session's agent.",
     ),
     Route(
         method="GET", path=f"{SESSION}/settings", handler=show_settings, result=SettingRows,

@@ -1,10 +1,12 @@
 """A session looked at as a whole: context of a request, timeline, tree, verification."""
 
 from anyio.to_thread import run_sync
+from msgspec.structs import replace
 
 from lamina.faces.branch_map import BranchMap, map_branches
 from lamina.faces.cache_timeline import CacheTimeline, read_timeline
 from lamina.faces.context_record import ContextRecord, record_context
+from lamina.faces.items import find_stored_changes
 from lamina.faces.verification import SessionCheck, check_stored
 from lamina.server.route import Call, Route
 
@@ -13,7 +15,9 @@ SESSION = "/api/workspaces/{workspace}/sessions/{session}"
 
 async def show_context(call: Call) -> ContextRecord:
     journal = await call.desk.read_journal(call.workspace, call.session)
-    return await run_sync(record_context, journal, call.path["request"], call.desk.book)
+    record = await run_sync(record_context, journal, call.path["request"], call.desk.book)
+    changes = await find_stored_changes(journal, call.desk.workspace(call.workspace))
+    return replace(record, agent_changes=changes)
 
 
 async def show_timeline(call: Call) -> CacheTimeline:

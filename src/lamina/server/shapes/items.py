@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from lamina.faces.items import AgentChangeRow
 from lamina.server.route import RequestBody
 
 
@@ -36,12 +37,20 @@ class PinnedRow(Struct, frozen=True, kw_only=True):
     label: str
 
 
+class AdoptedRows(Struct, frozen=True, kw_only=True):
+    """What the session took over from its agent's files."""
+
+    changes: tuple[AgentChangeRow, ...]
+
+
 class ItemRows(Struct, frozen=True, kw_only=True):
-    """What the session has, what it could have, what is pinned, and what is wrong."""
+    """What the session has, what it could have, what is pinned, how its agent's files differ, and
+    what is wrong."""
 
     items: tuple[MemberRow, ...]
     available: tuple[AvailableRow, ...]
     pins: tuple[PinnedRow, ...]
+    changes: tuple[AgentChangeRow, ...]
     problems: tuple[str, ...]
 
 

@@ -52,6 +52,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     # Whether it speaks the older protocol, events and posts at two addresses.
     is_sse: bool = False
     timeout: float = CALL_SECONDS
+    # How long it may take to start and to list its tools, if the file says; else as is usual.
+    start_timeout: float | None = None
     permission: Permission = "required"
     include: Include = "always"
     tools: dict[str, ServerToolConfig] = {}
@@ -90,7 +92,7 @@ class _Entry(Struct, kw_only=True):
     url: str | None = None
     headers: dict[str, str] | None = None
     type: str | None = None
-    timeout: float = CALL_SECONDS
+    timeout: float | None = None
     disabled: bool = False
     permission: Permission = "required"
     include: Include = "always"
@@ -191,7 +193,8 @@ def _read_entry(name: str, raw: Any, path: Path, environ: Mapping[str, str]) -> 
         url=fill(entry.url or "", "url"),
         headers={key: fill(text, f"headers.{key}") for key, text in (entry.headers or {}).items()},
         is_sse=entry.type == SSE,
-        timeout=entry.timeout,
+        timeout=CALL_SECONDS if entry.timeout is None else entry.timeout,
+        start_timeout=entry.timeout,
         permission=entry.permission,
         include=entry.include,
         tools=entry.tools,
@@ -209,7 +212,7 @@ def _check_entry(entry: _Entry) -> None:
             f"its type is {entry.type!r}, and only streamable HTTP and SSE are spoken here; give "
             f"the address at which it speaks that (often ending in /mcp) with type 'http'"
         )
-    if not (entry.timeout > 0 and math.isfinite(entry.timeout)):
+    if entry.timeout is not None and not (entry.timeout > 0 and math.isfinite(entry.timeout)):
         raise UsageError(f"'timeout' is a number of seconds above 0, not {entry.timeout!r}")
 
 

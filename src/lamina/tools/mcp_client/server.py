@@ -31,6 +31,7 @@ _REFUSALS = {"Session terminated", "Server returned an error response"}
 class ServerPatience(Struct, frozen=True, kw_only=True):
     """How long to wait for servers, and how often to try them."""
 
+    # For one whose configuration has no `timeout` of its own.
     connect: float = 20.0
     # The pause after a failure; it doubles every time, up to `longest`.
     rest: float = 2.0
@@ -56,6 +57,7 @@ class Server:
         self._check = check
         self._tasks = tasks
         self._patience = patience
+        self._start_seconds = config.start_timeout or patience.connect
         self._max_characters = max_characters
         self._connection: Connection | None = None
         self._was_reached = False
@@ -75,7 +77,7 @@ class Server:
             return self._unreachable(connection)
         if connection.is_stale:
             try:
-                with anyio.fail_after(self._patience.connect):
+                with anyio.fail_after(self._start_seconds):
                     await connection.list_tools()
             # Whatever goes wrong here concerns this server only.
             except Exception as error:  # noqa: BLE001
@@ -150,7 +152,7 @@ class Server:
 
     def _start(self) -> Connection:
         patience = self._patience
-        self._connection = Connection(self.config, patience.connect, patience.grace, self._check)
+        self._connection = Connection(self.config, self._start_seconds, patience.grace, self._check)
         self._tasks.start_soon(self._hold, self._connection)
         return self._connection
 

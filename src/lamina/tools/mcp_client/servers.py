@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec.structs import replace
 
 from lamina.errors import UsageError
 from lamina.tools.approvals import Approvals
@@ -31,9 +32,11 @@ class McpServers:
         patience: ServerPatience | None = None,
         max_characters: int = MOST_CHARACTERS,
         check: Callable[[ServerConfig], None] | None = None,
+        of_agent: bool = False,
     ) -> None:
         """`check` is called in a thread before a server is started, and raises a UsageError if it
-        must not be."""
+        must not be. `of_agent` says that the session's agent brings the servers."""
+        self._of_agent = of_agent
         self._config = config
         self._check = check
         self._approvals = approvals
@@ -82,7 +85,9 @@ class McpServers:
         self._require_open()
         servers = list(self._servers.values())
         toolsets = await ask_all([server.toolset for server in servers])
-        whole = without_duplicates(tool for toolset in toolsets for tool in toolset.tools)
+        whole = without_duplicates(
+            replace(tool, of_agent=self._of_agent) for toolset in toolsets for tool in toolset.tools
+        )
         review = Toolset(tools=whole.tools)
         if self._approvals is not None:
             review = await self._approvals.review(whole.tools)

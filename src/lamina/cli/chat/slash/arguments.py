@@ -37,6 +37,8 @@ def list_arguments(chat: Conversation, name: str, words: list[str]) -> Arguments
 
 def _first_arguments(session: Session, name: str) -> Arguments:
     match name:
+        case "items":
+            return [("adopt", "take over what changed in the agent's files")]
         case "context":
             return [("--full", "every segment as it was sent")]
         case "branch" | "label" | "edit" | "regenerate":

@@ -37,7 +37,12 @@ _ALL = (
     ),
     SlashCommand("pin", "[PATH...]", "keep it in every request, whatever has to go", True),
     SlashCommand("unpin", "PATH...", "take the pin away"),
-    SlashCommand("items", "", "rules, references and tools of this session, and what can be added"),
+    SlashCommand(
+        "items",
+        "[adopt]",
+        "rules, references and tools of this session, and what can be added; adopt takes over "
+        "what changed in the agent's files",
+    ),
     SlashCommand("add", MEMBER, "let it apply to every message", takes_name=True),
     SlashCommand("remove", MEMBER, "keep it out, also of search", takes_name=True),
     SlashCommand("compact", "", "let older messages give way to a summary, now"),

@@ -3,6 +3,8 @@ name and its journal."""
 
 import re
 
+from msgspec.structs import replace
+
 from lamina.audit.totals import name_of
 from lamina.cli.chat.conversation import Conversation
 from lamina.cli.chat.slash.command_table import usage_of
@@ -10,12 +12,15 @@ from lamina.cli.chat.views import show_items, show_log, show_request, show_tree
 from lamina.cli.terminal_text import one_line
 from lamina.cli.why import draw_why
 from lamina.errors import UsageError
+from lamina.faces.items import change_row
 from lamina.faces.sent_requests import journal_of, last_request
 from lamina.faces.session_tree import LAST, find_question, questions_of
 from lamina.faces.why import explain_question
 from lamina.providers.model_book import load_book
 
 LOG_LINES = 15
+# Behind /items: take over what the agent's files say by now.
+ADOPT = "adopt"
 # What an id of an entry looks like; other words begin the text of a question.
 _ENTRY = re.compile(r"[0-9a-f]{6,}")
 
@@ -34,7 +39,10 @@ async def explain(chat: Conversation, rest: str) -> None:
     if rest and not rest.isdecimal():
         raise UsageError(usage_of("why"))
     number = int(rest) if rest else None
-    explanation = explain_question(journal_of(chat.session), number, load_book())
+    explanation = replace(
+        explain_question(journal_of(chat.session), number, load_book()),
+        agent_changes=tuple(map(change_row, await chat.session.find_agent_changes())),
+    )
     chat.screen.show(draw_why(explanation, chat.screen.width))
 
 
@@ -56,7 +64,16 @@ async def compact(chat: Conversation, _: str) -> None:
         chat.screen.warn(compaction.problem)
 
 
-async def list_items(chat: Conversation, _: str) -> None:
+async def list_items(chat: Conversation, rest: str) -> None:
+    if rest not in ("", ADOPT):
+        raise UsageError(usage_of("items"))
+    if rest:
+        changes = await chat.session.adopt_agent()
+        for change in changes:
+            chat.screen.tell(f"taken over: {change.detail}")
+        if not changes:
+            chat.screen.tell("the session has what the agent's files say")
+            return
     await chat.members.look_up(tools=True)
     chat.screen.show(show_items(chat.members))
 
@@ -75,6 +92,8 @@ async def remove(chat: Conversation, rest: str) -> None:
         raise UsageError(f"{usage_of('remove')}; /items lists what is in")
     await chat.members.look_up(tools=True)
     was_there = await chat.session.remove(rest)
+    if not was_there:
+        chat.members.require_known(rest)
     effect = "is out from the next message on, also of search, until you /add it"
     chat.screen.tell(f"{rest} {effect if was_there else 'was not there'}")
 
