@@ -53,7 +53,7 @@ def played(target: str, way: Way, folder: Path, tools: tuple[Tool, ...] = TOOLS)
 
 
 def way(name: str, **settings: object) -> Way:
-    chosen = Settings(tool_search=FEW, **settings)  # type: ignore[arg-type]
+    chosen = Settings(tool_search=FEW, whole_pool_tokens=0, **settings)  # type: ignore[arg-type]
     return Way(name=name, settings=chosen)
 
 
@@ -103,7 +103,7 @@ def test_a_missed_target_is_said_with_its_figures(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_model_that_searches_finds_what_was_not_chosen(target: str, tmp_path: Path) -> None:
-    none = Settings(tool_search=SearchSettings(top_n=0, include_score=1.0))
+    none = Settings(tool_search=SearchSettings(top_n=0, include_score=1.0), whole_pool_tokens=0)
     takes = played(target, Way(name="takes", settings=none), tmp_path)
     looks = played(target, Way(name="looks", settings=none, searches=True), tmp_path)
     assert (takes.recall, looks.recall) == (0.0, 1.0)
