@@ -204,7 +204,7 @@ from lamina.values.tool import (
 )
 from lamina.values.totals import DeletedSession, ListedSession, SessionTotals, TargetUsage
 from lamina.values.trust import Trust
-from lamina.values.usage import Usage
+from lamina.values.usage import InputTransformation, Usage
 from lamina.values.web import (
     FetchedResource,
     FoundPage,
@@ -251,6 +251,7 @@ __all__ = [
     "RequestContext",
     "WarmStart",
     "Segment",
+    "InputTransformation",
     "Usage",
     # What a session and its runners give.
     "ChangeKind",
