@@ -254,6 +254,7 @@ __all__ = [
     "RequestContext",
     "WarmStart",
     "Segment",
+    "InputTransformation",
     "Usage",
     # What a session and its runners give.
     "ChangeKind",

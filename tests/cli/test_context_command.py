@@ -160,6 +160,13 @@ def test_a_request_on_the_wire_is_what_the_vendor_gets(folder: Path) -> None:
     ]
 
 
+def test_headers_are_no_part_of_what_is_shown_as_the_body(folder: Path) -> None:
+    arguments = ("context", "Q", "--wire", "-t", "anthropic:claude-opus-5-5")
+    request = json.loads(output(*arguments, cwd=folder))
+    assert request["thinking"]["block_binding"] == {"prefix_mismatch_behavior": "drop_block"}
+    assert "extra_headers" not in request
+
+
 def test_a_question_can_come_from_standard_input_and_a_system_prompt_from_a_file(
     folder: Path,
 ) -> None:

@@ -181,6 +181,7 @@ def emulate(
 
     A file of answers is a list, one per request: texts, or {"text": ..., "thinking": ..., "calls":
     [{"name": "read_file", "arguments": {"path": "plan.md"}}]} with any of the three.
+    Anthropic's may go on with "then": {...} in the same message.
     """
     if list_faults:
         from lamina.providers.emulators.faults import FAULT_EXPLANATIONS
