@@ -46,8 +46,9 @@ def untaken(options: Options, target: Target, prompt: Prompt) -> tuple[str, ...]
 def test_an_option_is_on_the_wire_or_named_as_untaken(
     wire: WireName, name: str, takes_sampling: bool, prompt: Prompt
 ) -> None:
-    # Only OpenAI's own models refuse it; on other wires the book never says so.
-    target = replace(SMALL, wire=wire, takes_sampling=takes_sampling or wire != "openai")
+    # Only models of OpenAI and Anthropic refuse it; on other wires the book never says so.
+    is_free = takes_sampling or wire not in ("openai", "anthropic")
+    target = replace(SMALL, wire=wire, takes_sampling=is_free)
     options = Options(**{name: GIVEN[name]})
     plain, given = (encode(target, prompt, chosen) for chosen in (Options(), options))
     named = untaken(options, target, prompt)
@@ -69,6 +70,17 @@ def test_models_of_openai_that_reason_get_neither_temperature_nor_top_p(model: s
     assert untaken(options, target, Prompt()) == (
         f"openai:{model} knows no temperature: it is not sent",
         f"openai:{model} knows no top_p: it is not sent",
+    )
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-opus-5-5", "claude-opus-4-8"])
+def test_newer_models_of_anthropic_get_neither(model: str) -> None:
+    target = load_book().find(f"anthropic:{model}")
+    options = Options(temperature=0.2, top_p=0.9, max_tokens=50)
+    assert "extra_body" not in encode(target, Prompt(), options)
+    assert untaken(options, target, Prompt()) == (
+        f"anthropic:{model} knows no temperature: it is not sent",
+        f"anthropic:{model} knows no top_p: it is not sent",
     )
 
 

@@ -25,6 +25,8 @@ _UNKNOWN: Mapping[WireName, tuple[str, ...]] = {
     "llamacpp": ("reasoning", "schema"), "llamacpp_tools": ("reasoning",),
 }  # fmt: skip
 _SAMPLING = ("temperature", "top_p")
+# Wires with models that take no sampling; on the others the book never says so.
+_SAMPLED_WIRES = ("openai", "anthropic")
 
 
 class WireParameters(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -103,14 +105,16 @@ def untaken_options(request: WireRequest) -> tuple[str, ...]:
     if target.takes_citations and request.citations and not request.enforced_citations:
         other_form = "tools" if offers_tools else "a schema"
         warnings.append(f"{target.name} is not held to citing: the request has {other_form}")
-    if target.wire == "anthropic" and None not in (options.temperature, options.top_p):
+    is_sampled = target.wire == "anthropic" and target.takes_sampling
+    if is_sampled and None not in (options.temperature, options.top_p):
         warnings.append(f"{target.name} takes temperature or top_p: top_p is not sent")
     return tuple(warnings)
 
 
 def _unknown_options(target: Target) -> tuple[str, ...]:
     names = _UNKNOWN.get(target.wire, ())
-    return names if target.takes_sampling or target.wire != "openai" else (*names, *_SAMPLING)
+    is_free = target.takes_sampling or target.wire not in _SAMPLED_WIRES
+    return names if is_free else (*names, *_SAMPLING)
 
 
 def _given_options(options: Options) -> dict[str, bool]:
@@ -153,6 +157,8 @@ def digest_target(
     )  # fmt: skip
     if not target.takes_sampling:
         facts += ("takes_sampling", False)
+    if target.binds_thinking:
+        facts += ("binds_thinking", True)
     if target.taken_effort(effort) != effort:
         facts += ("takes_effort", effort, False)
     if explicit_cache:
