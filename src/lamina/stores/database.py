@@ -66,7 +66,9 @@ class Database:
             return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            if not self.path.exists():
+                # Only then: closing it gives up all locks that this process has on the file.
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             with self.connect():
                 pass
             sync_folder(self.path.parent)
@@ -128,7 +130,7 @@ class Database:
             )
 
     def _check(self, connection: sqlite3.Connection) -> None:
-        if not _pragma(connection, "application_id") and _is_empty(connection):
+        if not _pragma(connection, "application_id") and self._is_empty(connection):
             # Another process has made the file and not yet what is in it, or was killed before.
             _make_tables(connection)
         application = _pragma(connection, "application_id")
@@ -149,6 +151,18 @@ class Database:
         connection.execute("pragma checkpoint_fullfsync = on")
         # What is deleted is overwritten, as a file that is deleted is gone.
         connection.execute("pragma secure_delete = on")
+
+    def _is_empty(self, connection: sqlite3.Connection) -> bool:
+        """Whether nothing is in the file at this moment: another process may be making it."""
+        if self.path.stat().st_size == 1:
+            # SQLite takes one byte of anything for an empty database.
+            return False
+        connection.execute("begin")
+        try:
+            return _has_nothing(connection)
+        finally:
+            if connection.in_transaction:
+                connection.execute("rollback")
 
     @contextmanager
     def telling_errors(self, session: str | None = None) -> Iterator[None]:
@@ -259,16 +273,6 @@ def _decode_text(data: bytes) -> str:
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
     (value,) = connection.execute(f"pragma {name}").fetchone()
     return int(value)
-
-
-def _is_empty(connection: sqlite3.Connection) -> bool:
-    """Whether nothing is in a database at this moment: another process may be making it."""
-    connection.execute("begin")
-    try:
-        return _has_nothing(connection)
-    finally:
-        if connection.in_transaction:
-            connection.execute("rollback")
 
 
 def _has_nothing(connection: sqlite3.Connection) -> bool:
