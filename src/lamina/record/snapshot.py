@@ -35,7 +35,7 @@ from lamina.values.message import Context, Message, ToolText
 from lamina.values.prompt import StrandRecord
 
 # Raised whenever a fold means something else than before.
-VERSION = f"{FORMAT}/{RENDERER}/11"
+VERSION = f"{FORMAT}/{RENDERER}/12"
 
 # How a message is had: as its entry has it, the same without its context, or from here.
 _AS_ENTRY, _BARE, _INLINE = range(3)
