@@ -66,8 +66,8 @@ test: chromium app  ## Format check, lint, types, architecture and tests, in a b
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-crash: $(STAMP)  ## The crash suite, long: every byte, every power loss, a million lines (minutes)
-	LAMINA_CRASH=long LAMINA_JOURNALS=10000 $(BIN)/python -m pytest tests/crash tests/stores tests/journal/test_replay_laws.py
+crash: $(STAMP)  ## The crash suite, long: every byte, every power loss, a million lines (20 minutes)
+	LAMINA_CRASH=long LAMINA_JOURNALS=10000 $(BIN)/python -m pytest -n auto --dist worksteal tests/crash tests/stores tests/journal/test_replay_laws.py
 
 long: chromium $(STAMP) $(APP)  ## Every extra, clients that want other SDKs, and the app with 100,000 messages (minutes)
 	LAMINA_EXTRAS=long $(BIN)/python -m pytest -rP tests/packaging/test_extras.py tests/packaging/long_clone.py

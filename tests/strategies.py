@@ -24,6 +24,7 @@ from lamina.values.entry import (
     ForgetEntry,
     ItemEntry,
     MessageEntry,
+    OpeningEntry,
     PinEntry,
     ReplyEntry,
     RequestEntry,
@@ -265,6 +266,12 @@ def _request_fields(items: Sequence[Item], left: Sequence[Item], tokens: int) ->
     }  # fmt: skip
 
 
+def unsorted(keys: Sequence[str]) -> st.SearchStrategy[dict[str, str]]:
+    """Some of the keys in any order: not only in that in which they are written down."""
+    some_keys = st.lists(st.sampled_from(keys), max_size=len(keys), unique=True)
+    return some_keys.map(lambda drawn: {key: f"digest of {key}" for key in drawn})
+
+
 some_items = st.lists(known_items, max_size=2, unique_by=lambda item: item.id)
 
 
@@ -287,7 +294,8 @@ def entries_after(draw: st.DrawFn, state: State, prefix: str, most: int = 12) ->
                 calls = state.envelope.cached[-1].calls if len(state.envelope.cached) else ()
                 results = [ToolResult(call_id=c.id, name=c.name, text="found") for c in calls]
                 message = Message(role="tool", blocks=tuple(results), id=f"t{number}")
-                entry = MessageEntry(message=message, **fields)
+                wholes = draw(unsorted(["call1", "call10", "call2"]))
+                entry = MessageEntry(message=message, whole_results=wholes, **fields)
             case 6 | 7:
                 entry = TransformEntry(transformer="test", patch=draw(patches), **fields)
             case 8:
@@ -312,6 +320,7 @@ def entries_after(draw: st.DrawFn, state: State, prefix: str, most: int = 12) ->
                     PinEntry(item=item.id, pinned=False, **fields),
                     ForgetEntry(item=item.id, **fields),
                     SettingsEntry(settings=Settings(window=draw(st.integers(1, 9))), **fields),
+                    OpeningEntry(given=draw(unsorted(["tools", "always", "system"])), **fields),
                 ]
                 entry = draw(st.sampled_from(other))
         try:

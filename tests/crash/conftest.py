@@ -1,6 +1,7 @@
 """Says the seed of every failure, and what a long run has tried."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.crash.nursery import Nursery
@@ -12,6 +13,19 @@ def nursery() -> Iterator[Nursery]:
     """Forks children that have imported everything already."""
     with Nursery() as running:
         yield running
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of pytest-xdist hands in what it has tried."""
+    if (output := getattr(session.config, "workeroutput", None)) is not None:
+        output["crash_tally"] = dict(tally)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A worker is done: what it has tried is added up. One that died has said nothing, and that is
+    a failure of its test."""
+    tally.update(getattr(node, "workeroutput", {}).get("crash_tally", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -10,6 +10,8 @@ from random import Random, SystemRandom
 
 LONG = os.environ.get("LAMINA_CRASH") == "long"
 SEED = int(os.environ.get("LAMINA_CRASH_SEED") or (SystemRandom().getrandbits(32) if LONG else 1))
+# One seed for all processes that share the tests of a run.
+os.environ["LAMINA_CRASH_SEED"] = str(SEED)
 
 # What was tried, and what must be zero; printed at the end of a long run.
 tally: Counter[str] = Counter()

@@ -10,7 +10,7 @@ from zlib import crc32
 
 import anyio
 from msgspec.structs import replace
-from tests.crash.sample import entry_of, open_sample, store_in
+from tests.crash.sample import entry_of, header_of, open_sample, store_in
 from tests.fakes.book import SMALL
 from tests.fakes.replies import openai_reply
 from tests.fakes.sessions import World
@@ -105,6 +105,18 @@ def open_and_close(folder: str, session: str, acks: str, name: str, times: int, 
             os.write(said, sign(entry).encode())
             await opened.close()
             done += 1
+
+    anyio.run(body)
+
+
+def create_session(folder: str, session: str, gate: str, kind: str) -> None:
+    """Creates a session, and finds it in the list, as soon as the gate lets it through."""
+    os.read(os.open(gate, os.O_RDONLY), 1)
+
+    async def body() -> None:
+        store = store_in(folder, kind)
+        await (await store.create(header_of(session))).close()
+        assert session in await store.sessions()
 
     anyio.run(body)
 

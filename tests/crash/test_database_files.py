@@ -236,8 +236,8 @@ class LimitedDatabase(Database):
 
     pages = 1 << 30
 
-    def open(self, *, new: bool = False) -> sqlite3.Connection:
-        connection = super().open(new=new)
+    def open(self) -> sqlite3.Connection:
+        connection = super().open()
         connection.execute(f"pragma max_page_count = {self.pages}").fetchall()
         return connection
 

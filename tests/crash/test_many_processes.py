@@ -1,5 +1,6 @@
 """Many processes share one session: each waits or is told; nothing is lost and nothing doubled."""
 
+import os
 from collections import Counter
 from pathlib import Path
 from zlib import crc32
@@ -14,6 +15,30 @@ from lamina.codec import canonical_bytes
 from lamina.journal.lines import Line, read_lines
 
 PROCESSES = 8
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_four_processes_that_begin_a_new_store_at_once_all_find_it_theirs(
+    kind: str, nursery: Nursery, tmp_path: Path
+) -> None:
+    for number in range(much(10, 200)):
+        folder = tmp_path / f"store-{number}"
+        gate = tmp_path / f"gate-{number}"
+        os.mkfifo(gate)
+        opened_gate = os.open(gate, os.O_RDWR)
+        sessions = [f"session-{child}" for child in range(4)]
+        children = [
+            nursery.start(
+                "create_session", folder=str(folder), session=session, gate=str(gate), kind=kind
+            )
+            for session in sessions
+        ]
+        # A byte for each of those that wait there.
+        os.write(opened_gate, b"1234")
+        assert [nursery.wait(child) for child in children] == [0] * 4
+        os.close(opened_gate)
+        assert sorted(anyio.run(store_in(folder, kind).sessions)) == sessions
+        tally["new stores that four processes began at once"] += 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

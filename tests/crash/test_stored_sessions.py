@@ -51,8 +51,14 @@ STORES: dict[str, Keep] = {
 }
 KINDS = ("jsonl", "sqlite")
 CHUNKS = 3
+# Sessions that came to something else in one store than in another, or from a snapshot than from
+# a replay: results shortened in an order that was not read back (1526, 1655), a free call that only
+# began in memory once a person had decided another one (2348), a list of tools that was changed
+# while a request was open (1937).
+DIFFERED = (1526, 1655, 2348, 1937)
 # Sessions that were recorded, so that the requests are also those that they ever were.
-PLAYED = luck("replay").sample(sorted(read_digests()), much(12, 200))
+OTHERS = sorted(read_digests().keys() - set(DIFFERED))
+PLAYED = [*DIFFERED, *luck("replay").sample(OTHERS, much(12, 200))]
 
 
 @contextmanager
@@ -121,10 +127,10 @@ def test_a_drawn_session_gives_the_same_bytes_and_states_in_every_store(
             assert talk.tape.digest[:LENGTH] == known[seed].requests, (seed, kind)
             exports = await exports_of(talk.store)
             verdicts = [verdict_on(await talk.store.read(session)) for session in exports]
-            for session, data in exports.items():
+            for (session, data), verdict in zip(exports.items(), verdicts, strict=True):
                 journal = read_journal(data, session)
                 assert await reopened_state(talk.store, session) == state_of(journal), (seed, kind)
-                assert verdict_on(journal) == verdict_on(await talk.store.read(session))
+                assert verdict_on(journal) == verdict
             # Another process goes on with it: what was left in the middle, and one more turn.
             tape = Tape()
             await _try_to_go_on(talk.store, talk.name, tape)

@@ -23,7 +23,7 @@ from lamina.values.entry import (
 )
 from lamina.values.item import note_id
 from lamina.values.message import Message, Text, ToolCall, ToolResult
-from lamina.values.patch import CompactionApply, ItemLay, Patch
+from lamina.values.patch import CompactionApply, ItemLay, MessagesCachedReplace, Patch
 from lamina.values.request import RequestContext
 from lamina.values.usage import Usage
 
@@ -98,6 +98,19 @@ def test_a_sound_path_that_pairs_its_calls_is_replayed(entries: list[Entry]) -> 
 def test_a_sound_path_is_replayed_without_a_word() -> None:
     whole = path(ask(), request(), answer("c1", "c2"), reply("e2"), results("c1", "c2"), answer())
     assert replay_repaired(whole) == (replay(whole), [])
+
+
+@pytest.mark.parametrize("history", [(), (ask(),), (ask(), answer()), (answer(),)])
+def test_history_that_was_replaced_while_a_request_was_open_is_no_damage(
+    history: tuple[Message, ...],
+) -> None:
+    replaced = TransformEntry(
+        id="", parent=None, at=0.0, transformer="hook",
+        patch=Patch(ops=(MessagesCachedReplace(messages=history, reason="told anew"),)),
+    )  # fmt: skip
+    whole = path(ask(), request(), replaced, answer("c1"), reply("e2"), results("c1"), answer())
+    for end in range(1, len(whole) + 1):
+        assert replay_repaired(whole[:end]) == (replay(whole[:end]), [])
 
 
 @modest

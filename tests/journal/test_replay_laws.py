@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.fakes.book import FakeBook
 from tests.fakes.sessions import run
-from tests.session.conversations import Conversation, Player, conversations
+from tests.session.conversations import Conversation, Player, conversations, rewritten
 from tests.strategies import (
     assemble_state,
     assembler,
@@ -188,8 +188,8 @@ async def _journal_of(conversation: Conversation) -> tuple[list[Entry], State, b
     return list(journal.entries.values()), player.session.state, verify(journal, FakeBook()).sound
 
 
-@settings(modest, max_examples=20)
-@given(conversations)
+@settings(modest, max_examples=60)
+@given(conversations | conversations.flatmap(rewritten))
 def test_the_live_state_is_the_replayed_one(conversation: Conversation) -> None:
     async def body() -> None:
         entries, live, sound = await _journal_of(conversation)

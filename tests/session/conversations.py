@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from msgspec import Struct
+from msgspec.structs import replace
 from tests.fakes.book import OTHER, SMALL, THINKER
 from tests.fakes.sessions import World, rule, words
 
@@ -18,7 +19,17 @@ from lamina.session.session import Session
 from lamina.session.turn import Turn
 from lamina.values.entry import RequestEntry
 from lamina.values.item import Attachment, Item, ItemId, Picture, note_id
-from lamina.values.message import Block, Text, Thinking, ToolCall, ToolDefinition, ToolText
+from lamina.values.message import (
+    Block,
+    Message,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolText,
+)
+from lamina.values.patch import MessagesCachedReplace
 from lamina.values.settings import Promotion
 from lamina.values.usage import Usage
 from lamina.values.wire import Reply
@@ -68,7 +79,13 @@ class Reopen(Struct, frozen=True):
     """The process ends; another opens the session from its store."""
 
 
-Change = Edit | Pin | Forget | SetSystem | SetPromotion | Consolidate
+class Rewrite(Struct, frozen=True):
+    """What was said so far gives way to messages of these roles."""
+
+    roles: tuple[Role, ...]
+
+
+Change = Edit | Pin | Forget | SetSystem | SetPromotion | Consolidate | Rewrite
 
 
 class Ask(Struct, frozen=True, kw_only=True):
@@ -208,6 +225,31 @@ conversations: st.SearchStrategy[Conversation] = st.builds(
 )
 
 
+rewrites: st.SearchStrategy[Change] = st.sampled_from(
+    [
+        Rewrite(()),
+        Rewrite(("user",)),
+        Rewrite(("user", "assistant")),
+        Rewrite(("assistant",)),
+        SetSystem("Be kind."),
+        SetPromotion("eager"),
+        Consolidate(),
+    ]
+)
+
+
+@st.composite
+def rewritten(draw: st.DrawFn, conversation: Conversation) -> Conversation:
+    """The conversation, with what was sent changed while requests are open. Apart from the others:
+    a question that was taken out is no longer sent, and all must fit."""
+    steps: list[Step] = []
+    for step in conversation.steps:
+        if isinstance(step, Ask) and draw(st.booleans()):
+            step = replace(step, meanwhile=(*step.meanwhile, draw(rewrites)))
+        steps.append(step)
+    return replace(conversation, steps=tuple(steps), window=100_000)
+
+
 # -- playing -------------------------------------------------------------------------------------
 
 
@@ -290,6 +332,10 @@ class Player:
                 self.promotion = promotion
             case Consolidate():
                 await session.rebuild_library("by hand")
+            case Rewrite(roles):
+                messages = tuple(Message(role=role, blocks=(Text("Well."),)) for role in roles)
+                rewritten = MessagesCachedReplace(messages=messages, reason="told anew")
+                await session.apply("rewrite", rewritten)
 
     async def _ask(self, ask: Ask) -> bool:
         self._asked += 1
@@ -316,7 +362,8 @@ class Player:
             return True
         turn = await self._restarted(turn, ask)
         for number, calls in enumerate(ask.loops):
-            made = [(f"c{self._asked}-{number}-{call}", "find") for call in range(calls)]
+            # Not in the order in which they are written down as keys.
+            made = [(f"c{self._asked}-{number}-{9 - call}", "find") for call in range(calls)]
             blocks = [ToolCall(id=call, name=name) for call, name in made]
             turn = await turn.commit(self._reply(turn, *blocks))
             turn = await self._restarted(turn, ask)

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,6 +87,31 @@ def test_reading_needs_no_opening_and_does_not_disturb_one(store: JournalStore) 
         assert list(before.entries) == ["000000", "000001"]
         assert list((await store.read("s")).entries) == ["000000", "000001", "000002"]
         await opened.close()
+
+    run(body())
+
+
+def test_whoever_writes_gives_way_to_other_tasks(store: JournalStore) -> None:
+    """Else in which order things happen, and are written down, would depend on the store."""
+
+    async def body() -> None:
+        opened = await store.create(start())
+        events: list[str] = []
+
+        async def begin(name: str) -> None:
+            events.append(name)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(begin, "a task begins")
+            await opened.append([custom(1)])
+            events.append("an entry is kept")
+            group.start_soon(begin, "another begins")
+            await store.put_blob(b"x")
+            events.append("a blob is kept")
+        await opened.close()
+        assert events == [
+            "a task begins", "an entry is kept", "another begins", "a blob is kept"
+        ]  # fmt: skip
 
     run(body())
 

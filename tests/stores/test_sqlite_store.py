@@ -334,6 +334,24 @@ def test_a_file_that_is_not_ours_is_never_written_to(what: str, tmp_path: Path) 
     run(body())
 
 
+def test_a_file_whose_maker_was_killed_before_anything_was_in_it_is_made_by_the_next_one(
+    tmp_path: Path,
+) -> None:
+    connection = sqlite3.connect(tmp_path / DATABASE)
+    connection.execute("pragma journal_mode = wal")
+    connection.close()
+    assert (tmp_path / DATABASE).stat().st_size > 0
+
+    async def body() -> None:
+        store = store_in(tmp_path)
+        assert await store.sessions() == ()
+        assert not await store.has(SESSION)
+        await write_some(store)
+        assert await store.sessions() == (SESSION,)
+
+    run(body())
+
+
 def test_a_database_of_which_pages_are_lost_is_an_error_that_says_so(tmp_path: Path) -> None:
     async def body() -> None:
         store = store_in(tmp_path)

@@ -217,7 +217,9 @@ def _decide(state: State, entry: DecisionEntry) -> State:
 
 
 def _open_again(state: State, entry: OpeningEntry) -> State:
-    state = replace(state, given={**state.given, **entry.given})
+    # In the order in which they are read back.
+    given = {name: entry.given[name] for name in sorted(entry.given)}
+    state = replace(state, given={**state.given, **given})
     if entry.options is not None:
         state = replace(state, envelope=replace(state.envelope, options=entry.options))
     return state if entry.included is None else _always(state, entry.included, entry.id)

@@ -73,9 +73,14 @@ def fold_repaired(state: State | None, entry: Entry, damage: list[Damage]) -> St
 
 
 def is_answered(state: State) -> bool:
-    """Whether the open request has its answer, but not what closes it: that line is lost."""
-    cached = state.envelope.cached
-    return state.requests.open is not None and bool(len(cached)) and cached[-1].role == "assistant"
+    """Whether the open request has its answer, but not what closes it, which is written in one
+    with it: that line is lost. Or what it was made for is lost, a question or results, so that it
+    cannot be sent. That history ends with an answer is not enough: somebody may have replaced it
+    while the request was open."""
+    cached, turn = state.envelope.cached, state.turn
+    if state.requests.open is None or not len(cached) or cached[-1].role != "assistant":
+        return False
+    return cached[-1].id == state.leaf or turn.start is None or bool(turn.called_by)
 
 
 def close_answered_request(state: State) -> State:
@@ -104,8 +109,11 @@ def lost_results(state: State, entry_id: str, at: float) -> MessageEntry:
 
 
 def _lost_question(state: State, entry: Entry) -> bool:
-    """Whether an answer would be the first message of all, which no vendor takes."""
+    """Whether an answer would be the first message of all, which no vendor takes, and no question
+    began its turn. One that did may have been taken out while the request was open."""
     if not isinstance(entry, MessageEntry) or state.requests.open is None:
+        return False
+    if state.turn.start is not None:
         return False
     return entry.message.role == "assistant" and not len(state.envelope.cached)
 

@@ -19,8 +19,9 @@ _ENGINE = "lamina."
 
 
 def keep_digests(state: State, message: str, wholes: Mapping[str, str]) -> State:
-    """The state, with what all of the results of a message is, by call."""
-    digests = {(message, call): digest for call, digest in wholes.items()}
+    """The state, with what all of the results of a message is, by call; in the order of calls'
+    ids, in which an entry's are read back."""
+    digests = {(message, call): wholes[call] for call in sorted(wholes)}
     return replace(state, shortened={**state.shortened, **digests})
 
 

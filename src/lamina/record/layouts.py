@@ -104,12 +104,16 @@ class Layouts:
             factor = max(1.0, state.calibration.get(target.name, 1.0))
         return make_budget(state.settings, target, options_for_request(state).max_tokens, factor)
 
-    def remember(self, request: RequestEntry, prompt: Prompt, state: State) -> None:
-        """`prompt` is what was sent for `request`, laid out from `state`."""
+    def remember(self, request: RequestEntry, prompt: Prompt) -> None:
+        """`prompt` is what was sent for `request`."""
         wire = request.wire or self.book.find(request.target).wire
-        layout = layout_of(request, wire, state.session)
+        layout = layout_of(request, wire, self._record.state.session)
         self._sent, self._sent_for = SentPrompt(prompt=prompt, layout=layout), request.id
-        self._sent_at = None if state.once else (state.envelope, state.turn.start or 0)
+        # Not today's state: something else than the answer may have come since.
+        state = self._record.requested_state
+        self._sent_at = None
+        if state is not None and _is_laid_out(state, request) and not state.once:
+            self._sent_at = (state.envelope, state.turn.start or 0)
 
     def last_sent(self, base: State, assembler: Assembler, target: Target) -> SentPrompt | None:
         """The last request known to be sent on this path, for the next one, to `target`, to be
@@ -180,7 +184,7 @@ class Layouts:
         """The state that the last request was laid out from, if opening the session met it, or a
         snapshot says how to get it."""
         state = self._record.sent_state
-        if state is not None and state.requests.open and state.requests.open.id == last.id:
+        if state is not None and _is_laid_out(state, last):
             return state
         snapshot = self._record.snapshot
         if snapshot is None or snapshot.sent is None or snapshot.sent.request != last.id:
@@ -269,6 +273,11 @@ class Layouts:
         details = [verdict.detail, *_describe_options(state)]
         details += [f"the provider says: {reply.missed}"] if reply.missed else []
         return replace(verdict, detail="; ".join(details))
+
+
+def _is_laid_out(state: State, request: RequestEntry) -> bool:
+    """Whether `request` is the one that was laid out from `state`."""
+    return state.requests.open is not None and state.requests.open.id == request.id
 
 
 def _hidden_pictures(

@@ -37,16 +37,18 @@ class Record:
         self.snapshot: Snapshot | None = thaw(journal)
         # The state that the last request was laid out from, if it came by in opening.
         self.sent_state: State | None = None
+        # The state that the open request was laid out from, if it was opened or written here.
+        # Until it is answered, the state moves on with whatever a person does meanwhile.
+        self.requested_state: State | None = None
         damage = list(journal.damage)
         state = self.snapshot.state if self.snapshot else None
-        requested: State | None = None
         snapshot = self.snapshot
         for entry in snapshot.behind if snapshot else path_to(journal.leaf, journal.entries):
             state = fold_repaired(state, entry, damage)
             if isinstance(entry, RequestEntry):
-                requested = state
-            elif isinstance(entry, ReplyEntry) and requested is not None:
-                self.sent_state = requested
+                self.requested_state = state
+            elif isinstance(entry, ReplyEntry) and self.requested_state is not None:
+                self.sent_state = self.requested_state
         assert state is not None
         self.state = close_answered_request(state)
         self.damage = tuple(damage)
@@ -157,6 +159,8 @@ class Record:
         await self._opened.append(entries)
         self.has_written = True
         self.state = state
+        if isinstance(entries[-1], RequestEntry):
+            self.requested_state = state
         tell_entries(self.id, entries)
 
     def is_snapshot_due(self, least: int, share: float) -> bool:

@@ -96,7 +96,7 @@ class Replies:
         target = self._layouts.book.find(request.target)
         with anyio.CancelScope(shield=True):
             await self._spending.settle_request(request, target, reply)
-        self._layouts.remember(request, prompt, state)
+        self._layouts.remember(request, prompt)
         await self._prefixes.keep(request, prompt, state, reply.usage)
         tell_answer(
             record.id, request, reply.usage, target=target,

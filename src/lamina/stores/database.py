@@ -1,9 +1,10 @@
 """The SQLite file of a store: made, opened and spoken to, with its errors in our words.
 
-Laws: a file that is not ours, or of a later version, is never written to. What is durable is on
-disk when the transaction returns: the write-ahead log is synced with every commit (one sync, where
-a rollback journal needs three), and readers never wait for a writer. A lease and a snapshot may be
-lost with the power, and are not synced.
+Laws: a file that is not ours, or of a later version, is never written to. An empty one becomes ours
+in one transaction, so that many processes may begin it at once, and one that is killed meanwhile
+leaves it to the next. What is durable is on disk when the transaction returns: the write-ahead log
+is synced with every commit (one sync, where a rollback journal needs three), and readers never wait
+for a writer. A lease and a snapshot may be lost with the power, and are not synced.
 """
 
 import os
@@ -65,24 +66,26 @@ class Database:
             return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-            with self.connect(new=True):
+            if not self.path.exists():
+                # Only then: closing it gives up all locks that this process has on the file.
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            with self.connect():
                 pass
             sync_folder(self.path.parent)
         except OSError as error:
             raise JournalError(f"no session can be kept in {self.path}: {error}") from error
 
     @contextmanager
-    def connect(self, *, new: bool = False) -> Iterator[sqlite3.Connection]:
+    def connect(self) -> Iterator[sqlite3.Connection]:
         """A connection for the time of a block; errors in it are told in our words."""
-        connection = self.open(new=new)
+        connection = self.open()
         try:
             with self.telling_errors():
                 yield connection
         finally:
             connection.close()
 
-    def open(self, *, new: bool = False) -> sqlite3.Connection:
+    def open(self) -> sqlite3.Connection:
         """A connection that somebody has to close.
 
         Raises:
@@ -90,15 +93,15 @@ class Database:
         """
         with self.telling_errors():
             try:
-                return self._open("mode=rw", new)
+                return self._open("mode=rw")
             except sqlite3.OperationalError as error:
                 if not _is_refused(error):
                     raise
                 self._check_place()
             # Nobody can have the file open for writing without a log.
-            return self._open("immutable=1", new)
+            return self._open("immutable=1")
 
-    def _open(self, how: str, new: bool) -> sqlite3.Connection:
+    def _open(self, how: str) -> sqlite3.Connection:
         address = f"{self.path.absolute().as_uri()}?{how}"
         connection = sqlite3.connect(
             address, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
@@ -106,7 +109,7 @@ class Database:
         # A flipped byte in a name must not keep anybody from reading the rest.
         connection.text_factory = _decode_text
         try:
-            self._check(connection, new)
+            self._check(connection)
         except BaseException:
             connection.close()
             raise
@@ -126,12 +129,12 @@ class Database:
                 f"takes a folder that can be written to. Copy both files to one"
             )
 
-    def _check(self, connection: sqlite3.Connection, new: bool) -> None:
+    def _check(self, connection: sqlite3.Connection) -> None:
+        if not _pragma(connection, "application_id") and self._is_empty(connection):
+            # Another process has made the file and not yet what is in it, or was killed before.
+            _make_tables(connection)
         application = _pragma(connection, "application_id")
         version = _pragma(connection, "user_version")
-        if new and not application and not version and not _tables(connection):
-            _make_tables(connection)
-            application, version = APPLICATION, SCHEMA
         if application != APPLICATION:
             raise JournalError(
                 f"{self.path} is a database of something else, and no store of sessions; "
@@ -148,6 +151,18 @@ class Database:
         connection.execute("pragma checkpoint_fullfsync = on")
         # What is deleted is overwritten, as a file that is deleted is gone.
         connection.execute("pragma secure_delete = on")
+
+    def _is_empty(self, connection: sqlite3.Connection) -> bool:
+        """Whether nothing is in the file at this moment: another process may be making it."""
+        if self.path.stat().st_size == 1:
+            # SQLite takes one byte of anything for an empty database.
+            return False
+        connection.execute("begin")
+        try:
+            return _has_nothing(connection)
+        finally:
+            if connection.in_transaction:
+                connection.execute("rollback")
 
     @contextmanager
     def telling_errors(self, session: str | None = None) -> Iterator[None]:
@@ -225,7 +240,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     _become_wal(connection)
     with transaction(connection):
         # Another process may have been faster.
-        if not _tables(connection):
+        if _has_nothing(connection):
             for statement in filter(str.strip, _TABLES.split(";")):
                 connection.execute(statement)
             connection.execute(f"pragma application_id = {APPLICATION}")
@@ -260,6 +275,8 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(value)
 
 
-def _tables(connection: sqlite3.Connection) -> int:
-    (count,) = connection.execute("select count(*) from sqlite_master").fetchone()
-    return int(count)
+def _has_nothing(connection: sqlite3.Connection) -> bool:
+    if _pragma(connection, "application_id") or _pragma(connection, "user_version"):
+        return False
+    (tables,) = connection.execute("select count(*) from sqlite_master").fetchone()
+    return not tables

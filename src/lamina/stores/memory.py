@@ -1,9 +1,15 @@
-"""Journals in memory, as the bytes of a file, so that what cannot be stored is found out."""
+"""Journals in memory, as the bytes of a file, so that what cannot be stored is found out.
+
+Law: whoever writes gives way to other tasks, as with every store: in which order things happen, and
+so what a journal holds, must not depend on where it is kept.
+"""
 
 import hashlib
 import time
 from collections.abc import Collection, Iterable, Sequence
 from weakref import WeakSet
+
+from anyio.lowlevel import cancel_shielded_checkpoint
 
 from lamina.audit.blobs import blobs_of
 from lamina.audit.totals import sum_totals
@@ -104,6 +110,7 @@ class MemoryStore(JournalStore):
     async def put_blob(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()
         self._blobs[digest] = (data, time.time())
+        await cancel_shielded_checkpoint()
         return digest
 
     async def get_blob(self, digest: str) -> bytes:
@@ -134,6 +141,7 @@ class MemoryJournal:
         self.entries.add(entries)
         for entry in entries:
             self.last = max(self.last, entry_number(entry.id) or 0)
+        await cancel_shielded_checkpoint()
 
     async def read_path(
         self, entry: str, *, until: str = "", limit: int | None = None
