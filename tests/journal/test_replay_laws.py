@@ -67,6 +67,8 @@ def _plain(value: object) -> object:
             return sorted(value)
         case tuple() | list():
             return [_plain(each) for each in value]
+        case msgspec.UnsetType():
+            return "unset"
         case float() if value.is_integer():
             return int(value)  # a temperature of 0 comes back as 0.0
         case _:
