@@ -320,8 +320,9 @@ def _describe(
 ) -> tuple[ContextItem, ...]:
     if not attachments:
         return ()
-    last = state.envelope.cached[state.turn.start] if state.turn.start is not None else None
-    context = last.context if last else None
+    start, cached = state.turn.start, state.envelope.cached
+    # A patch may have taken the question away.
+    context = cached[start].context if start is not None and start < len(cached) else None
     full = {use.item for use in context.uses if use.form == "full"} if context else set()
     context_items = []
     for attachment in attachments:
