@@ -254,7 +254,6 @@ __all__ = [
     "RequestContext",
     "WarmStart",
     "Segment",
-    "InputTransformation",
     "Usage",
     # What a session and its runners give.
     "ChangeKind",

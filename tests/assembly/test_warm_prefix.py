@@ -12,6 +12,7 @@ from lamina.assembly.warm_prefix import JOINABLE_RATE, MOST_KEYS
 from lamina.session.session import Session, core_of
 from lamina.session.turn import Turn
 from lamina.values.entry import RequestEntry
+from lamina.values.envelope import Options
 from lamina.values.settings import CacheRules
 
 MINIMUM = 100
@@ -193,7 +194,7 @@ def test_nothing_is_predicted_after_the_lifetime_nor_for_other_options() -> None
     async def body() -> None:
         place = world()
         await begin(place)
-        _, turn = await begin(place, options={"reasoning": "low"})
+        _, turn = await begin(place, options=Options(reasoning="low"))
         assert turn.context.warm is None
         place.clock.pass_by(301)
         _, turn = await begin(place)

@@ -471,7 +471,8 @@ def test_what_cannot_be_meant_is_a_usage_error(
         (
             ("--session", "abc"),
             "error: no session 'abc' of the workspace '.'; there are none yet in this workspace. "
-            "-w DIR looks in another workspace, and a path to a .jsonl file works as well\n",
+            "-w DIR looks in another workspace, and a path to a .jsonl file works as well; "
+            "--new begins a session under this name\n",
         ),
         (
             ("--model", "nope:x"),

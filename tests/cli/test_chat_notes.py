@@ -146,6 +146,7 @@ def test_the_open_note_brings_its_pictures_until_another_is_open(vault: Path) ->
         "no note is open; /active NOTE",
         "map is open (22 characters, 1 picture), until /active none",
         "open: map",
+        "! not sent: 1 picture of map.md, as local:smollm2-135m cannot see pictures",
         "no note is open any more",
         "no note is open; /active NOTE",
     ]

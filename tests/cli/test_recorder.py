@@ -505,17 +505,17 @@ def test_a_compaction_shows_what_gave_way_to_the_summary(notes: Path) -> None:
 
 entry    00002b of session pier, 2026-11-06 21:24:05
 target   openai:gpt-4o, lazy
-size     2,361 tokens of 4,500 (window 6,000, 1,500 kept for the answer)
-usage    2,361 in, 0 cached, 5 out
+size     2,356 tokens of 4,500 (window 6,000, 1,500 kept for the answer)
+usage    2,356 in, 0 cached, 5 out
 cache    the prefix was moved, and the cache served what was left of it (moved at message:summary: as expected); expected 0, reported 0
 answer   Noted. [stop, after 2.5 s]
 
 | layer      | segments | tokens | stay |   new |
 |------------|---------:|-------:|-----:|------:|
 | L1 system  |        1 |     12 |   12 |     0 |
-| L4 history |       13 |  2,342 |    0 | 2,342 |
+| L4 history |       13 |  2,337 |    0 | 2,337 |
 | L5 message |        1 |      7 |    0 |     7 |
-| all        |       15 |  2,361 |   12 | 2,349 |
+| all        |       15 |  2,356 |   12 | 2,344 |
 
 Boundary: compaction (manual).
 
@@ -659,7 +659,7 @@ def test_an_answer_that_broke_off_and_a_question_asked_again_are_marked(notes: P
     assert shown(notes, "--requests").splitlines()[-2:] == snapshot(
         [
             "11  00002a  11-06 21:23:45  openai:gpt-4o   3,159  2,997    162          never answered · not on the active path",
-            "12  00002d  11-06 21:23:45  openai:gpt-4o   2,361     12  2,349       ?  the provider said nothing of its cache · asked again, smaller: the provider had said it was too long · the answer broke off",
+            "12  00002d  11-06 21:23:45  openai:gpt-4o   2,356     12  2,344       ?  the provider said nothing of its cache · asked again, smaller: the provider had said it was too long · the answer broke off",
         ]
     )
     assert "## Against request 10 (000026), the last one before it" in shown(notes, "-r", "last")
@@ -852,7 +852,7 @@ def test_an_image_that_is_gone_is_named_and_the_rest_is_shown(notes: Path) -> No
     assert code == 1
     assert json.loads(out)["messages"][-1]["content"][-1]["text"].endswith("What?")
     assert err.startswith(
-        f"not as it was sent: an image is missing and stands there empty: blob {digest!r} cannot"
+        f"not as it was sent: an image is missing, and a sentence stands in its place: blob {digest!r} cannot"
     )
     # The view of layers needs no bytes of images.
     assert "image/png 10x10 6105d6cc" in shown(notes, "-r", "1")

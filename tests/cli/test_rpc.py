@@ -366,7 +366,7 @@ def test_a_question_can_be_gone_back_to_and_asked_anew() -> None:
             active = {each["summary"]: each["active"] for each in tree["entries"]}
             assert (active["May."], active["June."]) == (False, True)
             refused = await client.refusal("navigate", entry="nope")
-            assert refused["data"] == {"code": "unknown_session"}
+            assert refused["data"] == {"code": "unknown_entry"}
 
     run(body())
 

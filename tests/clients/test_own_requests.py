@@ -84,7 +84,8 @@ def test_thinking_that_was_off_in_pi_is_no_option_anywhere(target: str) -> None:
     [
         ("openai:gpt-5", ["temperature", "top_p"]),
         ("openai:gpt-4o", []),
-        ("anthropic:claude-sonnet-5", ["top_p"]),
+        ("anthropic:claude-sonnet-5", ["temperature", "top_p"]),
+        ("anthropic:claude-haiku-4-5", ["top_p"]),
         ("gemini:gemini-3.1-pro-preview", []),
     ],
 )

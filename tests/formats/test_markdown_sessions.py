@@ -21,9 +21,11 @@ from lamina.values.entry import (
     ModelEntry,
     PinEntry,
     SessionEntry,
+    TransformEntry,
 )
 from lamina.values.item import ItemId, Picture, note_id
 from lamina.values.message import Image, Message, Text, Thinking, ToolCall, ToolResult
+from lamina.values.patch import MessagesCachedAppend
 from lamina.values.usage import Usage
 
 NOTES = {"a.md": "alpha", "dir/b, c.md": "beta", "big.md": "word " * 900}
@@ -34,7 +36,15 @@ def path_of(session: Session) -> tuple[Entry, ...]:
 
 
 def spoken(entries: Sequence[Entry]) -> list[tuple[str, str]]:
-    return [(e.message.role, e.message.text) for e in entries if isinstance(e, MessageEntry)]
+    """What was said and what was added to be shown, in order."""
+    messages: list[Message] = []
+    for entry in entries:
+        if isinstance(entry, MessageEntry):
+            messages.append(entry.message)
+        elif isinstance(entry, TransformEntry):
+            ops = (op for op in entry.patch.ops if isinstance(op, MessagesCachedAppend))
+            messages += [m for op in ops for m in op.messages if m.shown and m.text]
+    return [(message.role, message.text) for message in messages]
 
 
 def header(**fields: object) -> SessionEntry:

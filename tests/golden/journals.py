@@ -32,8 +32,10 @@ from tests.golden.draw import Draw
 from tests.golden.runs import Run
 from tests.golden.sample_runs import agent, found, imported, long, plan, questions, unknown
 from tests.golden.samples import (
+    adopted,
     appended,
     attachments,
+    bound_thinking,
     branches,
     compactions,
     eager,
@@ -48,7 +50,7 @@ from tests.golden.samples import (
 )
 from tests.golden.talk import Talk
 from tests.golden.tape import Tape
-from tests.golden.wires import ANTHROPIC, TARGETS, WireBook
+from tests.golden.wires import ANTHROPIC, BOUND, TARGETS, WireBook
 from tests.golden.world import ALIKE, GUIDES, RELATIONS, Desk, MemoryFake, WebFake
 
 import lamina
@@ -64,6 +66,7 @@ from lamina.values.wire import Reply
 
 FOLDER = Path(__file__).with_name("journals")
 EXPECTED = FOLDER / "expected.json"
+BOOK = WireBook((*TARGETS, BOUND))
 # Long after everything in a journal: whatever was cached is gone.
 LATER = 1_800_000_000.0
 
@@ -79,6 +82,8 @@ SAMPLES: Mapping[str, Play] = {
     "prunes": prunes,
     "branches": branches,
     "opened-again": opened_again,
+    "bound-thinking": bound_thinking,
+    "adopted": adopted,
     "interrupted": interrupted,
     "waiting": waiting,
     "inbox": inbox,
@@ -158,7 +163,7 @@ async def examine(folder: Path, name: str) -> Expected:
     store = JsonlStore(folder)
     try:
         journal = await store.read(name)
-        verdict = verify(journal, WireBook())
+        verdict = verify(journal, BOOK)
         lost = 0
         for digest in sorted(pictures_of(journal.entries.values())):
             try:
@@ -196,7 +201,7 @@ async def open_journal(store: JournalStore, name: str) -> Session:
         name,
         workspace=Desk(),
         store=store,
-        book=WireBook(),
+        book=BOOK,
         clock=FakeClock(LATER),
         web=WebFake(),
         index=IndexFake(),

@@ -12,16 +12,25 @@ from tests.fakes.tools import tool
 from tests.golden.draw import Draw
 from tests.golden.patches import said
 from tests.golden.talk import SCHEMA
-from tests.golden.wires import ANTHROPIC, BREAKPOINTS, CHAT, EMBEDDED, GEMINI
+from tests.golden.wires import (
+    ANTHROPIC,
+    BOUND,
+    BREAKPOINTS,
+    CHAT,
+    EMBEDDED,
+    GEMINI,
+    TARGETS,
+    WireBook,
+)
 from tests.golden.world import ALWAYS, FIND, LOOK, PICTURED, PNG, SECRET, World
 
 import lamina
 from lamina import Hooks, JsonlStore, Session, Settings, Turn
 from lamina.session.session import core_of
 from lamina.sources.hooks import ContextEvent
-from lamina.values.entry import RequestEntry
+from lamina.values.entry import AdoptEntry, RequestEntry
 from lamina.values.envelope import LaidItem, Options, SystemPart
-from lamina.values.item import Item, note_id
+from lamina.values.item import Item, ItemId, note_id
 from lamina.values.message import Text, Thinking, ToolCall, ToolResult, ToolText
 from lamina.values.patch import (
     CompactionApply,
@@ -358,6 +367,36 @@ async def opened_again(folder: Path, name: str) -> None:
     await sample.ask("Second?", "a.md")
     memory.text = ""
     await sample.ask("Third?")
+    await session.close()
+
+
+async def bound_thinking(folder: Path, name: str) -> None:
+    """Thinking that goes back, until what stood before it changes."""
+    sample = Sample(folder, name, BOUND)
+    sample.world.book = WireBook((*TARGETS, BOUND))
+    session = await sample.open()
+    await think(sample, "First?")
+    await think(sample, "Second?", "a.md")
+    await session.set_system("mood", "Be brief.", reason="asked to")
+    await think(sample, "Third?")
+    await think(sample, "Fourth?")
+    await session.close()
+
+
+async def think(sample: Sample, text: str, *attach: Any) -> None:
+    turn = await sample.session.prepare(text, attach=attach)
+    thought = Thinking(text="hm", signature=f"signed {text}", provider="anthropic")
+    await turn.commit(Reply(blocks=(thought, Text("Yes.")), usage=USAGE, stop="end_turn"))
+
+
+async def adopted(folder: Path, name: str) -> None:
+    """What an agent's files say by now is taken over."""
+    sample = Sample(folder, name)
+    session = await sample.open()
+    await sample.ask("Before?")
+    modes = {ItemId("rule:tone"): "always", ItemId("reference:cranes"): "manual"}
+    await core_of(session).record.write(AdoptEntry, include_modes=modes, with_agent="harbour")
+    await sample.ask("After?")
     await session.close()
 
 

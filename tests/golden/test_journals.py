@@ -17,7 +17,7 @@ from lamina.values.patch import PatchOp
 # Of sessions that cannot be opened at all, nothing is known.
 REFUSED = "damaged-later-format"
 # Those whose records prove everything that went on the wire.
-COVERED = ("appended", "found", "once")
+COVERED = ("adopted", "appended", "bound-thinking", "found", "once")
 
 
 def entries() -> Iterator[Entry]:

@@ -78,6 +78,8 @@ EMBEDDED = Target(
     exact_tokens=True,
     prices=FREE,
 )
+# Binds thinking to what stood before it. Nobody draws it: what was drawn stays as it is.
+BOUND = replace(ANTHROPIC, model="claude-opus-5-5", binds_thinking=True)
 TARGETS = (CHAT, BREAKPOINTS, ANTHROPIC, GEMINI, COMPATIBLE, EMBEDDED)
 
 

@@ -14,7 +14,6 @@ from tests.fakes.tools import ApproverFake, of_host, tool
 from tests.runners.scenes import Scene
 from tests.runners.test_offered_is_recorded import names_on_wire
 
-from lamina.errors import UsageError
 from lamina.runners.caller import REMOVED
 from lamina.sources.hooks import ContextEvent, Hooks
 from lamina.values.entry import TransformEntry
@@ -403,10 +402,8 @@ def test_an_engines_name_that_somebody_has_is_theirs_and_without_tools_there_is_
         own = replace(tool("find_tools"), include="agent")
         async with Scene(tools=[own, tool("a")], index=IndexFake({})) as scene:
             await scene.ask()
-            with pytest.raises(UsageError, match="did you mean tool:fake/find_tools"):
-                await scene.runner.session.remove("tool:find_tools")
+            assert not await scene.runner.session.remove("tool:find_tools")
         async with Scene(chat=True) as scene:
-            with pytest.raises(UsageError, match="there is no tool 'find_tools'"):
-                await scene.runner.session.remove("tool:find_tools")
+            assert not await scene.runner.session.remove("tool:find_tools")
 
     run(body())

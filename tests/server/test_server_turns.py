@@ -167,7 +167,7 @@ def test_a_question_is_asked_otherwise_and_both_stay(house: ServedHouse) -> None
     assert house.get(session)["other_rows"] == 2
     assert refused(
         house.client.post(house.place(session, "/edit"), json={"question": "zzz", "text": "What?"})
-    ) == (404, "unknown_session")
+    ) == (404, "unknown_entry")
 
 
 def test_an_answer_is_asked_for_again_beside_the_first(house: ServedHouse) -> None:

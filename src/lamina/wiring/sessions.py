@@ -172,7 +172,10 @@ async def open_with(
     `answers` a new one is refused, and not begun, if what its target needs is not installed; so is
     any if what `needs` names is not."""
     # First of all: what cannot be loaded must not leave a session behind, nor hold one.
-    for given in (arguments.settings, arguments.options):
+    for name, kind in (("settings", Settings), ("options", Options)):
+        given = getattr(arguments, name)
+        if given is not None and not isinstance(given, kind):
+            raise UsageError(f"{name}={given!r} is no lamina.{kind.__name__}")
         if given is not None:
             require_usable(given)
     ports = _ports(arguments)

@@ -4143,7 +4143,7 @@ export interface components {
         };
         /**
          * Usage
-         * @description What a provider counted, in tokens.
+         * @description What a provider counted, in tokens. `input` includes what was cached.
          */
         Usage: {
             /** @default 0 */
