@@ -5,7 +5,8 @@ the model thought it, and the thinking that is sent before it is the thinking th
 then; thinking may be missing at the start. What is sent is the same for all models that bind: one
 that cannot read another's thinking passes over it, and it is not charged for.
 
-Verified against platform.claude.com/docs/en/build-with-claude/preserved-thinking, 2026-11-18.
+The rules are those of platform.claude.com/docs/en/build-with-claude/preserved-thinking, read on
+2026-11-18; nobody has tried them against the API itself.
 """
 
 from collections.abc import Container, Iterable, Sequence
