@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 NEEDS := import sys; sys.exit(sys.version_info < (3, 11) and "Lamina needs Python 3.11 or newer; set PYTHON=python3.11")
 
 # What is served in the browser, and what it is built from.
-APP := src/lamina/server/static/index.html
+APP := src/lamina/apps/web/static/index.html
 APP_SOURCES := $(shell find web -name node_modules -prune -o -type f -print 2>/dev/null)
 
 .PHONY: help demo web app chromium test crash long fuzz prices format bench clean
@@ -57,7 +57,7 @@ app: $(STAMP) $(APP)  ## Build the web app, check its types and run its unit tes
 
 # Asked first, of the machine's own Python: without a browser nothing long is begun.
 chromium:
-	@$(PYTHON) tests/web/chromium.py
+	@$(PYTHON) tests/browser/chromium.py
 
 test: chromium app  ## Format check, lint, types, architecture and tests, in a browser too
 	$(BIN)/ruff format --check .
@@ -67,7 +67,7 @@ test: chromium app  ## Format check, lint, types, architecture and tests, in a b
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 crash: $(STAMP)  ## The crash suite, long: every byte, every power loss, a million lines (20 minutes)
-	LAMINA_CRASH=long LAMINA_JOURNALS=10000 $(BIN)/python -m pytest -n auto --dist worksteal tests/crash tests/stores tests/journal/test_replay_laws.py
+	LAMINA_CRASH=long LAMINA_JOURNALS=10000 $(BIN)/python -m pytest -n auto --dist worksteal tests/crash tests/adapters/stores tests/core/journal/test_replay_laws.py
 
 long: chromium $(STAMP) $(APP)  ## Every extra, clients that want other SDKs, and the app with 100,000 messages (minutes)
 	LAMINA_EXTRAS=long $(BIN)/python -m pytest -rP tests/packaging/test_extras.py tests/packaging/long_clone.py
@@ -96,4 +96,4 @@ $(VENV)-bench/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 clean:  ## Remove the environment and caches
-	rm -rf $(VENV) $(VENV)-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz web/node_modules src/lamina/server/static
+	rm -rf $(VENV) $(VENV)-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz web/node_modules src/lamina/apps/web/static

@@ -1,4 +1,4 @@
-"""Puts the web app into what is built: `src/lamina/server/static/`, which is not in git.
+"""Puts the web app into what is built: `src/lamina/apps/web/static/`, which is not in git.
 
 Laws: an app that is there is taken as it is, so that an sdist, which holds it, needs no Node. An
 editable install builds nothing and asks for nothing. Everything else builds it with a Node that
@@ -27,7 +27,7 @@ class WebAppBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         return Path(self.root, "web", "node.py")
 
     def _is_missing(self) -> bool:
-        app = Path(self.root, "src", "lamina", "server", "static", "index.html")
+        app = Path(self.root, "src", "lamina", "apps", "web", "static", "index.html")
         return not app.is_file() and self._script().is_file()
 
 

@@ -14,16 +14,16 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from lamina.providers.emulators.anthropic.blocks import PrefixBlock, read_blocks
-from lamina.providers.emulators.anthropic.emulator import AnthropicEmulator
-from lamina.providers.emulators.emulator import Emulator
-from lamina.providers.emulators.gemini.bodies import GenerateBody, read_body
-from lamina.providers.emulators.gemini.cache import GeminiPromptPart, split_body
-from lamina.providers.emulators.gemini.emulator import GeminiEmulator
-from lamina.providers.emulators.openai.emulator import OpenAIEmulator
-from lamina.providers.emulators.openai.rendered_prompt import render_prompt
-from lamina.providers.model_book import load_book
-from lamina.values.settings import CacheRules, Target
+from lamina.adapters.providers.model_book import load_book
+from lamina.core.values.settings import CacheRules, Target
+from lamina.emulators.anthropic.blocks import PrefixBlock, read_blocks
+from lamina.emulators.anthropic.emulator import AnthropicEmulator
+from lamina.emulators.emulator import Emulator
+from lamina.emulators.gemini.bodies import GenerateBody, read_body
+from lamina.emulators.gemini.cache import GeminiPromptPart, split_body
+from lamina.emulators.gemini.emulator import GeminiEmulator
+from lamina.emulators.openai.emulator import OpenAIEmulator
+from lamina.emulators.openai.rendered_prompt import render_prompt
 
 _ASKING = ("/chat/completions", "/v1/messages", ":generateContent", ":streamGenerateContent")
 _MARKERS = ("cache_control", "prompt_cache_breakpoint")

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 import anyio
 
 import lamina
-from lamina.providers.model_book import load_book
-from lamina.text.citations import SOURCES_HEADING
-from lamina.values.event import Event, ToolFinished, ToolStarted
-from lamina.values.message import ToolCall
-from lamina.values.tool import Decision, OfferedTool
-from lamina.wiring.runners import Clients, open_agent, open_plan, open_qa
+from lamina.adapters.providers.model_book import load_book
+from lamina.apps.wiring.runners import Clients, open_agent, open_plan, open_qa
+from lamina.core.text.citations import SOURCES_HEADING
+from lamina.core.values.event import Event, ToolFinished, ToolStarted
+from lamina.core.values.message import ToolCall
+from lamina.core.values.tool import Decision, OfferedTool
 from versions import version
 
 # What a person would ask, and the end of the path of the note that says it.

@@ -36,8 +36,9 @@ from doctor_sessions import (
     record_transcript,
     record_usage,
 )
-from lamina.faces.doctor import DoctorOptions, DoctorReport, report_on
-from lamina.faces.doctor_collector import collect
+from lamina.apps.wiring.stores import list_everywhere
+from lamina.doctor.collector import collect
+from lamina.doctor.records import DoctorOptions, DoctorReport, report_on
 
 RECORDERS = {"B": record_bodies, "T": record_transcript, "U": record_usage}
 # Hits may end so far below what was sent.
@@ -51,7 +52,9 @@ MOVES = (
 
 def examine(*paths: str) -> DoctorReport:
     async def run() -> DoctorReport:
-        return report_on(await collect(paths, lambda files: files), DoctorOptions())
+        return report_on(
+            await collect(paths, lambda files: files, list_everywhere), DoctorOptions()
+        )
 
     return anyio.run(run)
 

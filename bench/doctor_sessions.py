@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from lamina.providers.emulators.anthropic.blocks import read_blocks
-from lamina.providers.emulators.anthropic.cache import AnthropicCache
-from lamina.providers.emulators.gemini.bodies import GenerateBody
-from lamina.providers.emulators.gemini.cache import GeminiCache
-from lamina.providers.emulators.openai.cache import OpenAICache, count_tokens
-from lamina.providers.model_book import load_book
-from lamina.providers.tokens import counter_for
+from lamina.adapters.providers.model_book import load_book
+from lamina.adapters.providers.tokens import counter_for
+from lamina.emulators.anthropic.blocks import read_blocks
+from lamina.emulators.anthropic.cache import AnthropicCache
+from lamina.emulators.gemini.bodies import GenerateBody
+from lamina.emulators.gemini.cache import GeminiCache
+from lamina.emulators.openai.cache import OpenAICache, count_tokens
 
 WIRES = ("anthropic", "openai", "gemini")
 MODELS = {

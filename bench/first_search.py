@@ -36,9 +36,9 @@ from statistics import median
 from typing import Any
 
 from index_peer import unpack
-from lamina.embed.model import MINILM
-from lamina.files.root import Root
-from lamina.workspace.catalogue import NoteCatalogue
+from lamina.adapters.embed.model import MINILM
+from lamina.adapters.files.root import Root
+from lamina.adapters.workspace.catalogue import NoteCatalogue
 from versions import version
 
 HERE = Path(__file__).parent

@@ -23,17 +23,17 @@ import numpy
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from lamina.embed.index.arrangement import digest_text, find_missing_texts
-from lamina.embed.index.chunk_file import ChunkData, ChunkFile
-from lamina.embed.index.chunk_table import unpack_vectors
-from lamina.embed.index.corpus import PreparedDocuments
-from lamina.embed.index.sqlite_index import SqliteIndex
-from lamina.embed.minilm import MiniLM
-from lamina.ports import Progress
-from lamina.selection.rough_meaning import WordVectors
-from lamina.sources.note_search import WorkspaceSearch
-from lamina.values.note import Note, NoteSearchResult
-from lamina.workspace.folder import FolderWorkspace
+from lamina.adapters.embed.index.arrangement import digest_text, find_missing_texts
+from lamina.adapters.embed.index.chunk_file import ChunkData, ChunkFile
+from lamina.adapters.embed.index.chunk_table import unpack_vectors
+from lamina.adapters.embed.index.corpus import PreparedDocuments
+from lamina.adapters.embed.index.sqlite_index import SqliteIndex
+from lamina.adapters.embed.minilm import MiniLM
+from lamina.adapters.workspace.folder import FolderWorkspace
+from lamina.core.ports import Progress
+from lamina.core.selection.rough_meaning import WordVectors
+from lamina.core.values.note import Note, NoteSearchResult
+from lamina.engine.sources.note_search import WorkspaceSearch
 
 TOP = 10
 FULL = "full.sqlite"

@@ -16,12 +16,12 @@ import anyio
 import numpy
 from numpy.typing import NDArray
 
-from lamina.embed.index.corpus import IndexedCorpus
-from lamina.embed.index.sqlite_index import SqliteIndex
-from lamina.embed.minilm import MiniLM
-from lamina.ports import Progress
-from lamina.values.item import note_id
-from lamina.values.selection import Document
+from lamina.adapters.embed.index.corpus import IndexedCorpus
+from lamina.adapters.embed.index.sqlite_index import SqliteIndex
+from lamina.adapters.embed.minilm import MiniLM
+from lamina.core.ports import Progress
+from lamina.core.values.item import note_id
+from lamina.core.values.selection import Document
 
 Vectors = NDArray[numpy.float32]
 

@@ -30,10 +30,10 @@ from msgspec import Struct
 
 import lamina
 from journal_peers import Message, Peer, everyone, make_messages
-from lamina.codec import mint_id
-from lamina.values import message as values
-from lamina.values.entry import Entry, MessageEntry, start_entry
-from lamina.values.settings import Settings
+from lamina.core.codec import mint_id
+from lamina.core.values import message as values
+from lamina.core.values.entry import Entry, MessageEntry, start_entry
+from lamina.core.values.settings import Settings
 
 SIZES = (1_000, 10_000, 100_000)
 # An append is timed until this many were, or until the time is up.

@@ -21,14 +21,14 @@ from pathlib import Path
 import anyio
 import numpy
 
-from lamina.embed.index.sqlite_index import SqliteIndex
-from lamina.embed.minilm import MiniLM
-from lamina.selection.passages import choose_passages
-from lamina.selection.question import split_question
-from lamina.selection.scores import Scores
-from lamina.values.item import note_id
-from lamina.values.selection import Document
-from lamina.workspace.folder import FolderWorkspace
+from lamina.adapters.embed.index.sqlite_index import SqliteIndex
+from lamina.adapters.embed.minilm import MiniLM
+from lamina.adapters.workspace.folder import FolderWorkspace
+from lamina.core.selection.passages import choose_passages
+from lamina.core.selection.question import split_question
+from lamina.core.selection.scores import Scores
+from lamina.core.values.item import note_id
+from lamina.core.values.selection import Document
 from versions import version
 
 TOP = 10

@@ -2,7 +2,7 @@
 
 The demo's conversation, or one of --turns turns (a new note on every third, all stay attached);
 with --sessions also as many conversations at once on one model, whose answers can be told apart and
-whose cached tokens the ledger predicts. What is fair is said in lamina.cli.demo.ways.
+whose cached tokens the ledger predicts. What is fair is said in lamina.apps.cli.demo.ways.
 """
 
 import argparse
@@ -15,18 +15,18 @@ from typing import Any
 
 import anyio
 
-from lamina.cli.demo.model_run import SAMPLE_WRITTEN, sample_folder, sample_script
-from lamina.cli.demo.ways import MAX_TOKENS, SampleWorkspace, open_ways, physical_limit
-from lamina.cli.script import EditedWorkspace, Script, ScriptTurn, read_script
-from lamina.ports import WorkspaceSource
-from lamina.providers.model_book import DEFAULT_TARGET, load_book
-from lamina.stores.memory import MemoryStore
-from lamina.values.envelope import Options
-from lamina.values.event import Event
-from lamina.values.item import Item, note_id
-from lamina.values.settings import Settings
-from lamina.wiring.runners import Clients, open_chat
-from lamina.workspace.folder import FolderWorkspace
+from lamina.adapters.providers.model_book import DEFAULT_TARGET, load_book
+from lamina.adapters.stores.memory import MemoryStore
+from lamina.adapters.workspace.folder import FolderWorkspace
+from lamina.apps.cli.demo.model_run import SAMPLE_WRITTEN, sample_folder, sample_script
+from lamina.apps.cli.demo.ways import MAX_TOKENS, SampleWorkspace, open_ways, physical_limit
+from lamina.apps.cli.script import EditedWorkspace, Script, ScriptTurn, read_script
+from lamina.apps.wiring.runners import Clients, open_chat
+from lamina.core.ports import WorkspaceSource
+from lamina.core.values.envelope import Options
+from lamina.core.values.event import Event
+from lamina.core.values.item import Item, note_id
+from lamina.core.values.settings import Settings
 from versions import version
 
 # A slot's memory is its window's: ten small ones are as large as two and a half whole ones.

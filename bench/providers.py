@@ -28,9 +28,9 @@ from typing import Any
 import anyio
 
 import lamina
-from lamina.providers.emulators.emulator import serve_emulator
-from lamina.providers.model_book import load_book
-from lamina.values.settings import Settings
+from lamina.adapters.providers.model_book import load_book
+from lamina.core.values.settings import Settings
+from lamina.emulators.emulator import serve_emulator
 from thirty_turns import (
     COMPACTED_AFTER,
     KEPT_TURNS,

@@ -9,15 +9,15 @@ from typing import Protocol
 import anyio
 
 import lamina
-from lamina.layers import MESSAGE_TOKENS
-from lamina.ports import SummaryJob
-from lamina.providers.tokens import EncodingCounter
-from lamina.session.summary_writer import CompactionJob
-from lamina.session.turn import Turn
-from lamina.text import render_item
-from lamina.values.item import Item, note_id
-from lamina.values.message import ToolText
-from lamina.values.settings import Settings
+from lamina.adapters.providers.tokens import EncodingCounter
+from lamina.core.layers import MESSAGE_TOKENS
+from lamina.core.ports import SummaryJob
+from lamina.core.text import render_item
+from lamina.core.values.item import Item, note_id
+from lamina.core.values.message import ToolText
+from lamina.core.values.settings import Settings
+from lamina.engine.session.summary_writer import CompactionJob
+from lamina.engine.session.turn import Turn
 from peers import Line, Row
 from played import Conversation, Note, Step
 

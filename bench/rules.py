@@ -18,11 +18,11 @@ from typing import Any
 import anyio
 
 from lamina import __version__
-from lamina.agents import read_agent
-from lamina.ports import Embedder
-from lamina.values.agent import Agent
-from lamina.values.item import key_of
-from lamina.values.selection import Document, SearchSettings
+from lamina.adapters.agents import read_agent
+from lamina.core.ports import Embedder
+from lamina.core.values.agent import Agent
+from lamina.core.values.item import key_of
+from lamina.core.values.selection import Document, SearchSettings
 from rules_questions import QUESTIONS
 
 # A problem's words with what stands in quotes left out are its kind.
@@ -79,11 +79,11 @@ async def ask(agent: Agent, embedder: Embedder | None, *, every: bool) -> dict[s
     """Which of the files that each question should bring are among those selected, with the
     settings that everybody has, and where they stand in the ranking: of `every` rule, or of those
     that say that they are searched for."""
-    from lamina.embed.index.sqlite_index import SqliteIndex
-    from lamina.selection.chunks import chunk_item
-    from lamina.selection.items import choose_items
-    from lamina.selection.question import split_question
-    from lamina.selection.scores import rank_documents
+    from lamina.adapters.embed.index.sqlite_index import SqliteIndex
+    from lamina.core.selection.chunks import chunk_item
+    from lamina.core.selection.items import choose_items
+    from lamina.core.selection.question import split_question
+    from lamina.core.selection.scores import rank_documents
 
     documents = tuple(
         Document(guide.id, chunk_item(guide.name, guide.description, guide.text))
@@ -176,7 +176,7 @@ def main() -> int:
         ),
         "levels": dict(Counter(problem.level for problem in agent.problems)),
     }
-    from lamina.embed.minilm import MiniLM
+    from lamina.adapters.embed.minilm import MiniLM
 
     figures["asked"] = [
         anyio.run(partial(ask, agent, embedder, every=every))

@@ -8,14 +8,14 @@ from typing import Any
 import numpy
 from msgspec import Struct
 
-from lamina.embed.index.sqlite_index import SqliteIndex
-from lamina.embed.minilm import MiniLM
-from lamina.selection.chunks import chunk_tool, name_in_words
-from lamina.selection.items import choose_items
-from lamina.selection.question import split_question
-from lamina.selection.scores import rank_documents
-from lamina.values.item import ItemId, tool_id
-from lamina.values.selection import Document, SearchSettings
+from lamina.adapters.embed.index.sqlite_index import SqliteIndex
+from lamina.adapters.embed.minilm import MiniLM
+from lamina.core.selection.chunks import chunk_tool, name_in_words
+from lamina.core.selection.items import choose_items
+from lamina.core.selection.question import split_question
+from lamina.core.selection.scores import rank_documents
+from lamina.core.values.item import ItemId, tool_id
+from lamina.core.values.selection import Document, SearchSettings
 
 Ranking = Sequence[int]
 

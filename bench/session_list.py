@@ -19,12 +19,12 @@ from msgspec.structs import replace
 
 import lamina
 from assembly import reply
-from lamina.stores.jsonl import JsonlStore
-from lamina.values.entry import SessionEntry
-from lamina.wiring.workspaces import workspace_folder
+from lamina.adapters.stores.jsonl import JsonlStore
+from lamina.apps.wiring.workspaces import workspace_folder
+from lamina.core.values.entry import SessionEntry
 
 ROUNDS = 3
-COMMAND = "import sys; from lamina.cli import main; sys.argv[0] = 'lamina'; main()"
+COMMAND = "import sys; from lamina.apps.cli import main; sys.argv[0] = 'lamina'; main()"
 
 
 async def write_sessions(folder: Path, count: int, turns: int) -> int:

@@ -35,23 +35,23 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.assembly.tools import MAX_WHOLE_POOL
-from lamina.codec import canonical_bytes
-from lamina.embed.minilm import MiniLM
-from lamina.ports import Index
-from lamina.providers.model_book import load_book
-from lamina.runners.preview import Preview
-from lamina.selection.gate import NEEDED, weigh_evidence
-from lamina.selection.items import judge_items
-from lamina.selection.question import split_question
-from lamina.selection.scores import measure_fits
-from lamina.sources.candidates import tool_document
-from lamina.stores.memory import MemoryStore
-from lamina.tools.names import exposed_name
-from lamina.values.selection import SearchSettings
-from lamina.values.settings import Settings
-from lamina.wiring.index import open_index
-from lamina.wiring.runners import open_agent
+from lamina.adapters.embed.minilm import MiniLM
+from lamina.adapters.providers.model_book import load_book
+from lamina.adapters.stores.memory import MemoryStore
+from lamina.adapters.tools.names import exposed_name
+from lamina.apps.wiring.index import open_index
+from lamina.apps.wiring.runners import open_agent
+from lamina.core.assembly.tools import MAX_WHOLE_POOL
+from lamina.core.codec import canonical_bytes
+from lamina.core.ports import Index
+from lamina.core.selection.gate import NEEDED, weigh_evidence
+from lamina.core.selection.items import judge_items
+from lamina.core.selection.question import split_question
+from lamina.core.selection.scores import measure_fits
+from lamina.core.values.selection import SearchSettings
+from lamina.core.values.settings import Settings
+from lamina.engine.runners.preview import Preview
+from lamina.engine.sources.candidates import tool_document
 from tool_sessions_played import (
     ManyTools,
     Outcome,

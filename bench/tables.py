@@ -12,9 +12,9 @@ from importlib.metadata import version
 from io import StringIO
 from random import Random
 
-from lamina.providers.tokens import token_ids
-from lamina.text import render_item
-from lamina.workspace.item_reader import READERS
+from lamina.adapters.providers.tokens import token_ids
+from lamina.adapters.workspace.item_reader import READERS
+from lamina.core.text import render_item
 
 Row = tuple[object, ...]
 

@@ -16,20 +16,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from allowed import Sent, allowed, count_markers, recording
-from lamina.ports import Provider
-from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall, ScriptedAnswers
-from lamina.providers.emulators.cost_report import CostRow
-from lamina.providers.emulators.emulator import Emulator, MovableClock, serve_emulator
-from lamina.providers.model_book import load_book
-from lamina.runners.runner import AgentRunner
-from lamina.stores.memory import MemoryStore
-from lamina.text import render_item
-from lamina.values.event import Event, UsageReported
-from lamina.values.item import LoadedItem
-from lamina.values.request import CacheVerdict
-from lamina.values.settings import Settings, Target, cache_rules
-from lamina.wiring.runners import open_agent
-from lamina.workspace.folder import FolderWorkspace
+from lamina.adapters.providers.model_book import load_book
+from lamina.adapters.stores.memory import MemoryStore
+from lamina.adapters.workspace.folder import FolderWorkspace
+from lamina.apps.wiring.runners import open_agent
+from lamina.core.ports import Provider
+from lamina.core.text import render_item
+from lamina.core.values.event import Event, UsageReported
+from lamina.core.values.item import LoadedItem
+from lamina.core.values.request import CacheVerdict
+from lamina.core.values.settings import Settings, Target, cache_rules
+from lamina.emulators.answers import EmulatedAnswer, EmulatedCall, ScriptedAnswers
+from lamina.emulators.cost_report import CostRow
+from lamina.emulators.emulator import Emulator, MovableClock, serve_emulator
+from lamina.engine.runners.runner import AgentRunner
 from played import Writer
 
 TURNS = 30
@@ -249,7 +249,7 @@ def make_emulator(target: Target, plan: Plan) -> tuple[Emulator, list[Sent]]:
 
 def connect(target: Target, url: str, clock: MovableClock) -> Any:
     """Lamina's own client for a target that is served at `url`."""
-    from lamina.providers.clients import anthropic, gemini, openai
+    from lamina.adapters.providers.clients import anthropic, gemini, openai
 
     match target.wire:
         case "openai":

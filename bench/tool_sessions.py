@@ -29,14 +29,14 @@ from tempfile import TemporaryDirectory
 
 import anyio
 
-from lamina.embed.minilm import MiniLM
-from lamina.ports import Index
-from lamina.selection.items import choose_items
-from lamina.selection.question import split_question
-from lamina.sources.candidates import tool_document
-from lamina.values.selection import SearchSettings
-from lamina.values.settings import Settings
-from lamina.wiring.index import open_index
+from lamina.adapters.embed.minilm import MiniLM
+from lamina.apps.wiring.index import open_index
+from lamina.core.ports import Index
+from lamina.core.selection.items import choose_items
+from lamina.core.selection.question import split_question
+from lamina.core.values.selection import SearchSettings
+from lamina.core.values.settings import Settings
+from lamina.engine.sources.candidates import tool_document
 from tool_sessions_played import (
     MOST_TOOLS_OPENAI,
     Outcome,

@@ -17,23 +17,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from allowed import recording
-from lamina.audit.verification import verify
-from lamina.codec import canonical_bytes
-from lamina.ports import Index, Provider, TargetBook, TokenCounter, Wire
-from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall, EmulatedRequest
-from lamina.providers.emulators.cost_report import CostRow
-from lamina.providers.emulators.emulator import MovableClock, serve_emulator
-from lamina.providers.emulators.openai import checks
-from lamina.providers.model_book import load_book
-from lamina.stores.memory import MemoryStore
-from lamina.text.renderer import render_item
-from lamina.tools.names import exposed_name
-from lamina.tools.offered_tool import offer_tool
-from lamina.values.entry import ItemEntry, ResultEntry
-from lamina.values.event import Event, RequestStarted, ToolFinished
-from lamina.values.settings import Settings, Target
-from lamina.values.tool import OfferedTool, ToolOutput, Toolset
-from lamina.wiring.runners import open_agent
+from lamina.adapters.providers.model_book import load_book
+from lamina.adapters.stores.memory import MemoryStore
+from lamina.adapters.tools.names import exposed_name
+from lamina.adapters.tools.offered_tool import offer_tool
+from lamina.apps.wiring.runners import open_agent
+from lamina.core.audit.verification import verify
+from lamina.core.codec import canonical_bytes
+from lamina.core.ports import Index, Provider, TargetBook, TokenCounter, Wire
+from lamina.core.text.renderer import render_item
+from lamina.core.values.entry import ItemEntry, ResultEntry
+from lamina.core.values.event import Event, RequestStarted, ToolFinished
+from lamina.core.values.settings import Settings, Target
+from lamina.core.values.tool import OfferedTool, ToolOutput, Toolset
+from lamina.emulators.answers import EmulatedAnswer, EmulatedCall, EmulatedRequest
+from lamina.emulators.cost_report import CostRow
+from lamina.emulators.emulator import MovableClock, serve_emulator
+from lamina.emulators.openai import checks
 from played import Writer
 from thirty_turns import IDLE_S, SYSTEM_TOKENS, connect, sum_costs
 

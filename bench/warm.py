@@ -25,11 +25,11 @@ from msgspec import Struct
 import lamina
 from allowed import Sent, allowed, recording
 from lamina import Item, JsonlStore, Session, Settings, ToolDefinition, Turn
-from lamina.providers.emulators.emulator import Emulator, serve_emulator
-from lamina.providers.model_book import load_book
-from lamina.values.entry import MessageEntry
-from lamina.values.item import ItemId
-from lamina.values.settings import Target
+from lamina.adapters.providers.model_book import load_book
+from lamina.core.values.entry import MessageEntry
+from lamina.core.values.item import ItemId
+from lamina.core.values.settings import Target
+from lamina.emulators.emulator import Emulator, serve_emulator
 from played import Writer
 from versions import version
 

@@ -21,13 +21,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.web.browser import BrowserThread
-from tests.web.house import House
-from tests.web.long_session import write_long_session
-from tests.web.measures import FIRST_PAINT, FRAMES, heap_bytes, jump_time, rows_in_dom
-from tests.web.pages import ChatPage
-from tests.web.vault import write_vault
-from tests.web.vendor import Vendor
+from tests.browser.browser import BrowserThread
+from tests.browser.house import House
+from tests.browser.long_session import write_long_session
+from tests.browser.measures import FIRST_PAINT, FRAMES, heap_bytes, jump_time, rows_in_dom
+from tests.browser.pages import ChatPage
+from tests.browser.vault import write_vault
+from tests.browser.vendor import Vendor
 
 from versions import version
 

@@ -21,13 +21,13 @@ import anyio
 import numpy
 from numpy.typing import NDArray
 
-from lamina.embed.index.sqlite_index import SqliteIndex
-from lamina.files.root import Root
-from lamina.ports import Embedder, Progress
-from lamina.sources.note_search import WorkspaceSearch
-from lamina.workspace.catalogue import NoteCatalogue
-from lamina.workspace.folder import FolderWorkspace
-from lamina.workspace.folder_watcher import FolderWatcher
+from lamina.adapters.embed.index.sqlite_index import SqliteIndex
+from lamina.adapters.files.root import Root
+from lamina.adapters.workspace.catalogue import NoteCatalogue
+from lamina.adapters.workspace.folder import FolderWorkspace
+from lamina.adapters.workspace.folder_watcher import FolderWatcher
+from lamina.core.ports import Embedder, Progress
+from lamina.engine.sources.note_search import WorkspaceSearch
 from workspace_notes import questions
 
 AGAIN = 5
@@ -146,7 +146,7 @@ class CountingEmbedder:
 
 async def embed(notes: Path, kept: Path, number: int) -> dict[str, Any]:
     """A real vault with embeddings: how many passages are embedded, before and after an edit."""
-    from lamina.embed.minilm import MiniLM
+    from lamina.adapters.embed.minilm import MiniLM
 
     folder = FolderWorkspace(notes, cache=kept / "catalogue.sqlite")
     embedder = CountingEmbedder(MiniLM())

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from lamina.core.journal import replay_repaired
+from lamina.core.layers import Assembler
+from lamina.core.values.entry import Entry, RequestEntry
+from lamina.core.values.prompt import Prompt
 from lamina.errors import JournalError
-from lamina.journal import replay_repaired
-from lamina.layers import Assembler
-from lamina.values.entry import Entry, RequestEntry
-from lamina.values.prompt import Prompt
 
 
 def rebuild_prompt(path: Sequence[Entry], assembler: Assembler) -> Prompt:

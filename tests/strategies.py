@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.errors import InvalidPatch
-from lamina.journal import State, fold_entry, initial_state
-from lamina.layers import Assembler, Layout
-from lamina.values.collections import Chain
-from lamina.values.entry import (
+from lamina.core.journal import State, fold_entry, initial_state
+from lamina.core.layers import Assembler, Layout
+from lamina.core.values.collections import Chain
+from lamina.core.values.entry import (
     Entry,
     EphemeralEntry,
     ForgetEntry,
@@ -32,9 +31,9 @@ from lamina.values.entry import (
     SettingsEntry,
     TransformEntry,
 )
-from lamina.values.envelope import Envelope, LaidItem, Options, SystemPart
-from lamina.values.item import Item, ItemId, Picture, note_id
-from lamina.values.message import (
+from lamina.core.values.envelope import Envelope, LaidItem, Options, SystemPart
+from lamina.core.values.item import Item, ItemId, Picture, note_id
+from lamina.core.values.message import (
     Context,
     Message,
     Text,
@@ -44,7 +43,7 @@ from lamina.values.message import (
     ToolText,
     Use,
 )
-from lamina.values.patch import (
+from lamina.core.values.patch import (
     CompactionApply,
     ItemLay,
     ItemSupersede,
@@ -63,11 +62,12 @@ from lamina.values.patch import (
     ToolsRemove,
     ToolsReplace,
 )
-from lamina.values.prompt import Prompt
-from lamina.values.request import ContextItem, LeftOut, RequestContext
-from lamina.values.selection import SearchSettings
-from lamina.values.settings import Promotion, Settings
-from lamina.values.usage import Usage
+from lamina.core.values.prompt import Prompt
+from lamina.core.values.request import ContextItem, LeftOut, RequestContext
+from lamina.core.values.selection import SearchSettings
+from lamina.core.values.settings import Promotion, Settings
+from lamina.core.values.usage import Usage
+from lamina.errors import InvalidPatch
 
 Any_ = st.SearchStrategy[Any]
 

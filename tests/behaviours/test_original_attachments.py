@@ -8,11 +8,11 @@ from tests.fakes.sessions import World, note, placed, reported, run, words
 
 import lamina
 from lamina import attach
+from lamina.adapters.files.root import Root
+from lamina.adapters.workspace.file_actions.actions import FileActions
+from lamina.core.values.settings import Settings
+from lamina.engine.session.turn import Turn
 from lamina.errors import BudgetError, UsageError
-from lamina.files.root import Root
-from lamina.session.turn import Turn
-from lamina.values.settings import Settings
-from lamina.workspace.file_actions.actions import FileActions
 
 TEN = words(10)
 

@@ -3,20 +3,20 @@
 from typing import Any
 
 import pytest
+from tests.engine.runners.scenes import Scene
 from tests.fakes.providers import calling, saying
 from tests.fakes.replies import openai_reply
 from tests.fakes.sessions import World, library_of, note, run, talk, words
 from tests.fakes.summarizer import FakeSummarizer, compacting, compactions, require_paired
 from tests.fakes.tools import tool
-from tests.runners.scenes import Scene
 
 from lamina import attach
-from lamina.compaction.plan import is_compaction_due, keep_limit, reserve_limit
+from lamina.core.compaction.plan import is_compaction_due, keep_limit, reserve_limit
+from lamina.core.values.entry import RequestEntry
+from lamina.core.values.settings import Settings
+from lamina.engine.session.session import Session
+from lamina.engine.session.turn import Turn
 from lamina.errors import RequestTooLong, WindowExceeded
-from lamina.session.session import Session
-from lamina.session.turn import Turn
-from lamina.values.entry import RequestEntry
-from lamina.values.settings import Settings
 
 SECTIONS = (
     "## Goal", "## Constraints & Preferences", "## Progress", "### Done", "### In Progress",

@@ -4,13 +4,13 @@ these rows."""
 from collections.abc import Sequence
 
 from msgspec.structs import replace
+from tests.engine.runners.scenes import Scene
 from tests.fakes.index import IndexFake
 from tests.fakes.selection import GuideSourceFake, guide
 from tests.fakes.sessions import run
 from tests.fakes.tools import tool
-from tests.runners.scenes import Scene
 
-from lamina.faces.why import Explanation, Reason, explain_question
+from lamina.apps.views.why import Explanation, Reason, explain_question
 
 GUIDES = (
     guide("rule", "Authentication Rules", level=1, description="How people log in"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image as Canvas
+from tests.engine.sources.note_scenes import NoteScene, QaScene
 from tests.fakes.providers import calling, saying
 from tests.fakes.sessions import (
     World,
@@ -26,19 +27,18 @@ from tests.fakes.sessions import (
     user_of,
     words,
 )
-from tests.sources.note_scenes import NoteScene, QaScene
 
 import lamina
 from lamina import renumber_citations
-from lamina.runners.runner import AgentRunner
-from lamina.runners.search_tool import SearchTools
-from lamina.session.turn import Turn
-from lamina.text.citations import Source
-from lamina.tools.toolbox import Toolbox
-from lamina.values.item import Item, ItemId, item_id, selection_id, url_id
-from lamina.values.message import Image, ToolText
-from lamina.values.settings import Promotion
-from lamina.wiring import attach
+from lamina.adapters.tools.toolbox import Toolbox
+from lamina.apps.wiring import attach
+from lamina.core.text.citations import Source
+from lamina.core.values.item import Item, ItemId, item_id, selection_id, url_id
+from lamina.core.values.message import Image, ToolText
+from lamina.core.values.settings import Promotion
+from lamina.engine.runners.runner import AgentRunner
+from lamina.engine.runners.search_tool import SearchTools
+from lamina.engine.session.turn import Turn
 
 A_BLOCK = (
     "<note_context>\n<title>a</title>\n<path>a.md</path>\n"

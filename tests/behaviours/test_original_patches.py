@@ -4,15 +4,18 @@
 from typing import Any
 
 import pytest
+from tests.engine.runners.scenes import Scene
 from tests.fakes.providers import saying
 from tests.fakes.replies import openai_reply
 from tests.fakes.sessions import World, digests, messages_of, run, system_of, talk
-from tests.runners.scenes import Scene
 
 from lamina import Drop, Hooks
-from lamina.audit.verification import verify
+from lamina.core.audit.verification import verify
+from lamina.core.journal import path_to
+from lamina.core.values.entry import Entry, ForgetEntry, MessageEntry, TransformEntry
+from lamina.core.values.item import note_id
+from lamina.engine.session.session import Session
 from lamina.errors import InvalidPatch, JournalError, MessageDropped
-from lamina.journal import path_to
 from lamina.ops import (
     CompactionApply,
     Display,
@@ -25,10 +28,7 @@ from lamina.ops import (
     SystemPartSet,
     SystemPartsReplace,
 )
-from lamina.session.session import Session
 from lamina.types import HookShown, Message, Text
-from lamina.values.entry import Entry, ForgetEntry, MessageEntry, TransformEntry
-from lamina.values.item import note_id
 
 WHY = "the document says so"
 BY = "document"

@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from tests.engine.runners.scenes import Scene
 from tests.fakes.index import IndexFake, Likeness
 from tests.fakes.providers import calling, saying
 from tests.fakes.selection import GuideSourceFake, guide
 from tests.fakes.sessions import run
 from tests.fakes.tools import ApproverFake, tool
-from tests.runners.scenes import Scene
 
-from lamina.selection.chunks import chunk_item, chunk_tool, split_sentences
-from lamina.tools.mcp_client.config import parse_servers
-from lamina.values.agent import Guide
-from lamina.values.item import Include, Item, note_id
-from lamina.values.request import ContextItem, ContextTool
-from lamina.values.selection import SearchSettings
-from lamina.values.settings import Settings
-from lamina.values.tool import OfferedTool
+from lamina.adapters.tools.mcp_client.config import parse_servers
+from lamina.core.selection.chunks import chunk_item, chunk_tool, split_sentences
+from lamina.core.values.agent import Guide
+from lamina.core.values.item import Include, Item, note_id
+from lamina.core.values.request import ContextItem, ContextTool
+from lamina.core.values.selection import SearchSettings
+from lamina.core.values.settings import Settings
+from lamina.core.values.tool import OfferedTool
 
 
 def scene(*guides: Guide, alike: Likeness | None = None, **given: Any) -> Scene:

@@ -9,8 +9,8 @@ from venv import EnvBuilder
 import anyio
 from tests.clients.loopback import PICTURE_BASE64
 
-from lamina.providers.emulators.emulator import serve_emulator
-from lamina.providers.emulators.gemini.emulator import GeminiEmulator
+from lamina.emulators.emulator import serve_emulator
+from lamina.emulators.gemini.emulator import GeminiEmulator
 
 NEEDS = ("langchain==1.4.7", "langchain-core==1.7.2", "langchain-google-genai==4.4.2")
 

@@ -6,9 +6,9 @@ from base64 import b64encode
 from collections.abc import Awaitable, Callable
 
 import anyio
-from tests.providers.strict import png
+from tests.adapters.providers.strict import png
 
-from lamina.providers.emulators.emulator import Emulator, serve_emulator
+from lamina.emulators.emulator import Emulator, serve_emulator
 
 KEY = "sk-tests-0123456789abcdefghij"
 SYSTEM = "You answer in few words."

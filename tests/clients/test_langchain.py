@@ -12,15 +12,10 @@ from langchain_openai import ChatOpenAI
 from pydantic import BaseModel
 from tests.clients.loopback import KEY, LONG, PICTURE_BASE64, SYSTEM, meet
 
-from lamina.providers.emulators.answers import (
-    AnswerSource,
-    EmulatedAnswer,
-    EmulatedCall,
-    ScriptedAnswers,
-)
-from lamina.providers.emulators.anthropic.emulator import AnthropicEmulator
-from lamina.providers.emulators.emulator import Emulator
-from lamina.providers.emulators.openai.emulator import OpenAIEmulator
+from lamina.emulators.answers import AnswerSource, EmulatedAnswer, EmulatedCall, ScriptedAnswers
+from lamina.emulators.anthropic.emulator import AnthropicEmulator
+from lamina.emulators.emulator import Emulator
+from lamina.emulators.openai.emulator import OpenAIEmulator
 
 VENDORS = ("openai", "anthropic")
 

@@ -10,13 +10,13 @@ import pytest
 from google import genai
 from google.genai import types
 from pydantic import BaseModel
+from tests.adapters.workspace.test_pdf_text import make_pdf
 from tests.clients.loopback import KEY, LONG, PICTURE, PICTURE_BASE64, SCHEMA, SYSTEM, meet
-from tests.workspace.test_pdf_text import make_pdf
 
-from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall, ScriptedAnswers
-from lamina.providers.emulators.anthropic.emulator import AnthropicEmulator
-from lamina.providers.emulators.gemini.emulator import GeminiEmulator
-from lamina.providers.emulators.openai.emulator import OpenAIEmulator
+from lamina.emulators.answers import EmulatedAnswer, EmulatedCall, ScriptedAnswers
+from lamina.emulators.anthropic.emulator import AnthropicEmulator
+from lamina.emulators.gemini.emulator import GeminiEmulator
+from lamina.emulators.openai.emulator import OpenAIEmulator
 
 SONNET = "claude-sonnet-5"
 # The form of a signature as Anthropic's own servers write them: base64, of some hundred bytes.

@@ -9,8 +9,8 @@ from agents.models.openai_chatcompletions import OpenAIChatCompletionsModel
 from pydantic import BaseModel
 from tests.clients.loopback import KEY, LONG, PICTURE_BASE64, SYSTEM, meet
 
-from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall, ScriptedAnswers
-from lamina.providers.emulators.openai.emulator import OpenAIEmulator
+from lamina.emulators.answers import EmulatedAnswer, EmulatedCall, ScriptedAnswers
+from lamina.emulators.openai.emulator import OpenAIEmulator
 
 MODELS = ("gpt-4o", "gpt-5.6")
 

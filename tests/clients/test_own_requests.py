@@ -8,19 +8,19 @@ import openai
 import pytest
 from google import genai
 from google.genai import types
+from tests.adapters.formats.samples import cc_part, cc_said, lines, outcome, use
 from tests.clients.loopback import KEY, meet
-from tests.formats.samples import cc_part, cc_said, lines, outcome, use
 
-from lamina.providers.emulators.answers import EmulatedAnswer, ScriptedAnswers
-from lamina.providers.emulators.anthropic.emulator import AnthropicEmulator
-from lamina.providers.emulators.emulator import Emulator
-from lamina.providers.emulators.gemini.emulator import GeminiEmulator
-from lamina.providers.emulators.openai.emulator import OpenAIEmulator
-from lamina.session.turn import Turn
-from lamina.stores.memory import MemoryStore
-from lamina.values.envelope import Options
-from lamina.wiring.importer import import_data
-from lamina.wiring.sessions import open_session
+from lamina.adapters.stores.memory import MemoryStore
+from lamina.apps.wiring.importer import import_data
+from lamina.apps.wiring.sessions import open_session
+from lamina.core.values.envelope import Options
+from lamina.emulators.answers import EmulatedAnswer, ScriptedAnswers
+from lamina.emulators.anthropic.emulator import AnthropicEmulator
+from lamina.emulators.emulator import Emulator
+from lamina.emulators.gemini.emulator import GeminiEmulator
+from lamina.emulators.openai.emulator import OpenAIEmulator
+from lamina.engine.session.turn import Turn
 
 TARGETS = ("openai:gpt-5", "anthropic:claude-sonnet-5", "gemini:gemini-3.1-pro-preview")
 # A session of pi in which thinking was switched off.

@@ -13,16 +13,11 @@ from pydantic_ai.providers.google import GoogleProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 from tests.clients.loopback import KEY, LONG, PICTURE, SYSTEM, meet
 
-from lamina.providers.emulators.answers import (
-    AnswerSource,
-    EmulatedAnswer,
-    EmulatedCall,
-    ScriptedAnswers,
-)
-from lamina.providers.emulators.anthropic.emulator import AnthropicEmulator
-from lamina.providers.emulators.emulator import Emulator
-from lamina.providers.emulators.gemini.emulator import GeminiEmulator
-from lamina.providers.emulators.openai.emulator import OpenAIEmulator
+from lamina.emulators.answers import AnswerSource, EmulatedAnswer, EmulatedCall, ScriptedAnswers
+from lamina.emulators.anthropic.emulator import AnthropicEmulator
+from lamina.emulators.emulator import Emulator
+from lamina.emulators.gemini.emulator import GeminiEmulator
+from lamina.emulators.openai.emulator import OpenAIEmulator
 
 VENDORS = ("openai", "anthropic", "gemini")
 

@@ -11,22 +11,22 @@ from typing import Any
 from msgspec.structs import replace
 from tests.fakes.providers import ProvidersFake
 
-from lamina.ports import Provider, Providers
-from lamina.providers.clients.anthropic import connect as connect_anthropic
-from lamina.providers.clients.gemini import connect as connect_gemini
-from lamina.providers.clients.openai import connect as connect_openai
-from lamina.providers.clients.retries import RetryPolicy
-from lamina.providers.emulators.answers import EchoAnswers, EmulatedAnswer, ScriptedAnswers
-from lamina.providers.emulators.anthropic.emulator import AnthropicEmulator
-from lamina.providers.emulators.cost_report import CostRow
-from lamina.providers.emulators.emulator import Emulator, serve_emulator
-from lamina.providers.emulators.faults import EmulatedFault, FaultKind, FaultQueue
-from lamina.providers.emulators.gemini.emulator import GeminiEmulator
-from lamina.providers.emulators.openai.emulator import OpenAIEmulator
-from lamina.providers.model_book import load_book
-from lamina.values.piece import Piece
-from lamina.values.settings import Target
-from lamina.wiring.clients import Clients, ClosableProvider
+from lamina.adapters.providers.clients.anthropic import connect as connect_anthropic
+from lamina.adapters.providers.clients.gemini import connect as connect_gemini
+from lamina.adapters.providers.clients.openai import connect as connect_openai
+from lamina.adapters.providers.clients.retries import RetryPolicy
+from lamina.adapters.providers.model_book import load_book
+from lamina.apps.wiring.clients import Clients, ClosableProvider
+from lamina.core.ports import Provider, Providers
+from lamina.core.values.piece import Piece
+from lamina.core.values.settings import Target
+from lamina.emulators.answers import EchoAnswers, EmulatedAnswer, ScriptedAnswers
+from lamina.emulators.anthropic.emulator import AnthropicEmulator
+from lamina.emulators.cost_report import CostRow
+from lamina.emulators.emulator import Emulator, serve_emulator
+from lamina.emulators.faults import EmulatedFault, FaultKind, FaultQueue
+from lamina.emulators.gemini.emulator import GeminiEmulator
+from lamina.emulators.openai.emulator import OpenAIEmulator
 
 LOCAL = "local"
 TARGETS = {

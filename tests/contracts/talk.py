@@ -8,17 +8,17 @@ from tests.contracts.houses import KEY, House
 from tests.fakes.tools import CLOSED, ToolHostFake, tool
 
 import lamina
-from lamina.audit.verification import verify
-from lamina.journal import journal_of
-from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall
-from lamina.providers.model_book import load_book
-from lamina.runners.runner import AgentRunner, ChatRunner
-from lamina.session.session import Session
-from lamina.values.entry import MessageEntry, ReplyEntry, RequestEntry
-from lamina.values.envelope import Options
-from lamina.values.event import BlockDelta, Event
-from lamina.values.message import Message
-from lamina.wiring.runners import open_agent, open_chat
+from lamina.adapters.providers.model_book import load_book
+from lamina.apps.wiring.runners import open_agent, open_chat
+from lamina.core.audit.verification import verify
+from lamina.core.journal import journal_of
+from lamina.core.values.entry import MessageEntry, ReplyEntry, RequestEntry
+from lamina.core.values.envelope import Options
+from lamina.core.values.event import BlockDelta, Event
+from lamina.core.values.message import Message
+from lamina.emulators.answers import EmulatedAnswer, EmulatedCall
+from lamina.engine.runners.runner import AgentRunner, ChatRunner
+from lamina.engine.session.session import Session
 
 E = TypeVar("E", bound=Event)
 LONG = "Berth " + ", ".join(f"{number} is free" for number in range(60)) + "."

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.adapters.providers.strict import png
 from tests.contracts.houses import HOUSES, LOCAL, House, Town
 from tests.contracts.talk import (
     Watch,
@@ -24,22 +25,21 @@ from tests.contracts.talk import (
 )
 from tests.fakes.sessions import note
 from tests.fakes.tools import CLOSED, ToolHostFake, tool
-from tests.providers.strict import png
 
 import lamina
+from lamina.adapters.providers.wires.gemini import SKIPPED_SIGNATURE
+from lamina.apps.wiring.runners import open_agent
+from lamina.core.text import UNSEEN_PICTURE
+from lamina.core.values.entry import MessageEntry
+from lamina.core.values.envelope import Options
+from lamina.core.values.item import Item
+from lamina.core.values.message import Message, Text, Thinking, ToolCall, ToolResult
+from lamina.core.values.settings import Settings
+from lamina.core.values.tool import DENIED
+from lamina.emulators.answers import EmulatedAnswer
+from lamina.engine.runners.runner import SUPERSEDED, AgentRunner, Answer
+from lamina.engine.session.session import Session
 from lamina.errors import ProviderError
-from lamina.providers.emulators.answers import EmulatedAnswer
-from lamina.providers.wires.gemini import SKIPPED_SIGNATURE
-from lamina.runners.runner import SUPERSEDED, AgentRunner, Answer
-from lamina.session.session import Session
-from lamina.text import UNSEEN_PICTURE
-from lamina.values.entry import MessageEntry
-from lamina.values.envelope import Options
-from lamina.values.item import Item
-from lamina.values.message import Message, Text, Thinking, ToolCall, ToolResult
-from lamina.values.settings import Settings
-from lamina.values.tool import DENIED
-from lamina.wiring.runners import open_agent
 
 pytestmark = pytest.mark.anyio
 PAIRS = list(permutations(HOUSES, 2))

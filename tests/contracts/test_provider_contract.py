@@ -26,9 +26,7 @@ from tests.contracts.talk import (
 )
 from tests.fakes.tools import ToolHostFake, tool
 
-from lamina.errors import ProviderBusy, RequestTooLong, WindowExceeded
-from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedCall
-from lamina.values.event import (
+from lamina.core.values.event import (
     BlockDelta,
     BlockEnded,
     BlockStarted,
@@ -40,11 +38,13 @@ from lamina.values.event import (
     TurnEnded,
     UsageReported,
 )
-from lamina.values.message import Text, ToolResult
-from lamina.values.piece import CallPiece, ProgressPiece, TextPiece, ThinkingPiece
-from lamina.values.settings import Settings
-from lamina.values.tool import ToolOutput
-from lamina.values.wire import Reply
+from lamina.core.values.message import Text, ToolResult
+from lamina.core.values.piece import CallPiece, ProgressPiece, TextPiece, ThinkingPiece
+from lamina.core.values.settings import Settings
+from lamina.core.values.tool import ToolOutput
+from lamina.core.values.wire import Reply
+from lamina.emulators.answers import EmulatedAnswer, EmulatedCall
+from lamina.errors import ProviderBusy, RequestTooLong, WindowExceeded
 
 pytestmark = pytest.mark.anyio
 everybody = pytest.mark.parametrize("name", HOUSES)

@@ -18,8 +18,8 @@ from tests.contracts.talk import (
     text_of,
 )
 
+from lamina.emulators.faults import FaultKind
 from lamina.errors import ProviderError
-from lamina.providers.emulators.faults import FaultKind
 
 pytestmark = pytest.mark.anyio
 vendors = pytest.mark.parametrize("name", VENDORS)

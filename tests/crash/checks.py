@@ -6,10 +6,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 from tests.crash.scale import tally
 
-from lamina.journal import Journal, State, path_to, read_journal, replay_repaired
-from lamina.journal.lines import Line, read_lines
-from lamina.values.damage import Damage
-from lamina.values.entry import Entry
+from lamina.core.journal import Journal, State, path_to, read_journal, replay_repaired
+from lamina.core.journal.lines import Line, read_lines
+from lamina.core.values.damage import Damage
+from lamina.core.values.entry import Entry
 
 
 class Written(Struct, frozen=True):

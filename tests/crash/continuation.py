@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
+from tests.adapters.providers import strict_anthropic, strict_openai
 from tests.crash.sample import SESSION, open_sample
 from tests.crash.scale import tally
 from tests.fakes.book import SMALL, THINKER
 from tests.fakes.replies import anthropic_reply, openai_reply
-from tests.providers import strict_anthropic, strict_openai
 
-from lamina.session.turn import Turn
-from lamina.stores.jsonl import JsonlStore
+from lamina.adapters.stores.jsonl import JsonlStore
+from lamina.engine.session.turn import Turn
 
 
 def check_request(turn: Turn) -> None:

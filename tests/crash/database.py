@@ -13,12 +13,12 @@ from tests.crash.sample import entry_of, header_of, sample_journal, store_in
 from tests.crash.scale import tally
 from tests.fakes.book import FakeBook
 
-from lamina.audit.verification import verify
-from lamina.codec import mint_id
+from lamina.core.audit.verification import verify
+from lamina.core.codec import mint_id
+from lamina.core.journal import Journal
+from lamina.core.ports import JournalStore
+from lamina.core.values.entry import Entry, SessionEntry
 from lamina.errors import LaminaError
-from lamina.journal import Journal
-from lamina.ports import JournalStore
-from lamina.values.entry import Entry, SessionEntry
 
 T = TypeVar("T")
 

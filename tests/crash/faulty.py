@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from lamina.stores import disk, jsonl
+from lamina.adapters.stores import disk, jsonl
 
 FULL = errno.ENOSPC
 BROKEN = errno.EIO

@@ -14,11 +14,10 @@ from tests.fakes.sessions import rule
 from tests.fakes.workspace import FakeWorkspace
 
 import lamina
-from lamina.ports import JournalStore
-from lamina.session.session import Session
-from lamina.stores.jsonl import JsonlStore
-from lamina.stores.sqlite import SqliteStore
-from lamina.values.entry import (
+from lamina.adapters.stores.jsonl import JsonlStore
+from lamina.adapters.stores.sqlite import SqliteStore
+from lamina.core.ports import JournalStore
+from lamina.core.values.entry import (
     BranchSummaryEntry,
     CustomEntry,
     Entry,
@@ -28,9 +27,10 @@ from lamina.values.entry import (
     ModelEntry,
     SessionEntry,
 )
-from lamina.values.item import Item
-from lamina.values.message import ToolDefinition, ToolText
-from lamina.values.settings import Settings
+from lamina.core.values.item import Item
+from lamina.core.values.message import ToolDefinition, ToolText
+from lamina.core.values.settings import Settings
+from lamina.engine.session.session import Session
 
 SESSION = "sample"
 NOTES = {f"{name}.md": f"{name} is “noted”.\nTwo lines\u2028é {name}" for name in "abcdef"}

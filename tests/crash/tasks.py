@@ -15,17 +15,17 @@ from tests.fakes.book import SMALL
 from tests.fakes.replies import openai_reply
 from tests.fakes.sessions import World
 
-from lamina.codec import canonical_bytes, mint_id
+from lamina.adapters.stores import disk, session_file, spend_file
+from lamina.adapters.stores.jsonl import JsonlStore
+from lamina.adapters.stores.spend_file import SpendFile
+from lamina.core.codec import canonical_bytes, mint_id
+from lamina.core.ports import OpenJournal
+from lamina.core.values.entry import Entry
+from lamina.core.values.message import Text
+from lamina.core.values.prices import flat_prices
+from lamina.core.values.usage import Usage
+from lamina.core.values.wire import Reply
 from lamina.errors import SessionBusy, SpendLimit, WriteFailed
-from lamina.ports import OpenJournal
-from lamina.stores import disk, session_file, spend_file
-from lamina.stores.jsonl import JsonlStore
-from lamina.stores.spend_file import SpendFile
-from lamina.values.entry import Entry
-from lamina.values.message import Text
-from lamina.values.prices import flat_prices
-from lamina.values.usage import Usage
-from lamina.values.wire import Reply
 
 WORDS = "harbour berth ledger crane tide "
 

@@ -26,12 +26,12 @@ from tests.crash.sample import SESSION, entry_of, header_of, open_sample, store_
 from tests.crash.scale import luck, much, tally
 from tests.fakes.sessions import talk
 
-from lamina.codec import mint_id
+from lamina.adapters.stores.database import Database
+from lamina.adapters.stores.sqlite import SqliteStore
+from lamina.adapters.stores.sqlite_journal import SqliteJournal
+from lamina.core.codec import mint_id
+from lamina.core.values.entry import Entry
 from lamina.errors import JournalError, JournalGone, SessionBusy, UnknownSession, WriteFailed
-from lamina.stores.database import Database
-from lamina.stores.sqlite import SqliteStore
-from lamina.stores.sqlite_journal import SqliteJournal
-from lamina.values.entry import Entry
 
 SHARED = f"{DATABASE}-shm"
 

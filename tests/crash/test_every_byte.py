@@ -12,10 +12,10 @@ from tests.crash.continuation import check_going_on
 from tests.crash.sample import SESSION, sample_journal
 from tests.crash.scale import LONG, luck, much, tally
 
-from lamina.journal import Journal, read_journal
-from lamina.journal.lines import Line, read_lines
-from lamina.values.damage import Damage
-from lamina.values.entry import Entry, MessageEntry
+from lamina.core.journal import Journal, read_journal
+from lamina.core.journal.lines import Line, read_lines
+from lamina.core.values.damage import Damage
+from lamina.core.values.entry import Entry, MessageEntry
 
 FLIPS = (0x01, 0x20, 0x80, 0xFF)
 # How many of the journals that lack something new are read whole, and of the others.

@@ -13,13 +13,13 @@ from tests.crash.sample import KINDS, SESSION, entry_of, header_of, open_sample,
 from tests.crash.scale import luck, much, tally
 from tests.fakes.replies import openai_reply
 
-from lamina.codec import canonical_bytes, mint_id
+from lamina.adapters.stores.jsonl import JsonlStore
+from lamina.core.codec import canonical_bytes, mint_id
+from lamina.core.journal import read_journal
+from lamina.core.journal.lines import Line, read_lines
+from lamina.core.values.damage import Damage
+from lamina.core.values.entry import Entry
 from lamina.errors import WriteFailed
-from lamina.journal import read_journal
-from lamina.journal.lines import Line, read_lines
-from lamina.stores.jsonl import JsonlStore
-from lamina.values.damage import Damage
-from lamina.values.entry import Entry
 
 # What a partial write leaves is damage; that ids are missing would be a false report.
 LEFT_BY_A_CUT = {"torn", "no_checksum", "incomplete_write", "no_final_newline", "not_an_entry"}

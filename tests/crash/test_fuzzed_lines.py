@@ -9,9 +9,9 @@ from tests.crash.checks import check_covered, lines_of
 from tests.crash.sample import sample_journal
 from tests.crash.scale import SEED, luck, much, tally
 
+from lamina.core.journal import path_to, read_journal, replay_repaired
+from lamina.core.journal.lines import read_lines, write_line
 from lamina.errors import LaminaError
-from lamina.journal import path_to, read_journal, replay_repaired
-from lamina.journal.lines import read_lines, write_line
 
 BATCH = 100
 # Values that fit no field, or only just.

@@ -14,8 +14,8 @@ from tests.crash.nursery import Nursery
 from tests.crash.sample import KINDS, SESSION, entry_of, header_of, open_sample, store_in
 from tests.crash.scale import luck, much, tally
 
-from lamina.codec import canonical_bytes, mint_id
-from lamina.journal import read_journal
+from lamina.core.codec import canonical_bytes, mint_id
+from lamina.core.journal import read_journal
 
 Task = Literal["append_entries", "hold_session"]
 

@@ -16,10 +16,10 @@ from tests.crash.database import DATABASE, LOG
 from tests.crash.sample import SESSION, entry_of, header_of, store_in
 from tests.crash.scale import luck, much, tally
 
-from lamina.codec import mint_id
-from lamina.ports import JournalStore
-from lamina.stores.sqlite import SqliteStore
-from lamina.values.entry import Entry
+from lamina.adapters.stores.sqlite import SqliteStore
+from lamina.core.codec import mint_id
+from lamina.core.ports import JournalStore
+from lamina.core.values.entry import Entry
 
 # The head of a log, and a frame of it: a head and a page.
 HEAD, FRAME = 32, 24 + 4096

@@ -11,8 +11,8 @@ from tests.crash.nursery import Nursery
 from tests.crash.sample import KINDS, SESSION, header_of, store_in
 from tests.crash.scale import much, tally
 
-from lamina.codec import canonical_bytes
-from lamina.journal.lines import Line, read_lines
+from lamina.core.codec import canonical_bytes
+from lamina.core.journal.lines import Line, read_lines
 
 PROCESSES = 8
 

@@ -9,10 +9,10 @@ import pytest
 from tests.crash.sample import SESSION, entry_of, header_of, open_sample
 from tests.fakes.sessions import talk
 
+from lamina.adapters.stores.jsonl import JsonlStore
+from lamina.core.journal.lines import write_lines
+from lamina.core.values.entry import Entry
 from lamina.errors import JournalError, JournalGone, SessionBusy, SessionMoved, UnknownSession
-from lamina.journal.lines import write_lines
-from lamina.stores.jsonl import JsonlStore
-from lamina.values.entry import Entry
 
 FIRST = entry_of("000001", "000000", "first")
 

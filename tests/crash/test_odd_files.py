@@ -9,12 +9,12 @@ from tests.crash.sample import SESSION, entry_of, header_of, open_sample, sample
 from tests.fakes.book import SMALL
 from tests.fakes.replies import openai_reply
 
-from lamina.codec import mint_id
+from lamina.adapters.stores.jsonl import JsonlStore
+from lamina.core.codec import mint_id
+from lamina.core.journal import Journal, read_journal
+from lamina.core.journal.lines import write_line, write_lines
+from lamina.core.values.damage import Damage
 from lamina.errors import JournalError
-from lamina.journal import Journal, read_journal
-from lamina.journal.lines import write_line, write_lines
-from lamina.stores.jsonl import JsonlStore
-from lamina.values.damage import Damage
 
 FIRST = entry_of("000001", "000000", "first")
 TWO = write_lines([header_of(), FIRST], -1)

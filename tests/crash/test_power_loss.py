@@ -18,12 +18,12 @@ from tests.crash.faulty import BROKEN, Fault, FaultyOs, put_in
 from tests.crash.sample import SESSION, entry_of, header_of, sample_journal
 from tests.crash.scale import luck, much, tally
 
-from lamina.codec import mint_id
+from lamina.adapters.stores.jsonl import JsonlStore
+from lamina.core.codec import mint_id
+from lamina.core.journal import read_journal
+from lamina.core.journal.lines import Line, read_lines
+from lamina.core.values.entry import Entry
 from lamina.errors import WriteFailed
-from lamina.journal import read_journal
-from lamina.journal.lines import Line, read_lines
-from lamina.stores.jsonl import JsonlStore
-from lamina.values.entry import Entry
 
 PAGE = 4096
 RUBBISH = (b"\0", b"\xff", b"{", b"\n", b'"}\n{"at":', b"\r")

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import pytest
 from msgspec.structs import replace
+from tests.core.journal.test_replay_laws import state_bytes
 from tests.crash.sample import open_sample
 from tests.crash.scale import luck, much, tally
 from tests.fakes.book import SMALL
@@ -22,26 +23,25 @@ from tests.golden.journals import go_on, open_journal
 from tests.golden.talk import Talk
 from tests.golden.tape import Tape
 from tests.golden.wires import WireBook
-from tests.journal.test_replay_laws import state_bytes
 
 from lamina import JsonlStore, MemoryStore, SqliteStore
-from lamina.audit.verification import Verification, verify
-from lamina.codec import canonical_bytes
-from lamina.downloads.folders import cache_folder
-from lamina.errors import LaminaError
-from lamina.journal import (
+from lamina.adapters.downloads.folders import cache_folder
+from lamina.apps.wiring.prefixes import PREFIX_FILE
+from lamina.core.audit.verification import Verification, verify
+from lamina.core.codec import canonical_bytes
+from lamina.core.journal import (
     Journal,
     close_answered_request,
     path_to,
     read_journal,
     replay_repaired,
 )
-from lamina.journal.lines import Line, read_lines
-from lamina.ports import JournalStore
-from lamina.record.record import Record
-from lamina.record.snapshot import freeze
-from lamina.values.entry import Entry, SessionEntry
-from lamina.wiring.prefixes import PREFIX_FILE
+from lamina.core.journal.lines import Line, read_lines
+from lamina.core.ports import JournalStore
+from lamina.core.values.entry import Entry, SessionEntry
+from lamina.engine.record.record import Record
+from lamina.engine.record.snapshot import freeze
+from lamina.errors import LaminaError
 
 Keep = Callable[[Path], JournalStore]
 STORES: dict[str, Keep] = {
@@ -65,8 +65,8 @@ PLAYED = [*DIFFERED, *luck("replay").sample(OTHERS, much(12, 200))]
 def snapshots_from(least: int) -> Iterator[None]:
     """Snapshots are kept from so many bytes on, else only for long sessions."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lamina.session.replies.SNAPSHOT_BYTES", least)
-        patch.setattr("lamina.session.core.SNAPSHOT_BYTES", least)
+        patch.setattr("lamina.engine.session.replies.SNAPSHOT_BYTES", least)
+        patch.setattr("lamina.engine.session.core.SNAPSHOT_BYTES", least)
         yield
 
 

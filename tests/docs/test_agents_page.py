@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import get_args
 
 from msgspec.structs import asdict
-from tests.agents.files import write
+from tests.adapters.agents.files import write
 
-from lamina.agents.agent_reader import read_agent
-from lamina.values.agent import DEFAULT_LEVEL, Guide
-from lamina.values.selection import Preset, SearchSettings, preset
+from lamina.adapters.agents.agent_reader import read_agent
+from lamina.core.values.agent import DEFAULT_LEVEL, Guide
+from lamina.core.values.selection import Preset, SearchSettings, preset
 
 PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text("utf-8")
 

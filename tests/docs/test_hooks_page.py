@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.inside import lamina, output
-from tests.cli.test_ask_modes import ClientsFake
+from tests.apps.cli.inside import lamina, output
+from tests.apps.cli.test_ask_modes import ClientsFake
 from tests.fakes.providers import ProviderFake, saying
 
 PAGE = (Path(__file__).parents[2] / "docs" / "hooks.md").read_text("utf-8")
@@ -32,7 +32,9 @@ def test_the_file_of_the_page_does_what_the_page_says(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provider = ProviderFake(saying("Call 555-1234 in May."))
-    monkeypatch.setattr("lamina.faces.session_opener.Clients", lambda **_: ClientsFake(provider))
+    monkeypatch.setattr(
+        "lamina.apps.views.session_opener.Clients", lambda **_: ClientsFake(provider)
+    )
     code, out, err = lamina(
         "ask", "When does the pier open?", "-a", "plan.md", "--hooks", "hooks.py", "--trust",
         "-m", "openai:gpt-4o", cwd=folder,

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
+from lamina.core.notes.query.cache import render_query
+from lamina.core.notes.query.functions.table import FUNCTIONS
+from lamina.core.notes.query.pages import FILE_FIELDS, ITEM_FIELDS
+from lamina.core.notes.query.scanner import RESERVED_WORDS
+from lamina.core.notes.search_block.parser import PLACES
+from lamina.core.values.note import ListItem, Note
 from lamina.errors import QueryError
-from lamina.notes.query.cache import render_query
-from lamina.notes.query.functions.table import FUNCTIONS
-from lamina.notes.query.pages import FILE_FIELDS, ITEM_FIELDS
-from lamina.notes.query.scanner import RESERVED_WORDS
-from lamina.notes.search_block.parser import PLACES
-from lamina.values.note import ListItem, Note
 
 PAGE = (Path(__file__).parents[2] / "docs" / "queries.md").read_text("utf-8")
 BLOCKS = re.findall(

@@ -19,8 +19,8 @@ import pytest
 from tests.fakes.files import session_file
 
 import lamina
-from lamina.agents.skeleton import write_skeleton
-from lamina.providers.emulators.answers import EmulatedAnswer, EmulatedRequest, read_answers
+from lamina.adapters.agents.skeleton import write_skeleton
+from lamina.emulators.answers import EmulatedAnswer, EmulatedRequest, read_answers
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")

@@ -8,9 +8,9 @@ import anyio
 import pytest
 from typer.testing import CliRunner
 
-from lamina.cli.app import app
-from lamina.values.settings import Settings
-from lamina.wiring.spending import limits_of_environment
+from lamina.apps.cli.app import app
+from lamina.apps.wiring.spending import limits_of_environment
+from lamina.core.values.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "spending.md").read_text("utf-8")
 ROWS = re.findall(r"^\| `(spend_\w+)` \| `(--[\w-]+)` \| `(LAMINA_\w+)` \|", PAGE, re.MULTILINE)

@@ -4,17 +4,17 @@ import json
 import re
 from pathlib import Path
 
-from lamina.pages.fetcher import WebLimits
-from lamina.pages.found_pages import (
+from lamina.adapters.pages.fetcher import WebLimits
+from lamina.adapters.pages.found_pages import (
     LONGEST_CONTENT,
     LONGEST_SNIPPET,
     MOST_RESULTS,
     read_found,
 )
-from lamina.pages.search_endpoint import MOST_BYTES
-from lamina.runners.web_search_tool import LONGEST_QUERY
-from lamina.values.web import FoundPage
-from lamina.wiring.web_search import HEADER, KEY
+from lamina.adapters.pages.search_endpoint import MOST_BYTES
+from lamina.apps.wiring.web_search import HEADER, KEY
+from lamina.core.values.web import FoundPage
+from lamina.engine.runners.web_search_tool import LONGEST_QUERY
 
 PAGE = (Path(__file__).parents[2] / "docs" / "web-search.md").read_text("utf-8")
 

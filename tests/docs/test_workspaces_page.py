@@ -9,21 +9,21 @@ from typing import Any, get_args
 import anyio
 import pytest
 import typer
+from tests.adapters.workspace.test_folder import png
+from tests.adapters.workspace.test_pdf_text import make_pdf
 from tests.fakes.providers import ProviderFake, ProvidersFake, saying
-from tests.workspace.test_folder import png
-from tests.workspace.test_pdf_text import make_pdf
 
 import lamina
-from lamina.agents.agent_reader import read_agent
-from lamina.cli.app import app
-from lamina.cli.chat.slash.command_table import COMMANDS
-from lamina.sources.attachments import AttachmentReader
-from lamina.tools.functions import FunctionTool, FunctionTools
-from lamina.values.item import ITEM_KINDS, ItemId, kind_of
-from lamina.values.settings import Settings
-from lamina.values.web import WebAccess
-from lamina.wiring.file_tools import file_tools
-from lamina.workspace.folder import FolderWorkspace
+from lamina.adapters.agents.agent_reader import read_agent
+from lamina.adapters.tools.functions import FunctionTool, FunctionTools
+from lamina.adapters.workspace.folder import FolderWorkspace
+from lamina.apps.cli.app import app
+from lamina.apps.cli.chat.slash.command_table import COMMANDS
+from lamina.apps.wiring.file_tools import file_tools
+from lamina.core.values.item import ITEM_KINDS, ItemId, kind_of
+from lamina.core.values.settings import Settings
+from lamina.core.values.web import WebAccess
+from lamina.engine.sources.attachments import AttachmentReader
 
 PAGE = (Path(__file__).parents[2] / "docs" / "workspaces.md").read_text("utf-8")
 NOTE = (

@@ -6,10 +6,10 @@ from typing import cast
 
 from msgspec.structs import replace
 
+from lamina.adapters.providers.wires import anthropic, gemini, llamacpp, llamacpp_tools, openai
+from lamina.core.ports import TokenCounter, Wire
+from lamina.core.values.settings import CacheRules, Target
 from lamina.errors import UnknownTarget
-from lamina.ports import TokenCounter, Wire
-from lamina.providers.wires import anthropic, gemini, llamacpp, llamacpp_tools, openai
-from lamina.values.settings import CacheRules, Target
 
 SMALL = Target(
     provider="fake",

@@ -7,8 +7,8 @@ import anyio
 import numpy
 from numpy.typing import NDArray
 
+from lamina.core.ports import Progress
 from lamina.errors import ModelMissing
-from lamina.ports import Progress
 
 DIMENSIONS = 64
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from lamina.stores.jsonl import JsonlStore
-from lamina.wiring.workspaces import workspace_folder
+from lamina.adapters.stores.jsonl import JsonlStore
+from lamina.apps.wiring.workspaces import workspace_folder
 
 
 def session_file(workspace: Path, session: str) -> Path:

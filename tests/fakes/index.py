@@ -5,11 +5,11 @@ from collections.abc import Collection, Mapping, Sequence
 import anyio
 import numpy
 
-from lamina.ports import Progress, ReadTexts
-from lamina.selection.expansion import SimilarityGraph
-from lamina.selection.scores import Scores
-from lamina.values.item import ItemId
-from lamina.values.selection import Document
+from lamina.core.ports import Progress, ReadTexts
+from lamina.core.selection.expansion import SimilarityGraph
+from lamina.core.selection.scores import Scores
+from lamina.core.values.item import ItemId
+from lamina.core.values.selection import Document
 
 Likeness = Mapping[str, Mapping[str, float]]
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from lamina.journal import GrownEntries, Journal, journal_of, walk_back
-from lamina.stores.memory import MemoryJournal, MemoryStore
-from lamina.values.entry import Entry
+from lamina.adapters.stores.memory import MemoryJournal, MemoryStore
+from lamina.core.journal import GrownEntries, Journal, journal_of, walk_back
+from lamina.core.values.entry import Entry
 
 
 class FarEntries(Mapping[str, Entry]):

@@ -5,16 +5,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import anyio
 import numpy
 
-from lamina.notes.note_reader import read_note
-from lamina.notes.passages import searched_text, stored_text
-from lamina.ports import Progress, ReadTexts
-from lamina.selection.expansion import SimilarityGraph
-from lamina.selection.scores import Scores
-from lamina.selection.terms import find_terms
-from lamina.text.secrets import cut_excerpt, find_secrets
-from lamina.values.item import Excerpt
-from lamina.values.note import Catalogue, Note, Passage
-from lamina.values.selection import Document
+from lamina.core.notes.note_reader import read_note
+from lamina.core.notes.passages import searched_text, stored_text
+from lamina.core.ports import Progress, ReadTexts
+from lamina.core.selection.expansion import SimilarityGraph
+from lamina.core.selection.scores import Scores
+from lamina.core.selection.terms import find_terms
+from lamina.core.text.secrets import cut_excerpt, find_secrets
+from lamina.core.values.item import Excerpt
+from lamina.core.values.note import Catalogue, Note, Passage
+from lamina.core.values.selection import Document
 
 
 class NoteSourceFake:

@@ -6,12 +6,12 @@ from typing import Any
 import anyio
 import msgspec
 
-from lamina.ports import Provider
-from lamina.values.message import Block, Text, ToolCall
-from lamina.values.piece import CallPiece, Piece, TextPiece
-from lamina.values.settings import Target
-from lamina.values.usage import Usage
-from lamina.values.wire import Reply
+from lamina.core.ports import Provider
+from lamina.core.values.message import Block, Text, ToolCall
+from lamina.core.values.piece import CallPiece, Piece, TextPiece
+from lamina.core.values.settings import Target
+from lamina.core.values.usage import Usage
+from lamina.core.values.wire import Reply
 
 # An id, a name and the arguments: a mapping, or JSON text as a model might write it.
 Call = tuple[str, str, Mapping[str, Any] | str]

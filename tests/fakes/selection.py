@@ -9,20 +9,20 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.store import FakeStore
 from tests.fakes.workspace import FakeWorkspace
 
-from lamina.journal import State
-from lamina.ports import Clock, JournalStore, TargetBook, WorkspaceSource
-from lamina.session.core import SessionCore
-from lamina.session.session import Session
-from lamina.sources.attachments import Attachments
-from lamina.sources.related_items import Pool
-from lamina.sources.search_choice import SearchChoice
-from lamina.sources.selector import Selector
-from lamina.values.agent import Guide, GuideKind, Guides
-from lamina.values.entry import start_entry
-from lamina.values.item import Attachment, Include, Item, ItemId
-from lamina.values.request import LeftOut
-from lamina.values.selection import SelectedItem
-from lamina.values.settings import Settings
+from lamina.core.journal import State
+from lamina.core.ports import Clock, JournalStore, TargetBook, WorkspaceSource
+from lamina.core.values.agent import Guide, GuideKind, Guides
+from lamina.core.values.entry import start_entry
+from lamina.core.values.item import Attachment, Include, Item, ItemId
+from lamina.core.values.request import LeftOut
+from lamina.core.values.selection import SelectedItem
+from lamina.core.values.settings import Settings
+from lamina.engine.session.core import SessionCore
+from lamina.engine.session.session import Session
+from lamina.engine.sources.attachments import Attachments
+from lamina.engine.sources.related_items import Pool
+from lamina.engine.sources.search_choice import SearchChoice
+from lamina.engine.sources.selector import Selector
 
 
 def guide(kind: GuideKind, name: str, include: Include = "always", **given: Any) -> Guide:

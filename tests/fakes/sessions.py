@@ -11,10 +11,10 @@ from tests.fakes.store import FakeStore
 from tests.fakes.workspace import FakeWorkspace
 
 import lamina
-from lamina.session.session import Session
-from lamina.session.turn import Turn
-from lamina.values.item import Attachment, AttachmentSpec, Item, ItemId, note_id
-from lamina.values.settings import Settings
+from lamina.core.values.item import Attachment, AttachmentSpec, Item, ItemId, note_id
+from lamina.core.values.settings import Settings
+from lamina.engine.session.session import Session
+from lamina.engine.session.turn import Turn
 
 Attachable = str | Item | AttachmentSpec | Attachment
 

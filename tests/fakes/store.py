@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from lamina.stores.memory import MemoryStore
-from lamina.values.entry import Entry
+from lamina.adapters.stores.memory import MemoryStore
+from lamina.core.values.entry import Entry
 
 
 class StoreFailed(Exception):

@@ -6,11 +6,11 @@ from typing import Any
 import anyio
 from tests.fakes.sessions import World
 
-from lamina.audit.verification import verify
-from lamina.ports import SummaryJob
-from lamina.session.session import Session
-from lamina.session.turn import Turn
-from lamina.values.message import ToolCall, ToolResult
+from lamina.core.audit.verification import verify
+from lamina.core.ports import SummaryJob
+from lamina.core.values.message import ToolCall, ToolResult
+from lamina.engine.session.session import Session
+from lamina.engine.session.turn import Turn
 
 # An answer that never comes.
 NEVER = object()

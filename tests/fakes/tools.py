@@ -5,11 +5,11 @@ from typing import Any, Self
 
 import anyio
 
-from lamina.assembly.read_result import READ_RESULT
-from lamina.codec import digest_value
-from lamina.values.item import ItemId
-from lamina.values.message import ToolCall, ToolDefinition
-from lamina.values.tool import (
+from lamina.core.assembly.read_result import READ_RESULT
+from lamina.core.codec import digest_value
+from lamina.core.values.item import ItemId
+from lamina.core.values.message import ToolCall, ToolDefinition
+from lamina.core.values.tool import (
     Decision,
     OfferedTool,
     Permission,

@@ -1,7 +1,7 @@
 """A workspace of notes in a dict, with fixed times."""
 
-from lamina.values.item import Item, LoadedItem, Shape, item_id, note_id
-from lamina.values.request import LeftOut
+from lamina.core.values.item import Item, LoadedItem, Shape, item_id, note_id
+from lamina.core.values.request import LeftOut
 
 TIME = "2026-01-02T03:04:05.000Z"
 

@@ -33,8 +33,8 @@ from tests.golden.tape import Tape, journal_lines
 from tests.golden.wires import TARGETS
 
 from lamina import JsonlStore, MemoryStore
-from lamina.audit.verification import verify
-from lamina.ports import JournalStore
+from lamina.core.audit.verification import verify
+from lamina.core.ports import JournalStore
 
 T = TypeVar("T")
 

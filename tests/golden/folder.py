@@ -17,11 +17,11 @@ from tests.golden.tape import Tape
 from tests.golden.world import Desk
 
 import lamina
-from lamina.ports import FetchPicture, JournalStore
-from lamina.values.item import Item, Shape
-from lamina.values.request import GatheredItems
-from lamina.values.settings import Target
-from lamina.workspace.folder import FolderWorkspace
+from lamina.adapters.workspace.folder import FolderWorkspace
+from lamina.core.ports import FetchPicture, JournalStore
+from lamina.core.values.item import Item, Shape
+from lamina.core.values.request import GatheredItems
+from lamina.core.values.settings import Target
 
 MTIME = 1_760_000_000
 LINKED = {

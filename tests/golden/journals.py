@@ -55,14 +55,14 @@ from tests.golden.world import ALIKE, GUIDES, RELATIONS, Desk, MemoryFake, WebFa
 
 import lamina
 from lamina import JsonlStore, Session
-from lamina.audit.verification import pictures_of, verify
+from lamina.core.audit.verification import pictures_of, verify
+from lamina.core.ports import JournalStore
+from lamina.core.values.message import Text
+from lamina.core.values.usage import Usage
+from lamina.core.values.wire import Reply
+from lamina.engine.session.session import core_of
+from lamina.engine.sources.selector import Selector
 from lamina.errors import LaminaError
-from lamina.ports import JournalStore
-from lamina.session.session import core_of
-from lamina.sources.selector import Selector
-from lamina.values.message import Text
-from lamina.values.usage import Usage
-from lamina.values.wire import Reply
 
 FOLDER = Path(__file__).with_name("journals")
 EXPECTED = FOLDER / "expected.json"

@@ -7,11 +7,10 @@ from msgspec.structs import replace
 from tests.golden.draw import Draw
 from tests.golden.world import DEFINITIONS
 
-from lamina.sources.hooks import ContextEvent, Drop, HookReason, Hooks, MessageEvent
-from lamina.values.entry import ItemEntry
-from lamina.values.envelope import Envelope, LaidItem, SystemPart
-from lamina.values.message import Message, Text, ToolResult
-from lamina.values.patch import (
+from lamina.core.values.entry import ItemEntry
+from lamina.core.values.envelope import Envelope, LaidItem, SystemPart
+from lamina.core.values.message import Message, Text, ToolResult
+from lamina.core.values.patch import (
     CompactionApply,
     Display,
     ItemLay,
@@ -29,6 +28,7 @@ from lamina.values.patch import (
     ToolsRemove,
     ToolsReplace,
 )
+from lamina.engine.sources.hooks import ContextEvent, Drop, HookReason, Hooks, MessageEvent
 
 PARTS = ("persona", "policy", "mood")
 

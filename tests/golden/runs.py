@@ -14,15 +14,15 @@ from tests.golden.wires import TARGETS
 from tests.golden.world import KEY, offered_tools
 
 from lamina import AgentRunner, ChatRunner, PlanRunner, QaRunner, Scope
+from lamina.core.ports import JournalStore
+from lamina.core.values.event import AnswerChanged, AnswerHeld, Event, HookShown
+from lamina.core.values.piece import ProgressPiece, ThinkingPiece
+from lamina.core.values.settings import Target
+from lamina.core.values.tool import Decision, ToolOutput, WithheldTool
+from lamina.core.values.usage import Usage
+from lamina.engine.session.summarizer import ModelSummarizer
+from lamina.engine.sources.note_search import WorkspaceSearch
 from lamina.errors import ProviderBusy, ProviderError, RequestTooLong
-from lamina.ports import JournalStore
-from lamina.session.summarizer import ModelSummarizer
-from lamina.sources.note_search import WorkspaceSearch
-from lamina.values.event import AnswerChanged, AnswerHeld, Event, HookShown
-from lamina.values.piece import ProgressPiece, ThinkingPiece
-from lamina.values.settings import Target
-from lamina.values.tool import Decision, ToolOutput, WithheldTool
-from lamina.values.usage import Usage
 
 Kind = Literal["chat", "agent", "plan", "qa"]
 KINDS: tuple[Kind, ...] = ("chat", "agent", "agent", "plan", "qa")

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
+from tests.adapters.formats.samples import PI_OBJECTS, lines
 from tests.fakes.index import IndexFake
 from tests.fakes.notes import NoteSourceFake, WordIndexFake
 from tests.fakes.providers import ProviderFake, ProvidersFake, calling, saying
 from tests.fakes.tools import ApproverFake, ToolHostFake, tool
-from tests.formats.samples import PI_OBJECTS, lines
 from tests.golden.draw import Draw
 from tests.golden.runs import NOTES
 from tests.golden.samples import USAGE, Sample
@@ -16,14 +16,14 @@ from tests.golden.wires import ANTHROPIC, CHAT, COMPATIBLE
 from tests.golden.world import GUIDES, RELATIONS
 
 from lamina import AgentRunner, JsonlStore, PlanRunner, QaRunner
+from lamina.apps.wiring.importer import import_data
+from lamina.core.values.entry import UnknownEntry
+from lamina.core.values.selection import SearchSettings
+from lamina.core.values.tool import ToolOutput
+from lamina.engine.session.session import core_of
+from lamina.engine.sources.note_search import WorkspaceSearch
+from lamina.engine.sources.selector import Selector
 from lamina.errors import ProviderError
-from lamina.session.session import core_of
-from lamina.sources.note_search import WorkspaceSearch
-from lamina.sources.selector import Selector
-from lamina.values.entry import UnknownEntry
-from lamina.values.selection import SearchSettings
-from lamina.values.tool import ToolOutput
-from lamina.wiring.importer import import_data
 
 
 def craft(name: str) -> Any:

@@ -26,13 +26,11 @@ from tests.golden.world import ALWAYS, FIND, LOOK, PICTURED, PNG, SECRET, World
 
 import lamina
 from lamina import Hooks, JsonlStore, Session, Settings, Turn
-from lamina.session.session import core_of
-from lamina.sources.hooks import ContextEvent
-from lamina.values.entry import AdoptEntry, RequestEntry
-from lamina.values.envelope import LaidItem, Options, SystemPart
-from lamina.values.item import Item, ItemId, note_id
-from lamina.values.message import Text, Thinking, ToolCall, ToolResult, ToolText
-from lamina.values.patch import (
+from lamina.core.values.entry import AdoptEntry, RequestEntry
+from lamina.core.values.envelope import LaidItem, Options, SystemPart
+from lamina.core.values.item import Item, ItemId, note_id
+from lamina.core.values.message import Text, Thinking, ToolCall, ToolResult, ToolText
+from lamina.core.values.patch import (
     CompactionApply,
     Display,
     ItemLay,
@@ -51,9 +49,11 @@ from lamina.values.patch import (
     ToolsRemove,
     ToolsReplace,
 )
-from lamina.values.settings import Target
-from lamina.values.usage import Usage
-from lamina.values.wire import Reply
+from lamina.core.values.settings import Target
+from lamina.core.values.usage import Usage
+from lamina.core.values.wire import Reply
+from lamina.engine.session.session import core_of
+from lamina.engine.sources.hooks import ContextEvent
 
 USAGE = Usage(input=60, cached=20, output=4)
 

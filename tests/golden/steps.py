@@ -8,8 +8,8 @@ from tests.golden.talk import Talk, draw_options
 from tests.golden.world import DEFINITIONS, GUIDES, PATHS
 
 import lamina
-from lamina.values.entry import MessageEntry, RequestEntry
-from lamina.values.patch import Display
+from lamina.core.values.entry import MessageEntry, RequestEntry
+from lamina.core.values.patch import Display
 
 CHANGES: tuple[dict[str, Any], ...] = (
     {"promotion": "eager"}, {"promotion": "lazy"}, {"window": 600}, {"window": 2_000},

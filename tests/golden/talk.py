@@ -24,16 +24,16 @@ from tests.golden.world import (
 )
 
 import lamina
+from lamina.core.ports import JournalStore, Summarizer
+from lamina.core.values.entry import ItemEntry
+from lamina.core.values.envelope import Options
+from lamina.core.values.item import Attachment, item_id, query_id, selection_id, url_id
+from lamina.core.values.message import ToolResult, ToolText
+from lamina.core.values.selection import SearchSettings
+from lamina.core.values.settings import Settings, Target
+from lamina.engine.session.session import Session, core_of
+from lamina.engine.session.turn import Turn
 from lamina.errors import LaminaError
-from lamina.ports import JournalStore, Summarizer
-from lamina.session.session import Session, core_of
-from lamina.session.turn import Turn
-from lamina.values.entry import ItemEntry
-from lamina.values.envelope import Options
-from lamina.values.item import Attachment, item_id, query_id, selection_id, url_id
-from lamina.values.message import ToolResult, ToolText
-from lamina.values.selection import SearchSettings
-from lamina.values.settings import Settings, Target
 
 SCHEMA = {
     "type": "object",

@@ -10,9 +10,9 @@ from hashlib import sha256
 from json import dumps
 from typing import Any
 
-from lamina.codec import encode_entry
+from lamina.core.codec import encode_entry
+from lamina.core.ports import JournalStore
 from lamina.errors import LaminaError
-from lamina.ports import JournalStore
 
 
 class Tape:

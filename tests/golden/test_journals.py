@@ -10,9 +10,9 @@ from tests.golden.journals import FOLDER, examine_copy, main, names, read_expect
 from tests.golden.wires import TARGETS
 
 from lamina import JsonlStore
-from lamina.values.damage import DamageKind
-from lamina.values.entry import CustomEntry, Entry, RequestEntry, TransformEntry
-from lamina.values.patch import PatchOp
+from lamina.core.values.damage import DamageKind
+from lamina.core.values.entry import CustomEntry, Entry, RequestEntry, TransformEntry
+from lamina.core.values.patch import PatchOp
 
 # Of sessions that cannot be opened at all, nothing is known.
 REFUSED = "damaged-later-format"

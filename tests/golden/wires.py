@@ -12,15 +12,15 @@ from msgspec.structs import replace
 from tests.fakes.book import FakeCounter
 from tests.golden.draw import Draw
 
+from lamina.adapters.providers.model_book import load_book
+from lamina.core.ports import TokenCounter, Wire
+from lamina.core.values.message import Text, Thinking, ToolCall
+from lamina.core.values.prices import FREE, flat_prices
+from lamina.core.values.settings import CacheRules, Target
+from lamina.core.values.usage import Usage
+from lamina.core.values.wire import Reply
+from lamina.engine.session.turn import Turn
 from lamina.errors import UnknownTarget
-from lamina.ports import TokenCounter, Wire
-from lamina.providers.model_book import load_book
-from lamina.session.turn import Turn
-from lamina.values.message import Text, Thinking, ToolCall
-from lamina.values.prices import FREE, flat_prices
-from lamina.values.settings import CacheRules, Target
-from lamina.values.usage import Usage
-from lamina.values.wire import Reply
 
 CHAT = Target(
     provider="openai",

@@ -18,15 +18,24 @@ from tests.golden.draw import Draw
 from tests.golden.tape import Tape
 from tests.golden.wires import WireBook
 
+from lamina.core.ports import SummaryJob, WorkspaceSource
+from lamina.core.values.agent import Guide
+from lamina.core.values.item import (
+    Item,
+    ItemId,
+    LoadedItem,
+    Picture,
+    Shape,
+    item_id,
+    note_id,
+    url_id,
+)
+from lamina.core.values.message import ToolDefinition
+from lamina.core.values.request import LeftOut
+from lamina.core.values.tool import OfferedTool
+from lamina.core.values.web import FetchedResource, UnfetchedResource, WebRules
+from lamina.engine.sources.selector import Selector
 from lamina.errors import UsageError
-from lamina.ports import SummaryJob, WorkspaceSource
-from lamina.sources.selector import Selector
-from lamina.values.agent import Guide
-from lamina.values.item import Item, ItemId, LoadedItem, Picture, Shape, item_id, note_id, url_id
-from lamina.values.message import ToolDefinition
-from lamina.values.request import LeftOut
-from lamina.values.tool import OfferedTool
-from lamina.values.web import FetchedResource, UnfetchedResource, WebRules
 
 SIZES = {"a.md": 5, "b.md": 20, "c.md": 40, "d.md": 80, "e.md": 150, "f.md": 300, "src/g.py": 30}
 PICTURED = "seen.md"

@@ -10,11 +10,11 @@ from tests.fakes.replies import openai_reply
 from tests.rebuild import rebuild_prompt, request_digests
 
 import lamina
-from lamina.journal import path_to
-from lamina.layers import Assembler, Layout
-from lamina.providers.model_book import load_book
-from lamina.values.entry import ItemEntry, RequestEntry
-from lamina.values.wire import WireRequest
+from lamina.adapters.providers.model_book import load_book
+from lamina.core.journal import path_to
+from lamina.core.layers import Assembler, Layout
+from lamina.core.values.entry import ItemEntry, RequestEntry
+from lamina.core.values.wire import WireRequest
 
 TARGET = "openai:gpt-4o"
 SEARCH = lamina.ToolDefinition(

@@ -14,7 +14,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.cli.commands import output
+from tests.apps.cli.commands import output
 from tests.fakes.clock import FakeClock
 from tests.fakes.replies import openai_reply
 

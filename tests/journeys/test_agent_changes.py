@@ -7,15 +7,15 @@ from typing import Any
 import anyio
 import pytest
 from msgspec.structs import replace
-from tests.agents.files import write
+from tests.adapters.agents.files import write
 from tests.fakes.book import SMALL
 from tests.journeys.test_agent_journey import House, ask, items, left, servers
 
 import lamina
+from lamina.core.values.entry import AdoptEntry, SessionEntry
+from lamina.engine.session.session import Session
+from lamina.engine.session.turn import Turn
 from lamina.errors import UsageError
-from lamina.session.session import Session
-from lamina.session.turn import Turn
-from lamina.values.entry import AdoptEntry, SessionEntry
 
 
 def rule(name: str, include: str, text: str = "Be brief.") -> dict[str, str]:

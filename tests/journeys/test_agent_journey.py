@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.agents.files import write
+from tests.adapters.agents.files import write
 from tests.fakes.book import SMALL, FakeBook
 from tests.fakes.index import IndexFake
 from tests.fakes.providers import ProviderFake, ProvidersFake, calling, saying
@@ -16,13 +16,13 @@ from tests.fakes.replies import openai_reply
 from tests.fakes.store import FakeStore
 
 import lamina
-from lamina.audit.verification import verify
+from lamina.core.audit.verification import verify
+from lamina.engine.runners.runner import AgentRunner
+from lamina.engine.session.session import Session
+from lamina.engine.session.turn import Turn
 from lamina.errors import UsageError
-from lamina.runners.runner import AgentRunner
-from lamina.session.session import Session
-from lamina.session.turn import Turn
 
-ODD = str(Path(__file__).parents[1] / "tools" / "odd_server.py")
+ODD = str(Path(__file__).parents[1] / "adapters" / "tools" / "odd_server.py")
 TONE = "---\nname: tone\ndescription: How answers sound\ninclude: always\n---\nBe brief.\n"
 BOATS = "---\nname: boats\ndescription: What boats carry\ninclude: agent\n---\nBoats carry fish.\n"
 FILES = {

@@ -12,15 +12,15 @@ from types import TracebackType
 from typing import Any, Self
 
 import pytest
-from tests.cli.commands import LAMINA
-from tests.cli.rpc_client import serving
+from tests.apps.cli.commands import LAMINA
+from tests.apps.cli.rpc_client import serving
 from tests.fakes.providers import calling, saying
 from tests.fakes.sessions import run
 
-from lamina.tools.mcp_client.config import read_servers
-from lamina.tools.mcp_client.servers import McpServers
+from lamina.adapters.tools.mcp_client.config import read_servers
+from lamina.adapters.tools.mcp_client.servers import McpServers
 
-ODD = Path(__file__).parents[1] / "tools" / "odd_server.py"
+ODD = Path(__file__).parents[1] / "adapters" / "tools" / "odd_server.py"
 DOCS = Path(__file__).parents[2] / "docs" / "rpc.md"
 LIMIT_S = 300
 # Cheap, and long enough to be stopped in the middle.

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.cli.commands import LAMINA
+from tests.apps.cli.commands import LAMINA
 from tests.terminal import Terminal
 
 SHORT, LONG = 10, 600

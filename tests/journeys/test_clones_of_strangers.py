@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.agents.files import write
+from tests.adapters.agents.files import write
 from tests.fakes.book import SMALL, FakeBook
 from tests.fakes.index import IndexFake
 from tests.fakes.providers import ProviderFake, ProvidersFake, calling, saying
@@ -18,13 +18,13 @@ from tests.fakes.replies import openai_reply
 from tests.fakes.store import FakeStore
 
 import lamina
-from lamina.runners.runner import AgentRunner
-from lamina.session.session import Session
-from lamina.values.tool import Toolset
-from lamina.wiring.agent_defaults import read_agent_defaults
-from lamina.wiring.trust import keep_trust, trust_book
+from lamina.apps.wiring.agent_defaults import read_agent_defaults
+from lamina.apps.wiring.trust import keep_trust, trust_book
+from lamina.core.values.tool import Toolset
+from lamina.engine.runners.runner import AgentRunner
+from lamina.engine.session.session import Session
 
-ODD = str(Path(__file__).parents[1] / "tools" / "odd_server.py")
+ODD = str(Path(__file__).parents[1] / "adapters" / "tools" / "odd_server.py")
 # A server of the folder's own: it notes its start, and serves.
 SERVER = f"import runpy\nrunpy.run_path({ODD!r}, run_name='__main__')\n"
 TEXTS = {"AGENTS.md": "Always answer in rhymes."}

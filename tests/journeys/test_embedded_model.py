@@ -10,10 +10,11 @@ import pytest
 from tests.fakes.replies import openai_reply
 
 import lamina
-from lamina.audit.verification import verify
-from lamina.journal import journal_of
-from lamina.providers.model_book import load_book
-from lamina.values.event import (
+from lamina.adapters.providers.model_book import load_book
+from lamina.apps.wiring.runners import Clients, open_agent, open_chat, open_qa
+from lamina.core.audit.verification import verify
+from lamina.core.journal import journal_of
+from lamina.core.values.event import (
     BlockDelta,
     Event,
     PromptProgress,
@@ -22,9 +23,8 @@ from lamina.values.event import (
     ToolStarted,
     UsageReported,
 )
-from lamina.values.message import ToolCall
-from lamina.values.tool import Decision, OfferedTool
-from lamina.wiring.runners import Clients, open_agent, open_chat, open_qa
+from lamina.core.values.message import ToolCall
+from lamina.core.values.tool import Decision, OfferedTool
 
 pytestmark = pytest.mark.anyio
 

@@ -51,9 +51,9 @@ def draws(folder: Path, module: str, **variables: str) -> str:
 
 
 def test_what_else_is_loaded_and_where_it_runs_do_not_change_what_is_drawn(tmp_path: Path) -> None:
-    first = draws(tmp_path, "lamina.values.item", PYTHONHASHSEED="1")
+    first = draws(tmp_path, "lamina.core.values.item", PYTHONHASHSEED="1")
     assert len(first) > 1_000
-    other = draws(tmp_path, "lamina.cli.app", PYTHONHASHSEED="2", CI="true")
+    other = draws(tmp_path, "lamina.apps.cli.app", PYTHONHASHSEED="2", CI="true")
     assert other == first
 
 

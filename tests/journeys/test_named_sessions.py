@@ -5,7 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.cli.inside import lamina as command
+from tests.apps.cli.inside import lamina as command
 from tests.fakes.sessions import World, run, talk
 
 import lamina

@@ -8,13 +8,13 @@ import anyio
 import pytest
 from msgspec import Struct
 
-from lamina.providers.model_book import DEFAULT_TARGET
-from lamina.stores.memory import MemoryStore
-from lamina.values.envelope import Options
-from lamina.values.item import Item, note_id
-from lamina.values.request import CacheVerdict
-from lamina.values.settings import Settings
-from lamina.wiring.runners import Clients, open_chat
+from lamina.adapters.providers.model_book import DEFAULT_TARGET
+from lamina.adapters.stores.memory import MemoryStore
+from lamina.apps.wiring.runners import Clients, open_chat
+from lamina.core.values.envelope import Options
+from lamina.core.values.item import Item, note_id
+from lamina.core.values.request import CacheVerdict
+from lamina.core.values.settings import Settings
 
 WORDS = (
     "walnut", "copper", "meadow", "lantern", "falcon",

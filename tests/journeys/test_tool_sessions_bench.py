@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 from tests.fakes.embedder import FakeEmbedder
 
-from lamina.embed.index.sqlite_index import SqliteIndex
-from lamina.values.selection import SearchSettings
-from lamina.values.settings import Settings
+from lamina.adapters.embed.index.sqlite_index import SqliteIndex
+from lamina.core.values.selection import SearchSettings
+from lamina.core.values.settings import Settings
 from tool_sessions import ALL, EQUAL, EXACT, STICKY, unexplained, verdict
 from tool_sessions_played import (
     MOST_TOOLS_OPENAI,

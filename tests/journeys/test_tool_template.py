@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import pytest
-from tests.providers.local.tool_template import write_with_template
+from tests.adapters.providers.local.tool_template import write_with_template
 
 import lamina
-from lamina.audit.verification import verify
-from lamina.journal import journal_of
-from lamina.providers.model_book import load_book
-from lamina.values.event import Event, ToolFinished, UsageReported
-from lamina.wiring.runners import Clients, open_agent
+from lamina.adapters.providers.model_book import load_book
+from lamina.apps.wiring.runners import Clients, open_agent
+from lamina.core.audit.verification import verify
+from lamina.core.journal import journal_of
+from lamina.core.values.event import Event, ToolFinished, UsageReported
 
 pytestmark = pytest.mark.anyio
 

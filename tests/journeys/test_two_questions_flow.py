@@ -6,17 +6,17 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.agents.files import write
+from tests.adapters.agents.files import write
 from tests.fakes.book import SMALL, FakeBook
 from tests.fakes.replies import openai_reply
 from tests.fakes.store import FakeStore
 
 import lamina
-from lamina.audit.verification import verify
-from lamina.session.session import Session
-from lamina.session.turn import Turn
-from lamina.values.settings import Settings
-from lamina.wiring.index import open_index
+from lamina.apps.wiring.index import open_index
+from lamina.core.audit.verification import verify
+from lamina.core.values.settings import Settings
+from lamina.engine.session.session import Session
+from lamina.engine.session.turn import Turn
 
 FILES = {
     "agent.yaml": "name: desk\ndescription: Answers the questions of a shipping office.\n",

@@ -6,8 +6,8 @@ from functools import partial
 import anyio
 import pytest
 
-from lamina.providers.emulators.openai.emulator import OpenAIEmulator
-from lamina.providers.model_book import load_book
+from lamina.adapters.providers.model_book import load_book
+from lamina.emulators.openai.emulator import OpenAIEmulator
 from warm import (
     SCENES,
     TARGETS,

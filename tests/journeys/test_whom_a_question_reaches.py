@@ -10,12 +10,12 @@ from pathlib import Path
 import anyio
 import anyio.from_thread
 import pytest
-from tests.cli.commands import LAMINA
-from tests.formats.samples import SAMPLES
+from tests.adapters.formats.samples import SAMPLES
+from tests.apps.cli.commands import LAMINA
 
-from lamina.providers.emulators.anthropic.emulator import AnthropicEmulator
-from lamina.providers.emulators.emulator import serve_emulator
-from lamina.providers.emulators.openai.emulator import OpenAIEmulator
+from lamina.emulators.anthropic.emulator import AnthropicEmulator
+from lamina.emulators.emulator import serve_emulator
+from lamina.emulators.openai.emulator import OpenAIEmulator
 
 NAMED = "openai:gpt-4o"
 OPENAI, ANTHROPIC = OpenAIEmulator(), AnthropicEmulator()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import workspace
-from lamina.notes.note_reader import read_note
+from lamina.core.notes.note_reader import read_note
 from workspace_notes import make_note, make_notes, needle, path_of, questions, sentences
 from workspace_peer import cut
 

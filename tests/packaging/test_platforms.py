@@ -20,10 +20,11 @@ for name in ("O_CLOEXEC", "O_DIRECTORY", "O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK",
 
 import lamina
 
-rooms = ("cli", "faces", "wiring", "stores", "session", "workspace", "files", "agents", "formats",
-         "downloads", "tools", "runners", "sync")
-extras = ("lamina.cli.search", "lamina.faces.search", "lamina.cli.emulator", "lamina.cli.web",
-          "lamina.cli.chat.", "_child")
+rooms = ("apps.cli", "apps.views", "apps.wiring", "adapters.stores", "engine.session",
+         "adapters.workspace", "adapters.files", "adapters.agents", "adapters.formats",
+         "adapters.downloads", "adapters.tools", "engine.runners", "sync")
+extras = ("lamina.apps.cli.search", "lamina.apps.views.search", "lamina.apps.cli.emulator",
+          "lamina.apps.cli.web", "lamina.apps.cli.chat.", "_child")
 loaded = 0
 for room in rooms:
     package = __import__(f"lamina.{room}", fromlist=["x"])

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from hatch_build import WebAppBuildHook
 from playwright.sync_api import expect, sync_playwright
+from tests.browser.chromium import ensure, launch_arguments
 from tests.packaging.environment import ROOT, Environment, install
-from tests.web.chromium import ensure, launch_arguments
 
-PAGE = "lamina/server/static/index.html"
+PAGE = "lamina/apps/web/static/index.html"
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_the_app_and_not_its_sources(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert PAGE in names
-    assert [name for name in names if re.fullmatch(r"lamina/server/static/assets/.+\.js", name)]
+    assert [name for name in names if re.fullmatch(r"lamina/apps/web/static/assets/.+\.js", name)]
     assert not [name for name in names if "node_modules" in name or name.endswith(".svelte")]
 
 

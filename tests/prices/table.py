@@ -33,10 +33,16 @@ from tests.prices.packages import (
     today,
 )
 
-from lamina.providers.price_table import FILE, ListedModel, PricePeriod, PriceTable, TableSource
-from lamina.values.prices import PriceTier
+from lamina.adapters.providers.price_table import (
+    FILE,
+    ListedModel,
+    PricePeriod,
+    PriceTable,
+    TableSource,
+)
+from lamina.core.values.prices import PriceTier
 
-PATH = ROOT / "src/lamina/providers" / FILE
+PATH = ROOT / "src/lamina/adapters/providers" / FILE
 SETTLEMENTS = Path(__file__).with_name("settlements.toml")
 FIELDS = ("input", "output", "read", "write", "write_long")
 MOST = 0.01

@@ -23,8 +23,8 @@ from tests.prices.table import (
     stale_settlements,
 )
 
-from lamina.providers.price_table import load_prices
-from lamina.values.prices import PROMPT_STEPS
+from lamina.adapters.providers.price_table import load_prices
+from lamina.core.values.prices import PROMPT_STEPS
 
 DAY = load_prices().sources["litellm"].date
 

@@ -16,8 +16,8 @@ from tests.public.faces import ROOT
 
 import lamina
 from lamina import Settings
+from lamina.apps.wiring.opening_arguments import OpeningArguments
 from lamina.types import AgentOpening, SearchSettings, SessionOpening, SettingsUpdate
-from lamina.wiring.opening_arguments import OpeningArguments
 
 OPENERS: dict[str, Any] = {
     f"{door.__name__}.{name}": getattr(door, name)

@@ -19,7 +19,7 @@ from tests.public.faces import (
 )
 
 import lamina
-from lamina.journal import Journal
+from lamina.core.journal import Journal
 
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 IMPORTS = re.compile(r"^\s*(?:from (lamina[\w.]*) import (.*)|import (lamina[\w.]*))", re.MULTILINE)
@@ -43,9 +43,9 @@ def run(code: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_importing_lamina_loads_its_version_and_nothing_else_of_it() -> None:
+def test_importing_lamina_loads_nothing_else_of_it() -> None:
     code = "import sys, lamina; print(sorted(name for name in sys.modules if 'lamina' in name))"
-    assert run(code) == "['lamina', 'lamina.version']"
+    assert run(code) == "['lamina']"
 
 
 def test_importing_lamina_takes_less_than_50_ms() -> None:

@@ -11,12 +11,12 @@ from typing import Any
 import anyio
 import msgspec
 import pytest
-from tests.cli.inside import lamina as run_command
+from tests.apps.cli.inside import lamina as run_command
 from tests.fakes.providers import ProviderFake, ProvidersFake, saying
 
 import lamina
 import lamina.sync
-from lamina import extras
+from lamina.adapters import extras
 from lamina.errors import ExtraMissing, JournalError, UsageError
 from lamina.types import AgentChoice, NoteSearchResult
 

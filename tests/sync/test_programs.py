@@ -15,7 +15,7 @@ import anyio
 from tests.fakes.providers import saying, spoken
 from tests.sync.scenes import fakes, history, open_chat
 import lamina, lamina.sync
-from lamina.values.event import BlockDelta
+from lamina.core.values.event import BlockDelta
 
 store = lamina.JsonlStore(sys.argv[1])
 
@@ -164,7 +164,7 @@ def test_wherever_an_agent_is_interrupted_its_session_is_sound_and_free_again(
 ) -> None:
     body = """
 import gc, random
-from lamina.audit.verification import verify
+from lamina.core.audit.verification import verify
 from tests.fakes.book import FakeBook
 from tests.fakes.providers import calling
 from tests.sync.scenes import open_agent

@@ -12,10 +12,10 @@ from tests.sync.scenes import history, open_agent, open_chat
 
 import lamina
 import lamina.sync
+from lamina.core.values.event import BlockDelta, Event, ToolStarted, TurnEnded
+from lamina.core.values.message import ToolCall
+from lamina.core.values.tool import Decision, OfferedTool
 from lamina.errors import ProviderError, SessionBusy, TurnStateError
-from lamina.values.event import BlockDelta, Event, ToolStarted, TurnEnded
-from lamina.values.message import ToolCall
-from lamina.values.tool import Decision, OfferedTool
 
 CALL = ("c1", "tide", {"harbour": "Cork"})
 

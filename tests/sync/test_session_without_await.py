@@ -13,8 +13,8 @@ from tests.sync.scenes import fakes
 
 import lamina
 import lamina.sync
+from lamina.core.ports import SummaryJob
 from lamina.errors import LaminaError, SessionBusy, TurnStateError
-from lamina.ports import SummaryJob
 
 
 def test_a_turn_is_prepared_sent_and_committed() -> None:

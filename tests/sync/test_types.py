@@ -41,10 +41,10 @@ SHOWN = [
     "lamina.sync.turn.Turn",
     "dict[str, Any]",
     "lamina.sync.turn.Turn",
-    "lamina.values.usage.Usage | None",
+    "lamina.core.values.usage.Usage | None",
     "lamina.sync.turn.Turn | None",
-    "lamina.values.settings.Settings",
-    "lamina.values.settings.Settings",
+    "lamina.core.values.settings.Settings",
+    "lamina.core.values.settings.Settings",
     "lamina.sync.session.Session",
     "lamina.sync.runners.ChatRunner",
     "lamina.sync.answer.Answer",
@@ -82,8 +82,8 @@ def test_the_main_calls_have_the_types_of_this_door(tmp_path: Path) -> None:
     assert [kind for kind in shown if "event" not in kind.lower()] == SHOWN
     events = [kind for kind in shown if "event" in kind.lower()]
     assert len(events) == 2
-    assert "type[lamina.values.event.TurnEnded]" in events[0]
-    assert events[1].startswith("typing.Iterator[lamina.values.event.RequestStarted |")
+    assert "type[lamina.core.values.event.TurnEnded]" in events[0]
+    assert events[1].startswith("typing.Iterator[lamina.core.values.event.RequestStarted |")
 
 
 def test_a_name_that_is_wrong_is_an_error(tmp_path: Path) -> None:

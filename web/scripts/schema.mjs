@@ -7,7 +7,7 @@ import openapi, { astToString } from "openapi-typescript";
 
 const python = process.env.PYTHON ?? fileURLToPath(new URL("../../.venv/bin/python", import.meta.url));
 const document = JSON.parse(
-  execFileSync(python, ["-m", "lamina.server.openapi"], { encoding: "utf8", maxBuffer: 64 * 2 ** 20 }),
+  execFileSync(python, ["-m", "lamina.apps.web.openapi"], { encoding: "utf8", maxBuffer: 64 * 2 ** 20 }),
 );
 const head = "// Made by `npm run schema` from the server's table of routes. Do not edit.\n";
 const text = head + astToString(await openapi(document));

@@ -2,15 +2,15 @@
 
 from msgspec import Struct
 
-from lamina.runners import answer as async_answer
-from lamina.runners import preview as async_preview
-from lamina.runners.answer import CitedSource
-from lamina.runners.caller import WaitingCall
+from lamina.core.values.event import Ending
+from lamina.core.values.note import NoteSearchResult
+from lamina.core.values.usage import Usage
+from lamina.engine.runners import answer as async_answer
+from lamina.engine.runners import preview as async_preview
+from lamina.engine.runners.answer import CitedSource
+from lamina.engine.runners.caller import WaitingCall
 from lamina.sync.portal import Portal
 from lamina.sync.turn import Turn
-from lamina.values.event import Ending
-from lamina.values.note import NoteSearchResult
-from lamina.values.usage import Usage
 
 
 class Answer(Struct, frozen=True, kw_only=True):

@@ -10,29 +10,29 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol, Self, Unpack
 
-from lamina import ports
-from lamina.ports import Providers, ToolHost, WebSearch
-from lamina.runners import qa_runner
-from lamina.runners import runner as async_runners
-from lamina.runners.agent import MAX_REQUESTS
-from lamina.runners.agent_search import ALL_KINDS, SearchedKind
-from lamina.runners.mode import Listener
-from lamina.runners.preview import PlanPreview
-from lamina.runners.preview import Preview as AsyncPreview
-from lamina.sources.attachments import Attachable
-from lamina.sources.note_search import EVERYWHERE, TOP
+from lamina.apps.wiring import runners
+from lamina.apps.wiring.opening_arguments import AgentOpening, SessionOpening, require_port, takes
+from lamina.core import ports
+from lamina.core.ports import Providers, ToolHost, WebSearch
+from lamina.core.values.agent_choice import AgentChoice
+from lamina.core.values.entry import Delivery
+from lamina.core.values.event import Event
+from lamina.core.values.message import ToolCall
+from lamina.core.values.note import Scope
+from lamina.core.values.selection import Preset
+from lamina.core.values.tool import Decision, OfferedTool, Toolset
+from lamina.engine.runners import qa_runner
+from lamina.engine.runners import runner as async_runners
+from lamina.engine.runners.agent import MAX_REQUESTS
+from lamina.engine.runners.agent_search import ALL_KINDS, SearchedKind
+from lamina.engine.runners.mode import Listener
+from lamina.engine.runners.preview import PlanPreview
+from lamina.engine.runners.preview import Preview as AsyncPreview
+from lamina.engine.sources.attachments import Attachable
+from lamina.engine.sources.note_search import EVERYWHERE, TOP
 from lamina.sync.answer import Answer, Preview, wrap_answer, wrap_preview
 from lamina.sync.portal import HeldContext, Portal, call_back, portal
 from lamina.sync.session import Session
-from lamina.values.agent_choice import AgentChoice
-from lamina.values.entry import Delivery
-from lamina.values.event import Event
-from lamina.values.message import ToolCall
-from lamina.values.note import Scope
-from lamina.values.selection import Preset
-from lamina.values.tool import Decision, OfferedTool, Toolset
-from lamina.wiring import runners
-from lamina.wiring.opening_arguments import AgentOpening, SessionOpening, require_port, takes
 
 Decide = Callable[[ToolCall, OfferedTool], Decision | Awaitable[Decision]]
 

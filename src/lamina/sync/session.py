@@ -4,30 +4,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from lamina.audit.dropped_history import DroppedHistory
-from lamina.journal import State
-from lamina.ports import WorkspaceSource
-from lamina.session import session as async_session
-from lamina.session.compactor import CompactionOutcome
-from lamina.session.members import SessionItem
-from lamina.session.tree import TreePosition
-from lamina.sources.attachments import Attachable, Attachments
-from lamina.sources.changes import LibraryChange
-from lamina.sources.hooks import Hooks
+from lamina.apps.wiring import sessions
+from lamina.apps.wiring.opening_arguments import SessionOpening, takes
+from lamina.core.audit.dropped_history import DroppedHistory
+from lamina.core.journal import State
+from lamina.core.ports import WorkspaceSource
+from lamina.core.values.agent import AgentChange
+from lamina.core.values.damage import Damage
+from lamina.core.values.entry import Entry
+from lamina.core.values.envelope import Envelope
+from lamina.core.values.message import Role, ToolCall, ToolDefinition, ToolResult, ToolText
+from lamina.core.values.patch import Display, Patch, PatchOp
+from lamina.core.values.request import LeftOut
+from lamina.core.values.settings import Settings, SettingsUpdate, Target
+from lamina.core.values.spending import SpendStanding
+from lamina.core.values.tool import Decision, OfferedTool
+from lamina.engine.session import session as async_session
+from lamina.engine.session.compactor import CompactionOutcome
+from lamina.engine.session.members import SessionItem
+from lamina.engine.session.tree import TreePosition
+from lamina.engine.sources.attachments import Attachable, Attachments
+from lamina.engine.sources.changes import LibraryChange
+from lamina.engine.sources.hooks import Hooks
 from lamina.sync.portal import Portal, portal
 from lamina.sync.turn import Turn
-from lamina.values.agent import AgentChange
-from lamina.values.damage import Damage
-from lamina.values.entry import Entry
-from lamina.values.envelope import Envelope
-from lamina.values.message import Role, ToolCall, ToolDefinition, ToolResult, ToolText
-from lamina.values.patch import Display, Patch, PatchOp
-from lamina.values.request import LeftOut
-from lamina.values.settings import Settings, SettingsUpdate, Target
-from lamina.values.spending import SpendStanding
-from lamina.values.tool import Decision, OfferedTool
-from lamina.wiring import sessions
-from lamina.wiring.opening_arguments import SessionOpening, takes
 
 
 class Session:

@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from lamina.ledger import CostRange
-from lamina.ledger.request_price import CacheRewrite
-from lamina.session import turn as async_turn
-from lamina.session.turn import Results
+from lamina.core.ledger import CostRange
+from lamina.core.ledger.request_price import CacheRewrite
+from lamina.core.values.entry import RequestEntry
+from lamina.core.values.envelope import Options
+from lamina.core.values.item import Attachment
+from lamina.core.values.message import Message, ToolCall
+from lamina.core.values.prompt import LayerSize, Prompt
+from lamina.core.values.request import CacheVerdict, RequestContext
+from lamina.core.values.usage import Usage
+from lamina.engine.session import turn as async_turn
+from lamina.engine.session.turn import Results
 from lamina.sync.portal import Portal
-from lamina.values.entry import RequestEntry
-from lamina.values.envelope import Options
-from lamina.values.item import Attachment
-from lamina.values.message import Message, ToolCall
-from lamina.values.prompt import LayerSize, Prompt
-from lamina.values.request import CacheVerdict, RequestContext
-from lamina.values.usage import Usage
 
 
 class Turn:

@@ -6,11 +6,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from lamina.notes.scopes import Moment
-from lamina.sources.note_search import TOP
+from lamina.apps.wiring import opened_workspace
+from lamina.core.notes.scopes import Moment
+from lamina.core.values.note import NoteSearchResult
+from lamina.engine.sources.note_search import TOP
 from lamina.sync.portal import Portal, portal
-from lamina.values.note import NoteSearchResult
-from lamina.wiring import opened_workspace
 
 
 class Workspace:

@@ -1,0 +1,395 @@
+"""The file behind the index: terms and vectors by the digest of the text.
+
+Laws: it is a cache (`cachefile`), and losing it loses nothing. What the disk refuses is held in
+memory and written later; so is what is cheap to make again, so that nobody waits for the disk. It
+never holds the texts themselves.
+"""
+
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from threading import Lock, RLock, Thread
+from typing import Any, TypeVar
+from zlib import crc32
+
+from msgspec import Struct
+
+from lamina.adapters.embed.index.chunk_schema import COLUMNS, INDEX
+from lamina.adapters.files.cache_file import CACHE_ERRORS, CacheFile, is_busy, transaction
+from lamina.core.selection.packed_terms import TERMS_VERSION
+
+T = TypeVar("T")
+
+# The maker of rows that are not chunks but graphs of documents, in the place of vectors.
+GRAPHS = "graphs"
+# Rows unused for that many days are dropped; the use of a row is noted once a week.
+KEPT_DAYS, NOTED_DAYS = 90, 7
+# How long another process may hold the file, in seconds: the first time, and afterwards.
+PATIENCE, IMPATIENCE = 5.0, 0.1
+# How many rows a query names; SQLite takes 32,766 variables, older versions far fewer.
+AT_ONCE = 10_000
+# How many rows are passed on at a time.
+HANDED_ON = 4096
+# For that many digests it may pay to read all rows, if these are at most so many times as many.
+MANY, MANY_SHARE = 5_000, 3
+# How many rows are written in one go by a thread of their own; others may use the file in between.
+WRITTEN_LATER = 4096
+# From this many rows on, what waits to be written is written at once.
+MOST_WAITING = 65_536
+DAY = 86_400
+
+
+class ChunkData(Struct, frozen=True, gc=False):
+    """What is known of a text: its vector as float16 (empty if it has none), and its terms (None if
+    they were packed in another way than now)."""
+
+    vector: bytes
+    terms: bytes | None
+
+
+TakeChunks = Callable[[dict[bytes, ChunkData]], object]
+
+
+class IndexStats(Struct, frozen=True, kw_only=True):
+    """What the file holds: chunks by the maker of their vectors, `""` for terms alone."""
+
+    path: str
+    bytes: int
+    chunks: dict[str, int]
+    # Which documents are alike.
+    graphs: int = 0
+    # Chunks that could not be written, and damaged files beside this one.
+    unwritten: int = 0
+    set_aside: tuple[str, ...] = ()
+
+
+class ChunkFile:
+    """Safe to use from several threads, and from several processes on the same path."""
+
+    def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
+        self.path = path
+        self._now = now
+        self._lock = RLock()
+        self._makers: dict[str, int] = {}
+        # Makers have numbers within a file; the next file may have others.
+        self._cache = CacheFile(path, INDEX, patience=PATIENCE, on_close=self._makers.clear)
+        # What is not written yet: it waits for `write_later`, or the disk refused it.
+        self._unwritten: dict[tuple[str, bytes], ChunkData] = {}
+        self._is_waiting = False
+        self._readable = self._writable = True
+        self._notes_lock = Lock()
+        self._notes: list[str] = []
+        self._past_notes: set[str] = set()
+
+    # -- for callers -------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """From here on, what failed the last time is tried again."""
+        with self._lock:
+            self._readable = self._writable = True
+            self._cache.close_if_deleted()
+
+    def fetch(self, maker: str, digests: Collection[bytes]) -> dict[bytes, ChunkData]:
+        """What is known of texts; rows with a wrong checksum are ignored."""
+        chunks: dict[bytes, ChunkData] = {}
+        self.fetch_batches(maker, digests, chunks.update)
+        return chunks
+
+    def fetch_batches(
+        self,
+        maker: str,
+        digests: Collection[bytes],
+        take: TakeChunks,
+    ) -> None:
+        """The same in batches, so that not everything is in memory at once. If the file proves
+        damaged meanwhile, rows may come twice."""
+        if not digests:
+            return
+        with self._lock:
+            nothing: list[int] = []
+            old = self._read(lambda file: self._fetch(file, maker, digests, take), nothing)
+            if old:
+                # So that they are not dropped one day; nothing is lost if the disk refuses.
+                with suppress(sqlite3.Error), transaction(self._cache.open()) as file:
+                    rows = [(self._today(), row) for row in old]
+                    file.executemany("UPDATE chunks SET day = ? WHERE rowid = ?", rows)
+            unwritten_chunks = {
+                digest: self._unwritten[maker, digest]
+                for digest in (digests if self._unwritten else ())
+                if (maker, digest) in self._unwritten
+            }
+            if unwritten_chunks:
+                take(unwritten_chunks)
+
+    def find_known(self, maker: str, digests: Collection[bytes]) -> set[bytes]:
+        """Which of the texts something is known of, without reading what."""
+        nothing: set[bytes] = set()
+        with self._lock:
+            known = self._read(lambda file: self._find_known(file, maker, digests), nothing)
+            return known | {digest for digest in digests if (maker, digest) in self._unwritten}
+
+    def keep(self, maker: str, chunks: Mapping[bytes, ChunkData], *, later: bool = False) -> None:
+        """Stores what was made of texts; in memory if the disk refuses. With `later`, it waits for
+        `write_later` or `close`, unless very much does."""
+        with self._lock:
+            self._unwritten |= {(maker, digest): chunk for digest, chunk in chunks.items()}
+            self._is_waiting |= later
+            if not later or len(self._unwritten) >= MOST_WAITING:
+                self._write_unwritten()
+
+    def write_later(self) -> None:
+        """Writes what waits, in a thread of its own. The program does not end before it is done."""
+        if self._is_waiting:
+            Thread(target=self._write_waiting, name="lamina-index-writer").start()
+
+    def write(self) -> int:
+        """Writes what is in memory only, now; how many rows the disk refused."""
+        with self._lock:
+            if self._unwritten:
+                self._write_unwritten()
+            return len(self._unwritten)
+
+    def notes(self) -> tuple[str, ...]:
+        """What went wrong with the file since the last call; each problem is reported once."""
+        # Not behind the other lock: hearing that the disk is slow must not wait for the disk.
+        with self._notes_lock:
+            notes, self._notes = tuple(self._notes), []
+            return notes
+
+    def stats(self) -> IndexStats:
+        with self._lock:
+            self._finish()
+            nothing: dict[str, int] = {}
+            counts = self._read(self._count, nothing)
+            return IndexStats(
+                path=str(self.path),
+                bytes=self._cache.size(),
+                chunks={name: count for name, count in counts.items() if name != GRAPHS},
+                graphs=counts.get(GRAPHS, 0),
+                unwritten=len(self._unwritten),
+                set_aside=tuple(str(path) for path in self._cache.damaged_files()),
+            )
+
+    def clear(self) -> bool:
+        """Forgets everything and frees the space; False if the file could not be changed."""
+        with self._lock:
+            self.begin()
+            self._unwritten.clear()
+            self._makers.clear()
+            if not self._write(self._forget):
+                return False
+
+            def shrink(file: sqlite3.Connection) -> None:
+                file.execute("VACUUM")
+                file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+            return self._write(shrink)
+
+    def close(self) -> None:
+        with self._lock:
+            self._finish()
+            self._cache.close()
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def _fetch(
+        self,
+        file: sqlite3.Connection,
+        maker: str,
+        digests: Collection[bytes],
+        take: TakeChunks,
+    ) -> list[int]:
+        """Passes rows to `take`; returns those whose use is to be noted."""
+        old: list[int] = []
+        number = self._maker(file, maker)
+        if number is None:
+            return old
+        chunks: dict[bytes, ChunkData] = {}
+        note_before = self._today() - NOTED_DAYS
+        for digest, vector, terms, version, checksum, day, row in _rows(file, number, digests):
+            # Damage may have turned them into numbers.
+            is_sound = type(digest) is type(vector) is type(terms) is bytes
+            if is_sound and _checksum(digest, vector, terms) == checksum:
+                chunks[digest] = ChunkData(vector, terms if version == TERMS_VERSION else None)
+                if not isinstance(day, int) or day <= note_before:
+                    old.append(row)
+                if len(chunks) == HANDED_ON:
+                    take(chunks)
+                    chunks = {}
+        take(chunks)
+        return old
+
+    def _finish(self) -> None:
+        """Writes what waits."""
+        if self._is_waiting:
+            self._write_unwritten()
+
+    def _write_waiting(self) -> None:
+        is_waiting = True
+        while is_waiting:
+            with self._lock:
+                is_waiting = self._is_waiting and self._write_unwritten(WRITTEN_LATER)
+
+    def _write_unwritten(self, most: int | None = None) -> bool:
+        """Writes what is not written, or some of it; whether there is more to write."""
+        chunks = dict(islice(self._unwritten.items(), most))
+        is_written = self._write(lambda file: self._keep_chunks(file, chunks))
+        if is_written:
+            for key in chunks:
+                del self._unwritten[key]
+        # What the disk refuses waits for the next time that something is kept.
+        self._is_waiting = is_written and bool(self._unwritten)
+        return self._is_waiting
+
+    def _find_known(
+        self, file: sqlite3.Connection, maker: str, digests: Collection[bytes]
+    ) -> set[bytes]:
+        number = self._maker(file, maker)
+        if number is None:
+            return set()
+        return {
+            digest
+            for places, some in _in_pieces(file, digests)
+            for (digest,) in file.execute(
+                f"SELECT digest FROM chunks WHERE maker = ? AND digest IN ({places})",
+                (number, *some),
+            )
+        }
+
+    def _keep_chunks(
+        self, file: sqlite3.Connection, chunks: Mapping[tuple[str, bytes], ChunkData]
+    ) -> None:
+        today = self._today()
+        with transaction(file):
+            names = {maker for maker, _ in chunks}
+            for name in names - self._makers.keys():
+                file.execute("INSERT OR IGNORE INTO makers (name) VALUES (?)", (name,))
+            numbers = {name: self._maker(file, name) for name in names}
+            rows = [
+                (numbers[maker], digest, chunk.vector, terms, TERMS_VERSION, checksum, today)
+                for (maker, digest), chunk in chunks.items()
+                for terms in (chunk.terms or b"",)
+                for checksum in (_checksum(digest, chunk.vector, terms),)
+            ]
+            # Only what was missing, damaged or old is ever made, so old rows are replaced.
+            file.executemany(f"REPLACE INTO chunks ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            self._sweep(file, today)
+
+    def _sweep(self, file: sqlite3.Connection, today: int) -> None:
+        """Once in a while, drops what has not been used for a long time."""
+        (last,) = file.execute("SELECT max(day) FROM sweeps").fetchone()
+        if isinstance(last, int) and today - NOTED_DAYS < last <= today:
+            return
+        file.execute("DELETE FROM sweeps")
+        file.execute("INSERT INTO sweeps VALUES (?)", (today,))
+        if last is not None:
+            file.execute("DELETE FROM chunks WHERE day < ?", (today - KEPT_DAYS,))
+
+    def _forget(self, file: sqlite3.Connection) -> None:
+        with transaction(file):
+            for table in ("chunks", "makers", "sweeps"):
+                file.execute(f"DELETE FROM {table}")
+
+    def _count(self, file: sqlite3.Connection) -> dict[str, int]:
+        rows = file.execute(
+            "SELECT name, count(*) FROM chunks JOIN makers ON makers.id = chunks.maker "
+            "GROUP BY name ORDER BY name"
+        )
+        return {name.decode("utf-8", "replace"): count for name, count in rows}
+
+    def _maker(self, file: sqlite3.Connection, name: str) -> int | None:
+        if name not in self._makers:
+            row = file.execute("SELECT id FROM makers WHERE name = ?", (name,)).fetchone()
+            if row is None:
+                return None
+            if not isinstance(row[0], int):
+                raise sqlite3.DatabaseError("a maker has no number")
+            # The write may still fail, so its numbers are not remembered.
+            if file.in_transaction:
+                return row[0]
+            self._makers[name] = row[0]
+        return self._makers[name]
+
+    def _today(self) -> int:
+        return int(self._now() // DAY)
+
+    # -- the file ----------------------------------------------------------------------------------
+
+    def _read(self, act: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        if not self._readable:
+            return otherwise
+        try:
+            return self._attempt(act)
+        except CACHE_ERRORS as error:
+            self._readable = self._writable = False
+            self._say(f"the index {self.path} cannot be read ({error}); it is kept in memory only")
+            return otherwise
+
+    def _write(self, act: Callable[[sqlite3.Connection], None]) -> bool:
+        if not self._writable:
+            return False
+        try:
+            self._attempt(act)
+        except CACHE_ERRORS as error:
+            self._writable = False
+            self._say(
+                f"the index {self.path} cannot be written ({error}); what is new is kept in memory "
+                "only, and written later if that is possible then"
+            )
+            return False
+        return True
+
+    def _attempt(self, act: Callable[[sqlite3.Connection], T]) -> T:
+        """Runs `act`. A process that was waited for in vain is not waited for again."""
+        try:
+            return self._cache.attempt(act, self._say)
+        except sqlite3.Error as error:
+            if is_busy(error):
+                self._cache.patience = IMPATIENCE
+                self._cache.close()
+            raise
+
+    def _say(self, note: str) -> None:
+        with self._notes_lock:
+            if note not in self._past_notes:
+                self._past_notes.add(note)
+                self._notes.append(note)
+
+
+def _rows(
+    file: sqlite3.Connection, maker: int, digests: Collection[bytes]
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of the digests."""
+    fields = "digest, vector, terms, terms_version, checksum, day, rowid"
+    if len(digests) >= MANY:
+        (all_rows,) = file.execute("SELECT count(*) FROM chunks").fetchone()
+        if len(digests) * MANY_SHARE > all_rows:
+            # Reading them in order is far cheaper than looking up each.
+            wanted_digests = frozenset(digests)
+            rows = file.execute(f"SELECT {fields} FROM chunks WHERE +maker = ?", (maker,))
+            yield from (row for row in rows if row[0] in wanted_digests)
+            return
+    for places, some in _in_pieces(file, digests):
+        yield from file.execute(
+            f"SELECT {fields} FROM chunks WHERE maker = ? AND digest IN ({places})", (maker, *some)
+        )
+
+
+def _in_pieces(
+    file: sqlite3.Connection, digests: Collection[bytes]
+) -> Iterator[tuple[str, list[bytes]]]:
+    """Digests, as many at a time as a query may name, with the places for them."""
+    at_once = min(AT_ONCE, file.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) - 1)
+    # Sorted: neighbours are on the same pages.
+    sorted_digests = sorted(digests)
+    for start in range(0, len(sorted_digests), at_once):
+        some = sorted_digests[start : start + at_once]
+        yield ",".join("?" * len(some)), some
+
+
+def _checksum(digest: bytes, vector: bytes, terms: bytes) -> int:
+    # Includes the key: a damaged SQLite index leads to sound rows of other texts.
+    return crc32(terms, crc32(vector, crc32(digest)))

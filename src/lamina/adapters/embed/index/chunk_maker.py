@@ -1,0 +1,301 @@
+"""Makes the terms and vectors that texts still lack, batch by batch.
+
+Laws: every batch is stored before the next begins, and its texts are asked for only then; words of
+many texts, which are made in no time, are written once the load is over. A text
+that fails takes no other with it, and leaves nothing that could be mistaken for a vector. A text
+whose digest is not the one it was asked for by is refused. Whose terms are known already is not
+asked for while only words are taken.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import anyio
+import anyio.to_thread
+
+from lamina.adapters.embed.index.arrangement import MissingTexts, digest_text
+from lamina.adapters.embed.index.chunk_file import ChunkData, ChunkFile
+from lamina.adapters.embed.index.chunk_table import ChunkTable, pack_vectors
+from lamina.core.ports import Embedder, KnownTerms, Progress, ReadTexts
+from lamina.core.selection.packed_terms import pack_texts
+from lamina.errors import ModelMissing
+
+# How many texts are embedded between two writes: 0.2 seconds on a slow machine.
+BATCH = 64
+# The same where only words are taken, which is faster.
+WORDS_BATCH = 2048
+# From this many texts of a load on, their words are written after the answer.
+MANY_WORDS = 1024
+# The maker of rows that have terms but no vector.
+WORDS_ALONE = ""
+# Embedding that will not be done in time is given up after this share of the time.
+HOPELESS = 0.2
+NO_VECTOR = "the embedder gave no vector"
+OTHER_LENGTH = "its vector is of another length than the others"
+
+
+class ChunkMaker:
+    """The work of one load, and its outcome. `turn` is held for one batch at a time; `read_texts`
+    gives texts that are not at hand; embedding stops after `patience` seconds, or sooner if it
+    would not be done by then. Texts whose digests are in `among` come first, and only they are
+    waited for. `progress` is told how many texts are made, `comparing` how many of those that look
+    most like a question."""
+
+    def __init__(
+        self,
+        embedder: Embedder | None,
+        file: ChunkFile,
+        turn: anyio.Lock,
+        progress: Progress | None,
+        read_texts: ReadTexts | None = None,
+        patience: float | None = None,
+        among: Collection[bytes] | None = None,
+        comparing: Progress | None = None,
+    ) -> None:
+        # How many texts were processed, and how many were given in place of those asked for.
+        self.made_count = 0
+        self.refused_count = 0
+        # Texts that could not be embedded: how they begin, and why.
+        self.failures: dict[bytes, tuple[str, str]] = {}
+        # Why the embedder turned out to be missing.
+        self.missing_reason = ""
+        # Texts for which there was no time: later loads embed them.
+        self.late_count = 0
+        self._patience = patience
+        self._among = among
+        self._embedder = embedder
+        self._maker = embedder.name if embedder else WORDS_ALONE
+        self._file = file
+        self._turn = turn
+        self._progress = progress
+        self._comparing = comparing
+        self._read_texts = read_texts
+        self._at_hand: Mapping[bytes, str] = {}
+        # If a whole batch could not be embedded, it is not the texts: those of the next batches are
+        # not tried one by one until some can be embedded.
+        self._tries_singly = True
+        self._takes_many_words = False
+
+    async def complete(self, table: ChunkTable, missing: MissingTexts) -> None:
+        """Fills the table with the terms and vectors of the missing texts."""
+        self._at_hand = missing.at_hand
+        waiting = missing.digests
+        if self._read_texts is None:
+            waiting = tuple(digest for digest in waiting if digest in missing.at_hand)
+        goal = len(waiting)
+        if (among := self._among) is not None:
+            waiting = tuple(sorted(waiting, key=lambda digest: digest not in among))
+            goal = sum(digest in among for digest in waiting)
+        self._takes_many_words = len(waiting) >= MANY_WORDS
+        total, start = len(waiting), 0
+        start_time = anyio.current_time()
+        while start < len(waiting):
+            has_embedder = self._embedder is not None
+            if has_embedder and start and self._is_too_long(start_time, start, goal):
+                # For the rest only words are taken, which is a matter of seconds.
+                self.late_count = max(0, goal - start)
+                self._embedder = None
+                waiting = tuple(digest for digest in waiting[start:] if table.row(digest) < 0)
+                start = 0
+                continue
+            batch = waiting[start : start + (BATCH if has_embedder else WORDS_BATCH)]
+            done = total - len(waiting) + start
+            async with self._turn:
+                await self._make(table, batch, done, total)
+            start += len(batch)
+            if has_embedder and self._embedder is None:
+                # It is missing after all: texts with terms have all they can have.
+                waiting = tuple(digest for digest in waiting[start:] if table.row(digest) < 0)
+                start = 0
+            self._report(total - len(waiting) + start, total)
+        if total:
+            self._report(total, total)
+
+    async def take_words(self, table: ChunkTable, missing: MissingTexts) -> None:
+        """Fills the table with the terms of texts of which nothing is known, and leaves vectors for
+        later. It takes so little time that nobody is told."""
+        self._at_hand = missing.at_hand
+        embedder, self._embedder = self._embedder, None
+        progress, self._progress = self._progress, None
+        try:
+            waiting = tuple(
+                digest
+                for digest in missing.digests
+                if table.row(digest) < 0 and (self._read_texts or digest in missing.at_hand)
+            )
+            self._takes_many_words = len(waiting) >= MANY_WORDS
+            for start in range(0, len(waiting), WORDS_BATCH):
+                async with self._turn:
+                    batch = waiting[start : start + WORDS_BATCH]
+                    await self._make(table, batch, start, len(waiting))
+        finally:
+            self._embedder, self._progress = embedder, progress
+
+    async def embed_some(
+        self, table: ChunkTable, digests: Sequence[bytes], deadline: float, done: int, total: int
+    ) -> bool:
+        """Embeds texts until `deadline`, and one batch in any case; whether there was time for all
+        of them. `done` of `total` are reported as done before."""
+        progress, self._progress = self._progress, self._comparing
+        try:
+            for start in range(0, len(digests), BATCH):
+                if (start or done) and anyio.current_time() > deadline:
+                    return False
+                async with self._turn:
+                    await self._make(table, digests[start : start + BATCH], done + start, total)
+                if self._embedder is None:
+                    return False
+            return True
+        finally:
+            self._progress = progress
+
+    def end_comparison(self, total: int) -> None:
+        """Reports that no more is embedded for a question, however much it was."""
+        if self._comparing is not None:
+            self._comparing(total, total)
+
+    def _is_too_long(self, start_time: float, done: int, goal: int) -> bool:
+        """Whether to leave the rest for later: it is not needed now, or takes or will take too
+        long."""
+        if self._patience is None:
+            return False
+        elapsed = anyio.current_time() - start_time
+        if elapsed > self._patience or done >= goal:
+            return True
+        return elapsed > HOPELESS * self._patience and elapsed / done * goal > self._patience
+
+    async def _make(self, table: ChunkTable, batch: Sequence[bytes], done: int, total: int) -> None:
+        """Processes a batch and stores the result, with what another process made meanwhile."""
+        self._report(done, total)
+        rows: dict[bytes, ChunkData] = {}
+        if self._embedder is not None:
+            rows = await anyio.to_thread.run_sync(self._file.fetch, self._maker, batch)
+        # Rows whose terms were packed in another way still have a vector.
+        full_rows = {digest: row for digest, row in rows.items() if row.terms is not None}
+        unknown_digests = [digest for digest in batch if digest not in full_rows]
+        terms: Mapping[bytes, bytes] = {}
+        if self._embedder is None and isinstance(self._read_texts, KnownTerms):
+            terms = self._read_texts.take_terms(unknown_digests)
+        texts = await self._find_texts([d for d in unknown_digests if d not in terms])
+        vectors = {digest: rows[digest].vector for digest in texts if digest in rows}
+        vectors |= await self._embed(
+            {digest: text for digest, text in texts.items() if digest not in rows}, done, total
+        )
+        await anyio.to_thread.run_sync(self._keep, table, full_rows, texts, vectors, terms)
+
+    async def _find_texts(self, digests: Sequence[bytes]) -> dict[bytes, str]:
+        """The texts that are at hand, and those that can be asked for."""
+        texts = {digest: self._at_hand[digest] for digest in digests if digest in self._at_hand}
+        others = [digest for digest in digests if digest not in texts]
+        if self._read_texts is None or not others:
+            return texts
+        answers = await self._read_texts(others)
+        for digest in others:
+            if (text := answers.get(digest)) is None:
+                continue
+            if digest_text(text) == digest:
+                texts[digest] = text
+            else:
+                self.refused_count += 1
+        return texts
+
+    async def _embed(self, texts: Mapping[bytes, str], done: int, total: int) -> dict[bytes, bytes]:
+        digests = {text: digest for digest, text in texts.items() if text.strip()}
+        if self._embedder is None or not digests:
+            return {}
+        try:
+            vectors, failures = await embed_texts(
+                self._embedder,
+                tuple(digests),
+                lambda made_count, _: self._report(done + made_count, total),
+                singly=self._tries_singly,
+            )
+        except ModelMissing as error:
+            self.missing_reason = str(error)
+            self._embedder = None
+            return {}
+        self._tries_singly = bool(vectors)
+        for text, why in failures.items():
+            self.failures[digests[text]] = (quote_beginning(text), why)
+        return {digests[text]: vector for text, vector in vectors.items()}
+
+    def _keep(
+        self,
+        table: ChunkTable,
+        full_rows: Mapping[bytes, ChunkData],
+        texts: Mapping[bytes, str],
+        vectors: Mapping[bytes, bytes],
+        terms: Mapping[bytes, bytes],
+    ) -> None:
+        """Packs terms, stores what is new, and puts everything into the table. Texts whose `terms`
+        are known have no vector yet."""
+        settled_rows: dict[bytes, ChunkData] = {}
+        bare_rows = {
+            digest: ChunkData(b"", packed)
+            for digest, packed in terms.items()
+            if table.row(digest) < 0
+        }
+        packs = pack_texts(list(texts.values()))
+        for (digest, text), packed in zip(texts.items(), packs, strict=True):
+            vector = vectors.get(digest, b"")
+            # Blank texts have no vector, and are stored as such.
+            if vector or (self._embedder is not None and not text.strip()):
+                settled_rows[digest] = ChunkData(vector, packed)
+            elif table.row(digest) < 0:
+                bare_rows[digest] = ChunkData(b"", packed)
+        for maker, rows in ((self._maker, settled_rows), (WORDS_ALONE, bare_rows)):
+            if rows:
+                # Many words: they are made again sooner than they are written.
+                is_later = maker == WORDS_ALONE and self._takes_many_words
+                self._file.keep(maker, rows, later=is_later)
+        table.put(bare_rows, settled=False)
+        unfit = table.put({**full_rows, **settled_rows}, settled=True)
+        for digest in unfit:
+            self.failures[digest] = (quote_beginning(texts.get(digest, digest.hex())), OTHER_LENGTH)
+        self.made_count += len((settled_rows | bare_rows).keys() - self.failures.keys())
+
+    def _report(self, done: int, total: int) -> None:
+        if self._progress is not None:
+            self._progress(done, total)
+
+
+async def embed_texts(
+    embedder: Embedder,
+    texts: Sequence[str],
+    progress: Progress | None = None,
+    *,
+    singly: bool = True,
+) -> tuple[dict[str, bytes], dict[str, str]]:
+    """Vectors as they are stored, and why some texts have none. Texts that fail together are tried
+    in halves, down to the ones to blame, unless `singly` is false.
+
+    Raises:
+        ModelMissing: there is no model.
+    """
+    try:
+        packed_vectors = pack_vectors(await embedder.embed(texts, progress), len(texts))
+    except ModelMissing:
+        raise
+    except Exception as error:  # noqa: BLE001 - in any case the texts are found by their words
+        why = f"{type(error).__name__}: {error}"
+        if len(texts) == 1 or not singly:
+            return {}, dict.fromkeys(texts, why)
+        middle = len(texts) // 2
+        vectors, failures = await embed_texts(embedder, texts[:middle])
+        more_vectors, more_failures = await embed_texts(embedder, texts[middle:])
+        return vectors | more_vectors, failures | more_failures
+    pairs = list(zip(texts, packed_vectors, strict=True))
+    return (
+        {text: vector for text, vector in pairs if vector is not None},
+        {text: NO_VECTOR for text, vector in pairs if vector is None},
+    )
+
+
+def describe_failures(failures: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Which texts could not be embedded, by their beginnings, and why."""
+    return tuple(f"{beginning} cannot be embedded: {why}" for beginning, why in failures)
+
+
+def quote_beginning(text: str) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(text[:200].split())
+    return repr(line if len(line) <= 60 else f"{line[:59]}…")

@@ -1,0 +1,113 @@
+"""Embeds what an index still lacks while nobody waits for it.
+
+Laws: one text at a time, on one thread, and for at most its share of the time; whoever loads
+something comes first. Stopped at any moment, it keeps what it made. Of all who want to fill one
+index, in this process or another, one works and the others wait for it to be done.
+"""
+
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from lamina.adapters.downloads.file_use import claim_file
+from lamina.adapters.embed.index.arrangement import digest_text
+from lamina.adapters.embed.index.chunk_file import ChunkData, ChunkFile
+from lamina.adapters.embed.index.chunk_maker import embed_texts
+from lamina.core.ports import Embedder, Progress, ReadTexts
+from lamina.core.selection.packed_terms import pack_texts
+from lamina.errors import ModelMissing
+
+# How much of the time it works: on two cores that leaves three quarters of the machine.
+SHARE = 0.5
+# How many texts are embedded between two writes.
+BATCH = 16
+# How often it is looked whether another one is done, in seconds.
+POLL_S = 2.0
+LOCK = "{}.filling"
+
+
+class IndexFiller:
+    """Fills one index. `turn` is held for one text at a time."""
+
+    def __init__(
+        self, embedder: Embedder, file: ChunkFile, turn: anyio.Lock, *, share: float = SHARE
+    ) -> None:
+        self._embedder = embedder
+        self._file = file
+        self._turn = turn
+        self._share = share
+
+    async def fill(
+        self, digests: Sequence[bytes], read_texts: ReadTexts, progress: Progress | None, most: int
+    ) -> int:
+        """Embeds up to `most` of the texts that are not embedded yet, in this order; says how many
+        it did. `progress` is told how many of all are there."""
+        async with _only_one(self._file.path):
+            name = self._embedder.name
+            known = await anyio.to_thread.run_sync(self._file.find_known, name, digests)
+            unknown = [digest for digest in dict.fromkeys(digests) if digest not in known]
+            total, made_count = len(known) + len(unknown), 0
+            chosen = unknown[:most]
+            for start in range(0, len(chosen), BATCH):
+                batch = chosen[start : start + BATCH]
+                try:
+                    made_count += await self._fill_batch(await read_texts(batch), {*batch})
+                except ModelMissing:
+                    return made_count
+                if progress is not None:
+                    progress(min(total, len(known) + made_count), total)
+            return made_count
+
+    async def _fill_batch(self, texts: Mapping[bytes, str], wanted: set[bytes]) -> int:
+        made: dict[bytes, tuple[str, bytes]] = {}
+        try:
+            for digest, text in texts.items():
+                if digest not in wanted or digest_text(text) != digest:
+                    continue
+                start_time = anyio.current_time()
+                vectors: dict[str, bytes] = {}
+                if text.strip():
+                    async with self._turn:
+                        vectors, _ = await embed_texts(self._embedder, [text])
+                # A blank text has no vector, and is stored as such.
+                if text in vectors or not text.strip():
+                    made[digest] = (text, vectors.get(text, b""))
+                busy_s = anyio.current_time() - start_time
+                await anyio.sleep(busy_s * (1 / self._share - 1))
+        finally:
+            if made:
+                with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(self._keep, made)
+        return len(made)
+
+    def _keep(self, made: Mapping[bytes, tuple[str, bytes]]) -> None:
+        packed = pack_texts([text for text, _ in made.values()])
+        self._file.keep(
+            self._embedder.name,
+            {
+                digest: ChunkData(vector, terms)
+                for (digest, (_, vector)), terms in zip(made.items(), packed, strict=True)
+            },
+        )
+
+
+@asynccontextmanager
+async def _only_one(path: Path) -> AsyncIterator[None]:
+    """Waits until nobody else fills the index at `path`; a process that ends gives it free."""
+    try:
+        handle = os.open(LOCK.format(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        # Where nothing can be written, what is made is kept in memory.
+        yield
+        return
+    try:
+        # Nobody can tell when another process is done.
+        while not claim_file(handle):  # noqa: ASYNC110
+            await anyio.sleep(POLL_S)
+        yield
+    finally:
+        os.close(handle)

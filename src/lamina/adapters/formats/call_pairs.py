@@ -1,0 +1,91 @@
+"""Calls and their results.
+
+Law: a message that calls tools is followed by the results of its calls, and by nothing else until
+all are there; vendors refuse any other order. What breaks the law in a foreign file is mended so
+that the model still sees it: a result without its call becomes a text of the user, and a call
+without its result gets one that says so.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from lamina.core.values.message import Block, Message, Text, ToolResult
+
+NO_RESULT = "No result of this call was recorded."
+
+
+class _Messages(Protocol):
+    """A sequence of messages, a chain's or any other."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Message: ...
+
+
+def waiting_calls(messages: _Messages) -> dict[str, str]:
+    """The calls at the end of `messages` that have no result yet: ids and names of tools."""
+    answered_ids: set[str] = set()
+    index = len(messages) - 1
+    while index >= 0 and messages[index].role == "tool":
+        answered_ids.update(b.call_id for b in messages[index].blocks if isinstance(b, ToolResult))
+        index -= 1
+    if index < 0:
+        return {}
+    return {call.id: call.name for call in messages[index].calls if call.id not in answered_ids}
+
+
+def results_of(message: Message) -> tuple[ToolResult, ...]:
+    return tuple(block for block in message.blocks if isinstance(block, ToolResult))
+
+
+def split_results(
+    results: Iterable[ToolResult], waiting: Mapping[str, str]
+) -> tuple[list[ToolResult], list[ToolResult]]:
+    """Results that a call waits for, in the order of the calls and with the names of the tools, and
+    those that none does."""
+    fitting: dict[str, ToolResult] = {}
+    orphans: list[ToolResult] = []
+    for result in results:
+        if result.call_id in waiting and result.call_id not in fitting:
+            name = result.name or waiting[result.call_id]
+            fitting[result.call_id] = replace(result, name=name)
+        else:
+            orphans.append(result)
+    return [fitting[call] for call in waiting if call in fitting], orphans
+
+
+def orphan_text(result: ToolResult) -> Text:
+    """A result without its call, as the user's words."""
+    tool = f" of {result.name}" if result.name else ""
+    return Text(f"[A tool result{tool} whose call is not part of this conversation]\n{result.text}")
+
+
+def missing_results(waiting: Mapping[str, str]) -> tuple[ToolResult, ...]:
+    return tuple(
+        ToolResult(call_id=call, name=name, text=NO_RESULT, is_error=True)
+        for call, name in waiting.items()
+    )
+
+
+def pair_calls(messages: Sequence[Message]) -> tuple[tuple[Message, ...], list[str]]:
+    """Messages that keep the law, and what had to be mended. Calls at the very end may wait."""
+    paired_messages: list[Message] = []
+    repairs: list[str] = []
+    for message in messages:
+        waiting = waiting_calls(paired_messages)
+        if message.role == "tool":
+            fitting, orphans = split_results(results_of(message), waiting)
+            if fitting:
+                paired_messages.append(Message(role="tool", blocks=tuple(fitting), id=message.id))
+            if not orphans:
+                continue
+            repairs += [f"result of {orphan.call_id!r} without its call" for orphan in orphans]
+            blocks: tuple[Block, ...] = tuple(map(orphan_text, orphans))
+            message = Message(role="user", blocks=blocks, id="" if fitting else message.id)
+            waiting = waiting_calls(paired_messages)
+        if waiting:
+            repairs += [f"call {call!r} without its result" for call in waiting]
+            paired_messages.append(Message(role="tool", blocks=missing_results(waiting)))
+        paired_messages.append(message)
+    return tuple(paired_messages), repairs

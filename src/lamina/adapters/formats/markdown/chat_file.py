@@ -1,0 +1,254 @@
+"""Chats as Markdown, in the form that Obsidian Copilot reads and writes.
+
+Laws: `parse_chat(render_chat(chat))` is `chat`, to the character, whatever its texts hold. What
+people see is the original format; one hidden comment says what that cannot express.
+Where a person edited the visible part, the edit wins. A file without the comment is read by the
+format's own rules, and what they leave open is reported. No file is opened here.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from datetime import UTC, tzinfo
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.adapters.formats.imported_session import ImportProblem
+from lamina.adapters.formats.markdown.chat import ChatMessage, ChatRole, MarkdownChat
+from lamina.adapters.formats.markdown.comment import (
+    COMMENT,
+    CommentRecord,
+    HiddenComment,
+    differing_fields,
+    pair_records,
+    part_digest,
+    read_comment,
+    record_message,
+    render_comment,
+    restore_message,
+)
+from lamina.adapters.formats.markdown.frontmatter import (
+    find_frontmatter,
+    read_frontmatter,
+    render_frontmatter,
+)
+from lamina.adapters.formats.markdown.marks import find_marks
+from lamina.adapters.formats.markdown.message import (
+    escape,
+    read_message,
+    render_message,
+    show_moment,
+    unescape,
+)
+from lamina.adapters.formats.markdown.open_blocks import block_padding
+from lamina.core.codec import mend_text, require_text
+from lamina.core.notes.names import NoteNames
+from lamina.errors import UsageError
+
+NAME_BYTES = 100
+UNTITLED = "Untitled_Chat"
+TITLE_WORDS = 10
+
+_UNSAFE = re.compile(r"[/\\:*?\"<>|#^\[\]\x00-\x1f\x7f-\x9f\s\ufffd]+")
+# Not in the visible head: an edit there says nothing about these.
+_HIDDEN_HEAD = ("pinned",)
+
+
+class ParsedChat(Struct, frozen=True, kw_only=True):
+    """A chat, the problems of its file, and the line each message begins on."""
+
+    chat: MarkdownChat
+    problems: tuple[ImportProblem, ...]
+    lines: tuple[int, ...]
+
+
+def render_chat(chat: MarkdownChat, *, tz: tzinfo = UTC) -> str:
+    """The file of a chat; times are shown in the zone `tz`.
+
+    Raises:
+        UsageError: a text holds a lone surrogate, or a value cannot be written.
+    """
+    for message in chat.messages:
+        times = (message.at, *(result.at for result in message.results))
+        if any(at is not None and not math.isfinite(at) for at in times):
+            raise UsageError(f"message {message.id!r} has a time that is not a number of seconds")
+    head = _render_head(chat)
+    chunks = [render_message(message, tz) for message in chat.messages]
+    comment = HiddenComment(
+        head=CommentRecord(digest=part_digest(head), fields=_head_fields(chat, head)),
+        messages=tuple(
+            record_message(message, chunk, tz)
+            for message, chunk in zip(chat.messages, chunks, strict=True)
+        ),
+    )
+    # In front of the first message: the original program skips what stands there, and would take
+    # a comment behind the last answer for a part of it.
+    text = "\n\n".join([head, render_comment(comment), *chunks]) + "\n"
+    return require_text(text, "the chat")
+
+
+def parse_chat(
+    text: str, *, tz: tzinfo = UTC, paths: Sequence[str] = ()
+) -> tuple[MarkdownChat, tuple[ImportProblem, ...]]:
+    """The chat in a file, and the problems met while reading it.
+
+    `tz` is the zone of times that no comment settles; `paths` tell a comma in the name of a note
+    from one between two names.
+
+    Raises:
+        UsageError: the text holds a lone surrogate.
+    """
+    parsed_chat = read_chat(text, tz=tz, note_names=NoteNames(paths))
+    return parsed_chat.chat, parsed_chat.problems
+
+
+def holds_chat(data: bytes) -> bool:
+    """Whether a Markdown file is a chat: whether any message begins in it."""
+    text = data.decode("utf-8", "replace")
+    return bool(read_chat(text, tz=UTC, note_names=NoteNames(())).chat.messages)
+
+
+def read_chat(text: str, *, tz: tzinfo, note_names: NoteNames) -> ParsedChat:
+    """`parse_chat` over paths that are looked up more than once."""
+    text = require_text(text, "the file").removeprefix("\ufeff").replace("\r\n", "\n")
+    comment, text, problems = _take_comment(text)
+    lines = text.split("\n")
+    start = find_frontmatter(lines)
+    records = comment.messages if comment else ()
+    marks, heading_problems = find_marks(lines, start, None if comment is None else len(records))
+    ends = [*marks, len(lines)]
+    head, head_problems = _read_head("\n".join(lines[: ends[0]]), comment)
+    problems += [*head_problems, *heading_problems]
+    chunks = [
+        (role, "\n".join(lines[mark:end]).rstrip("\n"))
+        for (mark, role), end in zip(marks.items(), ends[1:], strict=True)
+    ]
+    pairs = pair_records(chunks, records)
+    messages: list[ChatMessage] = []
+    for mark, (role, chunk), index in zip(marks, chunks, pairs, strict=True):
+        record = None if index is None else records[index]
+        message, remarks = _read_message(chunk, role, record, tz, note_names)
+        messages.append(message)
+        problems += [
+            ImportProblem(line=mark + 1, what=what, detail=detail) for what, detail in remarks
+        ]
+    for index in sorted(set(range(len(records))) - set(pairs)):
+        detail = f"the {records[index].role} message that was number {index + 1} was removed"
+        problems.append(ImportProblem(line=None, what="removed", detail=detail))
+    if not messages:
+        detail = "no line begins with '**user**: ' or '**ai**: ', so there are no messages"
+        problems.append(ImportProblem(line=None, what="no_messages", detail=detail))
+    chat = replace(head, messages=tuple(messages))
+    return ParsedChat(chat=chat, problems=tuple(problems), lines=tuple(mark + 1 for mark in marks))
+
+
+def file_name(chat: MarkdownChat, *, tz: tzinfo = UTC) -> str:
+    """`<topic>@YYYYMMDD_HHMMSS.md`, at most 100 bytes; without a topic the first words typed."""
+    question = next((message.text for message in chat.messages if message.role == "user"), "")
+    title = chat.topic.strip() or " ".join(question[:1_000].split()[:TITLE_WORDS])
+    # A name that begins with a dot is hidden from the person it is for.
+    title = _UNSAFE.sub("_", mend_text(title)).strip("_. ")
+    moment = show_moment(epoch_seconds(chat.epoch), tz) or show_moment(0, tz)
+    suffix = f"@{moment.replace('/', '').replace(':', '').replace(' ', '_')}.md"
+    room = NAME_BYTES - len(suffix)
+    title = title.encode()[:room].decode("utf-8", "ignore").rstrip("_. ")
+    return (title or UNTITLED) + suffix
+
+
+def epoch_seconds(epoch: int | None) -> float | None:
+    try:
+        return None if epoch is None else epoch / 1000
+    except OverflowError:
+        return None  # outside of any calendar
+
+
+def _render_head(chat: MarkdownChat) -> str:
+    preamble = escape(chat.preamble)
+    preamble += block_padding("", preamble).back
+    front = render_frontmatter(chat)
+    return f"{front}\n\n{preamble}" if preamble.strip("\n") else front
+
+
+def _head_fields(chat: MarkdownChat, head: str) -> dict[str, Any]:
+    visible_chat, _ = _see_head(head, is_ours=True)
+    return differing_fields(replace(chat, messages=()), visible_chat)
+
+
+def _see_head(head: str, *, is_ours: bool) -> tuple[MarkdownChat, list[ImportProblem]]:
+    """What the text before the first message says by itself."""
+    lines = head.split("\n")
+    end = find_frontmatter(lines)
+    fields, problems = read_frontmatter(lines[1 : end - 1]) if end else ({}, [])
+    preamble = "\n".join(lines[end:]).strip("\n")
+    chat = MarkdownChat(**fields, preamble=unescape(preamble) if is_ours else preamble)
+    if preamble.strip():
+        first = next(n for n in range(end, len(lines)) if lines[n].strip())
+        detail = "text before the first message belongs to none; it is kept"
+        problems.append(ImportProblem(line=first + 1, what="preamble", detail=detail))
+    return chat, problems
+
+
+def _read_head(
+    head: str, comment: HiddenComment | None
+) -> tuple[MarkdownChat, list[ImportProblem]]:
+    chat, problems = _see_head(head, is_ours=comment is not None)
+    if comment is None:
+        return chat, problems
+    is_same = comment.head.digest == part_digest(head)
+    fields = {
+        name: field
+        for name, field in comment.head.fields.items()
+        if name != "messages" and (is_same or name in _HIDDEN_HEAD)
+    }
+    try:
+        restored_chat = msgspec.convert({**msgspec.to_builtins(chat), **fields}, MarkdownChat)
+    except (msgspec.ValidationError, RecursionError) as error:
+        detail = f"what the comment says of the chat cannot be used: {error}"
+        return chat, [*problems, ImportProblem(line=None, what="comment", detail=detail)]
+    return restored_chat, [] if is_same else problems
+
+
+def _read_message(
+    chunk: str, role: ChatRole, record: CommentRecord | None, tz: tzinfo, note_names: NoteNames
+) -> tuple[ChatMessage, list[tuple[str, str]]]:
+    """One message, and remarks about it."""
+    notes: list[tuple[str, str]] = []
+    if record is not None:
+        try:
+            restoration = restore_message(record, chunk, role, tz, note_names)
+        except UsageError as error:
+            notes.append(("comment", str(error)))
+        else:
+            return restoration.message, [("edited", text) for text in restoration.edits]
+    message = read_message(chunk, role, tz=tz, note_names=note_names).message
+    if "timestamp" in message.extra:
+        notes.append(("timestamp", f"{message.extra['timestamp']!r} is no time; kept as it stands"))
+    notes += [("context", f"unknown context {text!r}; kept") for text in message.context.other]
+    return message, notes
+
+
+def _take_comment(text: str) -> tuple[HiddenComment | None, str, list[ImportProblem]]:
+    """The comment, and the text with its lines left blank. Of several the last one counts."""
+    comment: HiddenComment | None = None
+    problems: list[ImportProblem] = []
+    pieces: list[str] = []
+    end, line = 0, 1
+    for match in COMMENT.finditer(text):
+        line += text.count("\n", end, match.start())
+        try:
+            candidate = read_comment(match[1])
+        except UsageError as error:
+            detail = f"the hidden comment is left out, and the file read without it: {error}"
+            problems.append(ImportProblem(line=line, what="comment", detail=detail))
+        else:
+            if comment is not None:
+                detail = "there is more than one hidden comment; the last one counts"
+                problems.append(ImportProblem(line=line, what="comment", detail=detail))
+            comment = candidate
+        pieces += [text[end : match.start()], "\n" * match[0].count("\n")]
+        end = match.end()
+        line += match[0].count("\n")
+    return comment, "".join(pieces) + text[end:], problems

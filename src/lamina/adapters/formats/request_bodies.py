@@ -1,0 +1,232 @@
+"""Bodies of requests and answers of OpenAI's two APIs and of Anthropic's.
+
+Law: a body is read by what it holds, not by where it was sent: logs seldom say. What is not a
+message, a system prompt or a tool is in `params`.
+"""
+
+import json
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.adapters.formats.content import (
+    ForeignMessage,
+    content_beyond_text,
+    join_texts,
+    messages_of,
+    read_content,
+    read_openai_usage,
+    read_result,
+    read_tools,
+    read_usage,
+    target_of,
+    write_arguments,
+)
+from lamina.adapters.formats.json_fields import Object, list_in, object_in, text_in, without
+from lamina.adapters.formats.response_items import read_answer, read_items
+from lamina.adapters.formats.session_builder import SessionBuilder
+from lamina.core.values.envelope import SystemPart
+from lamina.core.values.message import (
+    Block,
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+)
+from lamina.core.values.usage import Usage
+
+_SYSTEM = ("system", "developer")
+_OPENAI_MODELS = ("gpt", "o1", "o3", "o4", "o5", "chatgpt", "codex")
+
+
+class RequestBody(Struct, frozen=True, kw_only=True):
+    system: tuple[SystemPart, ...]
+    tools: tuple[ToolDefinition, ...]
+    messages: tuple[ForeignMessage, ...]
+    target: str
+    params: Object
+
+
+class AnswerBody(Struct, frozen=True, kw_only=True):
+    message: ForeignMessage
+    usage: Usage | None
+    model: str
+    params: Object
+
+
+def looks_like_body(value: Object) -> bool:
+    if isinstance(value.get("messages"), list):
+        return "info" not in value and "type" not in value
+    return "input" in value and "model" in value and "type" not in value
+
+
+def read_body(body: Object, builder: SessionBuilder, line: int) -> RequestBody:
+    """A request body, of whichever API."""
+    model = text_in(body, "model")
+    rest: Object = {}
+    system: list[str] = []
+    items = body.get("messages", body.get("input"))
+    if isinstance(items, str):
+        items = [{"role": "user", "content": items}]
+    elif not isinstance(items, list):
+        items, rest["input"] = [], items
+    head = next((i for i, item in enumerate(items) if not _is_system(item)), len(items))
+    for prompt in (body.get("system"), body.get("instructions"), *items[:head]):
+        content = prompt.get("content") if isinstance(prompt, dict) and "role" in prompt else prompt
+        parts = content if isinstance(content, list) else [content]
+        system += [join_texts(part) for part in parts]
+        # What is more than words has no place in a system part.
+        if content_beyond_text(content) or (
+            isinstance(prompt, dict) and prompt.keys() - {"role", "content"}
+        ):
+            rest.setdefault("system", []).append(prompt)
+    tools, other_tools = read_tools(body.get("tools"))
+    if other_tools:
+        rest["tools"] = other_tools
+    messages: list[ForeignMessage] = []
+    if "messages" in body:
+        provider = "anthropic" if "claude" in model else "openai"
+        for item in items[head:]:
+            messages += _read_message(item, builder, line, provider)
+    else:
+        messages = read_items(items[head:], builder, line)
+    system_parts = tuple(
+        SystemPart(name="system" if index == 0 else f"system-{index + 1}", text=text)
+        for index, text in enumerate(filter(None, system))
+    )
+    params = without(body, "system", "instructions", "tools", "messages", "input", "model") | rest
+    return RequestBody(system=system_parts, tools=tools, messages=tuple(messages),
+                       target=_target(model), params=params)  # fmt: skip
+
+
+def _is_system(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("role") in _SYSTEM
+
+
+def _target(model: str) -> str:
+    if model.startswith("claude"):
+        return target_of("anthropic", model)
+    provider = "openai" if model.startswith(_OPENAI_MODELS) else ""
+    return target_of(provider, model)
+
+
+def _read_message(
+    item: Any, builder: SessionBuilder, line: int, provider: str
+) -> list[ForeignMessage]:
+    """The messages of a chat's: on one wire it may hold both results and words of the user."""
+    if not isinstance(item, dict) or not isinstance(item.get("role"), str):
+        builder.report(line, "unknown_block", "a message without a role; kept as data")
+        return [ForeignMessage(message=Message(role="user", blocks=()), rest=item)]
+    role = item["role"]
+    if role in ("tool", "function"):
+        result = read_result(item, "tool_call_id", "name", "", builder, line)
+        rest = without(item, "role", "tool_call_id", "name", "content")
+        rest |= content_beyond_text(item.get("content"))
+        return [ForeignMessage(message=Message(role="tool", blocks=(result,)), rest=rest or None)]
+    content = read_content(item.get("content"), builder, line, provider)
+    blocks: list[Block] = list(content.blocks)
+    if reasoning := text_in(item, "reasoning_content", "reasoning"):
+        blocks.insert(0, Thinking(text=reasoning, provider=provider))
+    if refusal := text_in(item, "refusal"):
+        blocks.append(Text(refusal))
+    unread_calls: list[Any] = []
+    beside: list[Any] = []
+    for index, call in enumerate(list_in(item, "tool_calls")):
+        tool_call = _read_call(call, builder.mint_call(index))
+        if tool_call is None:
+            unread_calls.append(call)
+        else:
+            blocks.append(tool_call)
+            beside += [call] if _says_more(call) else []
+    rest = without(item, "content", "tool_calls", "reasoning_content", "refusal")
+    if role in ("user", "assistant"):
+        del rest["role"]
+    if content.rest:
+        rest["blocks"] = content.rest
+    if unread_calls:
+        detail = f"{len(unread_calls)} calls that cannot be read; as data"
+        builder.report(line, "unknown_block", detail)
+    if unread_calls or beside:
+        rest["tool_calls"] = unread_calls + beside
+    messages = messages_of(role, replace(content, blocks=tuple(blocks)))
+    return [ForeignMessage(message=message, rest=None if index else rest or None)
+            for index, message in enumerate(messages)]  # fmt: skip
+
+
+def _read_call(call: Any, new_id: str) -> ToolCall | None:
+    if not isinstance(call, dict):
+        return None
+    function = object_in(call, "function") or object_in(call, "custom")
+    name = text_in(function, "name")
+    if not name:
+        return None
+    arguments = function.get("arguments", function.get("input"))
+    if "custom" in call and isinstance(arguments, str):
+        arguments = {"input": arguments}
+    return ToolCall(
+        id=text_in(call, "id") or new_id, name=name, arguments=write_arguments(arguments)
+    )
+
+
+def _says_more(call: Object) -> bool:
+    """Whether a call says more than a call of ours can hold."""
+    if call.get("type", "function") != "function":
+        return True
+    function = object_in(call, "function")
+    return bool(without(call, "id", "type", "function") or without(function, "name", "arguments"))
+
+
+def read_answer_body(body: Object, builder: SessionBuilder, line: int) -> AnswerBody | None:
+    """The answer in a response body; None if there is none."""
+    model, usage = text_in(body, "model"), object_in(body, "usage")
+    choices = [choice for choice in list_in(body, "choices") if isinstance(choice, dict)]
+    if choices:
+        message = {"role": "assistant", **object_in(choices[0], "message")}
+        answer = _read_message(message, builder, line, "openai")[-1]
+        params = without(body, "model", "usage", "choices")
+        others = [choice for choice in body["choices"] if choice is not choices[0]]
+        params |= {"choices": [without(choices[0], "message"), *others], "usage": body.get("usage")}
+    elif isinstance(body.get("output"), list):
+        items = [item for item in body["output"] if isinstance(item, dict)]
+        answer, params = read_answer(items, builder, line), without(body, "model", "output")
+    elif isinstance(body.get("content"), list) and body.get("error") is None:
+        message = {"role": "assistant", "content": body["content"]}
+        answer = _read_message(message, builder, line, "anthropic")[-1]
+        target, params = target_of("anthropic", model), without(body, "model", "content")
+        return AnswerBody(message=answer, usage=read_usage(usage), model=target, params=params)
+    else:
+        return None
+    target, counts = _target(model), read_openai_usage(usage)
+    return AnswerBody(message=answer, usage=counts, model=target, params=params)
+
+
+def message_identity(foreign: ForeignMessage) -> str:
+    """What makes two logged messages the same. Thinking is left out, as clients drop it when they
+    send an answer back; so are blanks around a text, and the order of a call's arguments."""
+    message = foreign.message
+    words = "".join(block.text for block in message.blocks if isinstance(block, Text)).strip()
+    # A role that we do not have sets messages apart, too.
+    role = foreign.rest.get("role") if isinstance(foreign.rest, dict) else None
+    facts: list[Any] = [message.role, role, words]
+    for block in message.blocks:
+        match block:
+            case ToolCall(id=call, name=name, arguments=arguments):
+                facts.append(["call", call, name, _in_order(arguments)])
+            case ToolResult(call_id=call, text=text):
+                facts.append(["result", call, text.strip()])
+            case Image(picture=picture):
+                facts.append(["image", picture.digest])
+            case _:
+                pass
+    return json.dumps(facts)
+
+
+def _in_order(arguments: str) -> Any:
+    try:
+        return json.dumps(json.loads(arguments), sort_keys=True)
+    except (ValueError, RecursionError):
+        return arguments

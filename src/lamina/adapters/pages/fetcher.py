@@ -1,0 +1,330 @@
+"""Pages and pictures from the web.
+
+Law: every step of a fetch and of every redirect is judged before anything is sent: the address, the
+name, and everything the name resolves to. Connections go only to what was judged. An error repeats
+no more of an address than its host, as the rest may hold a secret.
+"""
+
+import re
+import socket
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+from anyio.to_thread import run_sync
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.adapters.extras import install_hint
+from lamina.adapters.pages.addresses import MAX_URL, Address, read_address, refuse_odd_url
+from lamina.adapters.pages.allowed_hosts import (
+    Reach,
+    judge_addresses,
+    judge_name,
+    judge_redirect_zones,
+)
+from lamina.adapters.pages.answers import (
+    REDIRECTS,
+    UNCHANGED,
+    FetchAnswer,
+    FetchFailure,
+    Validators,
+    fetch_failure,
+    judge_status,
+    next_address,
+    validators_of,
+)
+from lamina.adapters.pages.networks import Zone
+from lamina.adapters.pages.page_cache import CachedFetch, PageCache
+from lamina.adapters.pages.page_reader import (
+    ACCEPTED_PAGES,
+    ReadPdf,
+    is_page,
+    is_picture,
+    read_page,
+)
+from lamina.core.values.item import Item, ItemId, LoadedItem, canonical_url, url_id
+from lamina.core.values.request import LeftOut
+from lamina.core.values.web import FetchedResource, UnfetchedResource, WebRules
+
+if TYPE_CHECKING:
+    from lamina.adapters.pages.exchange import Connect, FetchRequest
+
+# Finds all addresses of a name, for a port.
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+T = TypeVar("T")
+
+MEGABYTE = 1_000_000
+_USER = re.compile(r"//[^/?#]*@")
+# Not every system distinguishes a name without addresses from one that does not exist.
+_NO_NAME = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
+_PAGES, _PICTURES = 128, 64
+_MAX_CACHED_BYTES = 64 * MEGABYTE
+
+
+class WebLimits(Struct, frozen=True, kw_only=True):
+    """How long a fetch may take and how much it may bring. The result is good for `keep_s`; if it
+    cannot be renewed after that, the next attempt is after `retry_s`."""
+
+    total_s: float = 20.0
+    connect_s: float = 5.0
+    read_s: float = 10.0
+    redirects: int = 5
+    page_bytes: int = 5 * MEGABYTE
+    text_characters: int = 200_000
+    keep_s: float = 600.0
+    retry_s: float = 30.0
+
+
+class _ResourceKind(Struct, frozen=True, kw_only=True):
+    """What is fetched: its name in messages, the Accept header, and the media types it may have."""
+
+    name: str
+    accept: str
+    includes: Callable[[str], bool]
+
+
+_PAGE = _ResourceKind(name="text", accept=ACCEPTED_PAGES, includes=is_page)
+_PICTURE = _ResourceKind(name="a picture", accept="image/*", includes=is_picture)
+
+
+async def resolve(host: str, port: int) -> Sequence[str]:
+    """The addresses of a name, as the system resolves it."""
+    entries = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(entry[4][0]) for entry in entries))
+
+
+async def find_addresses(address: Address, resolve: Resolve) -> Sequence[str]:
+    """All addresses that a host has, which are to be judged before one is connected to.
+
+    Raises:
+        FetchFailure: it has none, or could not be looked up.
+    """
+    if address.ip is not None:
+        return (str(address.ip),)
+    try:
+        ips = await resolve(address.host, address.port)
+    except (OSError, UnicodeError) as error:
+        is_unknown = getattr(error, "errno", None) in _NO_NAME
+        detail = "there is no such host" if is_unknown else "it could not be looked up"
+        raise fetch_failure("unreadable", f"{address.host}: {detail}") from error
+    # Where IPv6 leads nowhere, it often takes seconds to find out.
+    return sorted(ips, key=lambda ip: ":" in ip)
+
+
+class WebFetcher:
+    """The web as a source of pages and pictures."""
+
+    def __init__(
+        self,
+        *,
+        read_pdf: ReadPdf | None = None,
+        limits: WebLimits | None = None,
+        resolve: Resolve = resolve,
+        connect: "Connect | None" = None,
+        context: ssl.SSLContext | None = None,
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._read_pdf = read_pdf
+        self._limits = limits or WebLimits()
+        self._resolve = resolve
+        self._connect = connect
+        self._context = context
+        self._seconds = seconds
+        self._pages: PageCache[LoadedItem] = PageCache(_PAGES, _MAX_CACHED_BYTES)
+        self._pictures: PageCache[FetchedResource] = PageCache(_PICTURES, _MAX_CACHED_BYTES)
+
+    async def page(self, url: str, rules: WebRules) -> LoadedItem | LeftOut:
+        """The page as an item. Its identity is the address that a person gave, whatever a redirect
+        or the page itself says."""
+
+        async def read(answer: FetchAnswer) -> tuple[LoadedItem, int]:
+            reading = await self._read(url, answer)
+            return reading, len(reading.item.content)
+
+        async def renew(old: CachedFetch[LoadedItem] | None) -> CachedFetch[LoadedItem]:
+            limit = self._limits.page_bytes
+            return await self._renew(url, rules, _PAGE, limit, read, old)
+
+        try:
+            self._address(url, rules)
+            fetch = await self._pages.get((canonical_url(url), rules), self._seconds(), renew)
+        except FetchFailure as failure:
+            return LeftOut(what=_safe_id(url), reason=failure.why.reason, detail=failure.why.detail)
+        if not fetch.problem:
+            return fetch.value
+        return replace(fetch.value, warnings=(*fetch.value.warnings, fetch.problem))
+
+    async def picture(
+        self, url: str, rules: WebRules, limit: int
+    ) -> FetchedResource | UnfetchedResource:
+        """The bytes of a picture as they came, up to `limit`."""
+
+        async def read(answer: FetchAnswer) -> tuple[FetchedResource, int]:
+            picture = FetchedResource(
+                url=answer.address.url,
+                media_type=answer.media_type,
+                data=answer.data,
+                charset=answer.charset,
+            )
+            return picture, len(answer.data)
+
+        async def renew(old: CachedFetch[FetchedResource] | None) -> CachedFetch[FetchedResource]:
+            return await self._renew(url, rules, _PICTURE, limit, read, old)
+
+        try:
+            self._address(url, rules)
+            key = (canonical_url(url), rules, limit)
+            return (await self._pictures.get(key, self._seconds(), renew)).value
+        except FetchFailure as failure:
+            return failure.why
+
+    def _address(self, url: str, rules: WebRules) -> Address:
+        """Where `url` leads, judged as far as possible without looking it up."""
+        if refusal := refuse_odd_url(url.strip()):
+            raise FetchFailure(refusal)
+        address = _require(read_address(canonical_url(url)))
+        _require(judge_name(address, rules))
+        return address
+
+    async def _renew(
+        self,
+        url: str,
+        rules: WebRules,
+        kind: _ResourceKind,
+        limit: int,
+        read: Callable[[FetchAnswer], Awaitable[tuple[T, int]]],
+        old: CachedFetch[T] | None,
+    ) -> CachedFetch[T]:
+        """What is there now, by way of `read`, which also gives its size; what was there before, if
+        the server does not deliver."""
+        try:
+            answer = await self._fetch(url, rules, kind, limit, old)
+            if old is not None and answer.status == UNCHANGED:
+                return replace(old, until=self._seconds() + self._limits.keep_s, problem="")
+            judge_status(answer)
+            if not kind.includes(answer.media_type):
+                raise _wrong_type(answer, kind.name)
+            value, size = await read(answer)
+        except FetchFailure as failure:
+            if old is None or failure.why.reason != "unreadable":
+                raise
+            until = self._seconds() + self._limits.retry_s
+            problem = f"it is as it was fetched earlier: {failure.why.detail}"
+            return replace(old, until=until, problem=problem)
+        until = self._seconds() + self._limits.keep_s
+        return CachedFetch(value=value, validators=validators_of(answer), size=size, until=until)
+
+    async def _read(self, url: str, answer: FetchAnswer) -> LoadedItem:
+        """The item in an answer."""
+
+        def read() -> LoadedItem:
+            page = read_page(
+                answer.data,
+                answer.media_type,
+                answer.charset,
+                read_pdf=self._read_pdf,
+                limit=self._limits.text_characters,
+            )
+            item = Item(id=url_id(url), content=page.text, title=page.title)
+            return LoadedItem(item=item, warnings=page.warnings)
+
+        try:
+            with anyio.fail_after(self._limits.total_s):
+                return await run_sync(read, abandon_on_cancel=True)
+        except TimeoutError:
+            seconds = self._limits.total_s
+            raise fetch_failure(
+                "unreadable", f"its text was not found within {seconds:g} s"
+            ) from None
+        except ModuleNotFoundError as error:
+            raise _not_installed(error) from error
+
+    async def _fetch(
+        self,
+        url: str,
+        rules: WebRules,
+        kind: _ResourceKind,
+        limit: int,
+        old: CachedFetch[T] | None,
+    ) -> FetchAnswer:
+        try:
+            from lamina.adapters.pages.exchange import FetchRequest
+        except ModuleNotFoundError as error:
+            raise _not_installed(error) from error
+
+        limits = self._limits
+        request = FetchRequest(
+            accept=kind.accept,
+            accepts_type=kind.includes,
+            limit=limit,
+            connect_s=limits.connect_s,
+            read_s=limits.read_s,
+        )
+        address = self._address(url, rules)
+        try:
+            with anyio.fail_after(limits.total_s):
+                return await self._follow(request, address, rules, old.validators if old else None)
+        except TimeoutError:
+            detail = f"{address.host} took longer than {limits.total_s:g} s"
+            raise fetch_failure("unreadable", detail) from None
+
+    async def _follow(
+        self, request: "FetchRequest", address: Address, rules: WebRules, old: Validators | None
+    ) -> FetchAnswer:
+        """The answer at the end of all redirects, which are judged like the first address."""
+        before: tuple[Address, Zone] | None = None
+        for _ in range(self._limits.redirects + 1):
+            reach: Reach = _require(judge_name(address, rules))
+            ips = await find_addresses(address, self._resolve)
+            zone: Zone = _require(judge_addresses(address, reach, ips))
+            if before and (why := judge_redirect_zones(*before, address, zone)):
+                raise FetchFailure(why)
+            headers = old.headers(address) if old else {}
+            answer = await self._exchange(address, ips, replace(request, headers=headers))
+            if answer.status not in REDIRECTS:
+                return answer
+            before, address = (address, zone), next_address(answer)
+        limit = self._limits.redirects
+        raise fetch_failure(
+            "unreadable", f"{address.host}: more than {limit} redirects were not followed"
+        )
+
+    async def _exchange(
+        self, address: Address, ips: Sequence[str], request: "FetchRequest"
+    ) -> FetchAnswer:
+        from httpcore2 import default_ssl_context
+
+        from lamina.adapters.pages.exchange import connect_tcp, exchange
+
+        if address.scheme == "https" and self._context is None:
+            self._context = await run_sync(default_ssl_context)
+        return await exchange(
+            address, ips, request, connect=self._connect or connect_tcp, context=self._context
+        )
+
+
+def _require(verdict: T | UnfetchedResource) -> T:
+    if isinstance(verdict, UnfetchedResource):
+        raise FetchFailure(verdict)
+    return verdict
+
+
+def _safe_id(url: str) -> ItemId:
+    """The item's id, without what must not or cannot be kept."""
+    plain = url.encode("utf-8", "backslashreplace").decode()[:MAX_URL]
+    return ItemId(_USER.sub("//", url_id(plain), count=1))
+
+
+def _wrong_type(answer: FetchAnswer, goal: str) -> FetchFailure:
+    kind = answer.media_type or "something without a type"
+    return fetch_failure("unreadable", f"{answer.address.host} sends {kind}, which is not {goal}")
+
+
+def _not_installed(error: ModuleNotFoundError) -> FetchFailure:
+    return fetch_failure(
+        "unreadable",
+        f"reading the web needs the package {error.name!r}: {install_hint('pages')}",
+    )

@@ -1,0 +1,91 @@
+"""Turns bytes from the web into text, by their type. Blocking: run it in a thread."""
+
+from collections.abc import Callable
+
+from lamina.adapters.pages.answers import fetch_failure
+from lamina.adapters.pages.charsets import decode
+from lamina.adapters.pages.markup import PageText, read_markup
+from lamina.errors import LaminaError
+
+ReadPdf = Callable[[bytes], str]
+
+ACCEPTED_PAGES = (
+    "text/html,application/xhtml+xml,text/markdown,text/plain,application/pdf,*/*;q=0.5"
+)
+_MARKUP = frozenset({"text/html", "application/xhtml+xml"})
+_PDF = "application/pdf"
+_TEXTS = frozenset({
+    "application/json", "application/ld+json", "application/x-ndjson", "application/xml",
+    "application/yaml", "application/x-yaml", "application/toml", "application/javascript",
+    "application/x-sh", "application/sql", "application/rtf",
+})  # fmt: skip
+_GUESS_BYTES = 1_024
+
+
+def is_page(media_type: str) -> bool:
+    """Whether bytes of a type can be read as text. Without a type they are looked at."""
+    return media_type in ("", _PDF) or media_type in _MARKUP or _is_text(media_type)
+
+
+def is_picture(media_type: str) -> bool:
+    return media_type.startswith("image/")
+
+
+def read_page(
+    data: bytes, media_type: str, charset: str, *, read_pdf: ReadPdf | None, limit: int
+) -> PageText:
+    """The text of a page, up to `limit` characters.
+
+    Raises:
+        FetchFailure: it has none.
+    """
+    kind = media_type or _guess(data)
+    if kind == _PDF:
+        page = _read_pdf(data, read_pdf)
+    else:
+        if b"\0" in data and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise fetch_failure("unreadable", f"it says that it is {kind} and is not text")
+        content = decode(data, charset, is_markup=kind in _MARKUP)
+        page = read_markup(content.text) if kind in _MARKUP else PageText(text=content.text)
+        page = PageText(text=page.text, title=page.title, warnings=content.warnings + page.warnings)
+    if not page.text.strip():
+        raise fetch_failure("unreadable", "no text was found on the page")
+    return _cut(page, limit)
+
+
+def _is_text(media_type: str) -> bool:
+    return (
+        media_type.startswith("text/")
+        or media_type in _TEXTS
+        or media_type.endswith(("+json", "+xml", "+yaml"))
+    ) and not is_picture(media_type)
+
+
+def _guess(data: bytes) -> str:
+    start = data[:_GUESS_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if start.startswith(b"%pdf-"):
+        return _PDF
+    return "text/html" if start.startswith((b"<!doctype html", b"<html")) else "text/plain"
+
+
+def _read_pdf(data: bytes, read_pdf: ReadPdf | None) -> PageText:
+    if read_pdf is None:
+        raise fetch_failure("unreadable", "it is a PDF, and PDFs of the web are not read here")
+    try:
+        return PageText(text=read_pdf(data))
+    except (LaminaError, ValueError) as error:
+        raise fetch_failure("unreadable", f"its PDF cannot be read: {error}") from error
+
+
+def _cut(page: PageText, limit: int) -> PageText:
+    if len(page.text) <= limit:
+        return page
+    text = page.text[:limit]
+    # At the end of a line, unless that would cut off much more.
+    text = text[: end if (end := text.rfind("\n")) > limit // 2 else limit]
+    notice = f"it was cut after {len(text):,} of {len(page.text):,} characters"
+    return PageText(
+        text=f"{text}\n\n[The page goes on; {notice}.]",
+        title=page.title,
+        warnings=(*page.warnings, notice),
+    )

@@ -1,0 +1,114 @@
+"""A search of the web that an HTTP endpoint serves, in the form of docs/web-search.md.
+
+Laws: it is the address that a person named, judged as that of a page is, and no redirect is
+followed. The key goes there and nowhere else, and over no connection to the web that others can
+read. No more of the address than its host is repeated.
+"""
+
+import ssl
+from collections.abc import Mapping
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from lamina.adapters.extras import install_hint
+from lamina.adapters.pages.addresses import Address, read_address
+from lamina.adapters.pages.allowed_hosts import judge_addresses, judge_name
+from lamina.adapters.pages.answers import REDIRECTS, FetchFailure, fetch_failure, judge_status
+from lamina.adapters.pages.fetcher import Resolve, WebLimits, find_addresses, resolve
+from lamina.adapters.pages.found_pages import read_found
+from lamina.core.values.web import FoundPages, UnfetchedResource, WebRules
+from lamina.errors import UsageError
+
+MOST_BYTES = 1_000_000
+_AGENT = "Lamina (a person allowed this search)"
+
+
+class SearchEndpoint:
+    """Asks `url` for results. `headers` are sent along, as one with a key.
+
+    Raises:
+        UsageError: it is no address of the web.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        limits: WebLimits | None = None,
+        resolve: Resolve = resolve,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        address = read_address(url.strip())
+        if isinstance(address, UnfetchedResource):
+            raise UsageError(f"the web cannot be searched there: {address.detail}")
+        for name, value in (headers or {}).items():
+            if not (value.isascii() and value.isprintable() and name.replace("-", "").isalnum()):
+                raise UsageError(f"the header {name!r} for the search holds what no header can")
+        self.address: Address = address
+        self._headers: dict[bytes | str, bytes | str] = dict((headers or {}).items())
+        self._limits = limits or WebLimits()
+        self._resolve = resolve
+        self._context = context
+
+    @property
+    def name(self) -> str:
+        """Where questions go, for people."""
+        return self.address.host
+
+    async def search(self, query: str, limit: int) -> FoundPages | UnfetchedResource:
+        """What is found for a query, or why nothing could be had."""
+        try:
+            with anyio.fail_after(self._limits.total_s):
+                return await self._ask({"query": query, "limit": limit})
+        except FetchFailure as failure:
+            return failure.why
+        except TimeoutError:
+            seconds = self._limits.total_s
+            detail = f"{self.name} took longer than {seconds:g} s"
+            return UnfetchedResource(reason="unreadable", detail=detail)
+
+    async def _ask(self, question: Mapping[str, object]) -> FoundPages:
+        try:
+            from httpcore2 import default_ssl_context
+
+            from lamina.adapters.pages.exchange import FetchRequest, connect_tcp, exchange
+        except ModuleNotFoundError as error:
+            detail = f"searching the web needs the package {error.name!r}: {install_hint('pages')}"
+            raise fetch_failure("unreadable", detail) from error
+        address = self.address
+        # A person named it, so it may be near.
+        rules = WebRules(access="listed", allow_hosts=(f"private:{address.host}:{address.port}",))
+        reach = judge_name(address, rules)
+        if isinstance(reach, UnfetchedResource):
+            raise FetchFailure(reach)
+        ips = await find_addresses(address, self._resolve)
+        zone = judge_addresses(address, reach, ips)
+        if isinstance(zone, UnfetchedResource):
+            raise FetchFailure(zone)
+        if address.scheme == "http" and zone == "public":
+            raise fetch_failure("refused", f"{self.name} is on the web: name it with https")
+        if address.scheme == "https" and self._context is None:
+            self._context = await anyio.to_thread.run_sync(default_ssl_context)
+        request = FetchRequest(
+            accept="application/json",
+            accepts_type=lambda kind: kind in ("application/json", ""),
+            limit=MOST_BYTES,
+            headers={
+                "User-Agent": _AGENT,
+                "Content-Type": "application/json",
+                **self._headers,
+            },
+            body=msgspec.json.encode(question),
+            connect_s=self._limits.connect_s,
+            read_s=self._limits.read_s,
+        )
+        answer = await exchange(address, ips, request, connect=connect_tcp, context=self._context)
+        if answer.status in REDIRECTS:
+            raise fetch_failure("refused", f"{self.name} redirects; name where it leads instead")
+        judge_status(answer)
+        if answer.media_type not in ("application/json", ""):
+            raise fetch_failure("unreadable", f"{self.name} sends {answer.media_type}, not JSON")
+        return read_found(answer.data)

@@ -1,0 +1,208 @@
+"""Asks Anthropic through its own SDK.
+
+Laws: only `ProviderError`s and cancellation get out. An answer is complete only if `message_stop`
+came; one that broke off in the middle ends without a `Reply`, one that never began is asked for
+again. The key goes to the SDK and into no message. The SDK's own retries are off: the only policy
+is Lamina's.
+"""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from lamina.adapters.providers.clients.anthropic_stream import AnthropicStreamReader
+from lamina.adapters.providers.clients.refusals import refusal_error, without_key
+from lamina.adapters.providers.clients.retries import RetryPolicy, read_retry_after, with_retries
+from lamina.adapters.providers.wires.anthropic import decode
+from lamina.core.ports import Provider
+from lamina.core.values.piece import Piece
+from lamina.core.values.settings import Target
+from lamina.errors import ProviderError, ReplyError, RequestTooLong
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+
+# As targets spell it.
+NAME = "anthropic"
+DEFAULT_RETRY_POLICY = RetryPolicy()
+# A server that does not accept the connection is not given as long as one that thinks.
+_CONNECT_S = 15.0
+# Errors inside a stream come with the status of the stream, which is 200.
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+# The arguments of a request that `count_tokens` takes.
+_COUNTED = (
+    "model", "messages", "system", "tools", "tool_choice", "thinking", "output_config",
+    "extra_headers",
+)  # fmt: skip
+_FULL = "model_context_window_exceeded"
+
+
+def connect(
+    target: Target,
+    key: str,
+    *,
+    retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY,
+    timeout: float = 600.0,
+) -> Provider:
+    """A provider that asks `target` with `key`; the SDK is imported with the first request."""
+    return AnthropicClient(target, key, retry_policy, timeout)
+
+
+class AnthropicClient:
+    """A provider reached through Anthropic's SDK."""
+
+    def __init__(self, target: Target, key: str, retry_policy: RetryPolicy, timeout: float) -> None:
+        self._target = target
+        self._key = key
+        self._retry_policy = retry_policy
+        self._timeout = timeout
+        self._sdk: AsyncAnthropic | None = None
+
+    def stream(self, body: Mapping[str, Any]) -> AsyncIterator[Piece]:
+        """See `ports.Provider`."""
+        return with_retries(self._target.name, lambda: self._attempt(body), self._retry_policy)
+
+    async def count_tokens(self, body: Mapping[str, Any]) -> int | None:
+        """How many tokens of input a request has, as Anthropic counts them.
+
+        Raises:
+            ProviderError: it does not tell.
+        """
+        fields = {name: body[name] for name in _COUNTED if name in body}
+        with _ErrorTranslator(self._key):
+            count = await self._client().messages.count_tokens(**fields)
+        return count.input_tokens
+
+    async def list_models(self) -> tuple[str, ...]:
+        """The models that the key can ask, which costs nothing.
+
+        Raises:
+            ProviderError: it does not tell.
+        """
+        with _ErrorTranslator(self._key):
+            page = await self._client().models.list(limit=1_000)
+        return tuple(model.id for model in page.data)
+
+    async def aclose(self) -> None:
+        """Closes the connections that are kept open."""
+        sdk, self._sdk = self._sdk, None
+        if sdk is not None:
+            await sdk.close()
+
+    def _client(self) -> "AsyncAnthropic":
+        if self._sdk is None:
+            import httpx2
+            from anthropic import AsyncAnthropic
+
+            self._sdk = AsyncAnthropic(
+                api_key=self._key,
+                base_url=self._target.base_url or None,
+                max_retries=0,
+                timeout=httpx2.Timeout(self._timeout, connect=min(_CONNECT_S, self._timeout)),
+            )
+        return self._sdk
+
+    async def _attempt(self, body: Mapping[str, Any]) -> AsyncIterator[Piece]:
+        reader = AnthropicStreamReader()
+        with _ErrorTranslator(self._key):
+            stream = await self._client().messages.create(**body, stream=True)
+            try:
+                await _require_events(stream.response)
+                async for event in stream:
+                    for piece in reader.feed(event):
+                        yield piece
+            finally:
+                # Even if the caller has gone, so that the model stops.
+                with anyio.CancelScope(shield=True):
+                    await stream.close()
+        if not reader.has_ended:
+            if reader.has_content:
+                return
+            raise refusal_error(NAME, None, "the answer ended before its first word")
+        try:
+            reply = decode(reader.message())
+        except ReplyError as error:
+            raise ProviderError(str(error)) from error
+        if reply.stop == _FULL:
+            # The answer hit the end of the window; with less in front of it, it would fit.
+            raise RequestTooLong(f"{NAME} stopped at the end of the model's window ({_FULL})")
+        yield reply
+
+
+class _ErrorTranslator:
+    """Turns what the SDK and its HTTP library raise into `ProviderError`s."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and (provider_error := self._translate(error)) is not None:
+            # Not `from error`: the vendor's message may hold the key and would be in the traceback.
+            raise provider_error from None
+
+    def _translate(self, error: Exception) -> ProviderError | None:
+        import anthropic
+        import httpx2
+
+        status: int | None = None
+        wait: float | None = None
+        match error:
+            case anthropic.APIStatusError():
+                status, message = _read_refusal(error)
+                wait = read_retry_after(error.response.headers)
+            case anthropic.APITimeoutError() | httpx2.TimeoutException():
+                message = "it did not answer in time"
+            case anthropic.APIConnectionError():
+                message = f"no connection: {error.__cause__ or error}"
+            case httpx2.HTTPError() | httpx2.StreamError():
+                message = f"the connection broke: {error}"
+            case json.JSONDecodeError() | UnicodeDecodeError() | anthropic.APIError():
+                message = f"the answer cannot be read: {error}"
+            case anthropic.AnthropicError():
+                return ProviderError(without_key(f"{NAME}'s SDK says: {error}", self._key))
+            case _:
+                return None
+        return refusal_error(NAME, status, without_key(message, self._key), wait)
+
+
+def _read_refusal(error: Any) -> tuple[int, str]:
+    """The status of a refusal and its message, which may be empty."""
+    body, status = error.body, int(error.status_code)
+    if not isinstance(body, Mapping):
+        return status, str(body or "")
+    detail = body.get("error")
+    if not isinstance(detail, Mapping):
+        return status, json.dumps(body)
+    kind = str(detail.get("type", ""))
+    if status < 400:
+        status = _STATUS.get(kind, 500)
+    return status, f"{kind}: {detail.get('message', '')}"
+
+
+async def _require_events(response: Any) -> None:
+    """Refuses an answer with status 200 that is not a stream: the SDK would find no events in it
+    and stay silent."""
+    kind = response.headers.get("content-type", "")
+    if "text/event-stream" in kind:
+        return
+    page = (await response.aread()).decode("utf-8", "replace")
+    beginning = f"it begins with {page[:80]!r}" if page.strip() else "it is empty"
+    raise refusal_error(
+        NAME, None, f"an answer of type {kind or 'unknown'!r} is no stream: {beginning}"
+    )

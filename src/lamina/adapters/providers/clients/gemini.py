@@ -1,0 +1,338 @@
+"""Asks Gemini through its own SDK, and gives the answer as it arrives.
+
+Laws: only `ProviderError`s and cancellation get out, and none of them holds the key. A stream that
+ends without a `finishReason` ends without a `Reply`. A caller that stops reading closes the
+connection.
+"""
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from contextvars import ContextVar
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+from msgspec.structs import replace
+
+from lamina.adapters.extras import install_hint
+from lamina.adapters.providers.clients.gemini_caches import ExplicitCache, ExplicitCaches, Now
+from lamina.adapters.providers.clients.gemini_errors import (
+    CACHE_GONE,
+    error_message,
+    retry_after,
+    status_of,
+)
+from lamina.adapters.providers.clients.gemini_stream import GeminiStreamReader
+from lamina.adapters.providers.clients.refusals import refusal_error, without_key
+from lamina.adapters.providers.clients.retries import RetryPolicy, with_retries
+from lamina.adapters.providers.wires.gemini import decode
+from lamina.adapters.providers.wires.gemini_cache_plan import PLAN_FIELD, TTL_S
+from lamina.core.ports import CachePayer
+from lamina.core.values.piece import Piece
+from lamina.core.values.settings import Target
+from lamina.core.values.wire import Reply
+from lamina.errors import ProviderError, ReplyError
+
+_DEFAULT_RETRY_POLICY = RetryPolicy()
+_HOPS = "CONTINUATION"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+# The SDK's generators do not close one another: these are the responses of the current one.
+_open: ContextVar[list[Any] | None] = ContextVar("lamina_gemini_open", default=None)
+
+
+def connect(
+    target: Target,
+    key: str,
+    *,
+    retry_policy: RetryPolicy = _DEFAULT_RETRY_POLICY,
+    timeout: float = 600.0,
+    now: Now = time.monotonic,
+) -> "GeminiClient":
+    """A client for a target; `timeout` is how many seconds the network may be silent. Explicit
+    caches are timed by `now`. Close it when it is no longer needed, best with `async with`."""
+    return GeminiClient(target, key, retry_policy, timeout, now)
+
+
+class GeminiClient:
+    """A provider reached through Gemini's SDK."""
+
+    def __init__(
+        self, target: Target, key: str, retry_policy: RetryPolicy, silence_s: float, now: Now
+    ) -> None:
+        self.target = target
+        self._key = key
+        self._retry_policy = retry_policy
+        self._silence_s = silence_s
+        self._http: Any = None
+        self._sdk: Any = None
+        self._caches = ExplicitCaches(_NetworkCacheCalls(self), now)
+        self._request_count = 0
+
+    async def __aenter__(self) -> "GeminiClient":
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Deletes the caches that it created and closes its connections."""
+        with anyio.CancelScope(shield=True):
+            await self._caches.close()
+            await self._hang_up()
+
+    async def release_session(self, session: str) -> None:
+        """Deletes the cache of a session that was closed, and closes connections that nobody uses
+        now; the next request opens others."""
+        with anyio.CancelScope(shield=True):
+            await self._caches.release_session(session)
+            if not self._request_count:
+                await self._hang_up()
+
+    def charge_caches(self, session: str, payer: CachePayer) -> None:
+        """Has somebody pay for the caches of a session."""
+        self._caches.charge(session, payer)
+
+    async def _hang_up(self) -> None:
+        http, self._http, self._sdk = self._http, None, None
+        if http is not None:
+            await http.aclose()
+
+    async def stream(self, body: Mapping[str, Any]) -> AsyncIterator[Piece]:
+        request = {name: value for name, value in body.items() if name != PLAN_FIELD}
+        plan = body.get(PLAN_FIELD)
+        self._request_count += 1
+        try:
+            cache = await self._caches.use(plan, request.get("config", {})) if plan else None
+
+            def attempt() -> AsyncIterator[Piece]:
+                return self._attempt(request, cache)
+
+            async with aclosing(
+                with_retries(self.target.name, attempt, self._retry_policy)
+            ) as pieces:  # type: ignore[type-var]
+                async for piece in pieces:
+                    yield piece
+        finally:
+            self._request_count -= 1
+
+    async def count_tokens(self, body: Mapping[str, Any]) -> int | None:
+        """How many tokens the request has, as Gemini counts them.
+
+        Raises:
+            ProviderError: it does not tell.
+        """
+        config = body.get("config", {})
+        # The SDK's own arguments leave out system and tools; the API takes a whole request.
+        whole: dict[str, Any] = {"model": f"models/{body['model']}", "contents": body["contents"]}
+        if system := config.get("system_instruction"):
+            whole["system_instruction"] = {"parts": [{"text": system}]}
+        if tools := config.get("tools"):
+            whole["tools"] = tools
+        options = {"extra_body": {"generateContentRequest": whole}}
+        sdk = self.sdk()
+        with self.translate_errors():
+            count = await sdk.aio.models.count_tokens(
+                model=body["model"], contents=None, config={"http_options": options}
+            )
+        tokens: int | None = count.total_tokens
+        return tokens
+
+    async def list_models(self) -> tuple[str, ...]:
+        """The models that the key can ask, which costs nothing.
+
+        Raises:
+            ProviderError: it does not tell.
+        """
+        sdk = self.sdk()
+        with self.translate_errors():
+            pager = await sdk.aio.models.list(config={"page_size": 1_000})
+        return tuple(str(model.name) for model in pager.page)
+
+    # -- one attempt -----------------------------------------------------------------------------
+
+    async def _attempt(
+        self, request: Mapping[str, Any], cache: ExplicitCache | None
+    ) -> AsyncGenerator[Piece, None]:
+        if cache is not None and self._caches.has(cache):
+            try:
+                async with aclosing(self._ask(_refer_to_cache(request, cache), cache)) as pieces:
+                    async for piece in pieces:
+                        yield piece
+                return
+            except _CacheGone:
+                await self._caches.forget(cache)
+        async with aclosing(self._ask(request, None)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _ask(
+        self, request: Mapping[str, Any], cache: ExplicitCache | None
+    ) -> AsyncGenerator[Piece, None]:
+        """The pieces of one answer. It may take several requests: if the answer does not fit into
+        one response, the model gives a token to continue with."""
+        reader = GeminiStreamReader()
+        config = dict(request.get("config", {})) | {
+            "automatic_function_calling": {"disable": True},
+            # The SDK would send the request again by itself, and repeat what had arrived.
+            "automatic_continuation": False,
+        }
+        while True:
+            try:
+                async with aclosing(self._chunks(dict(request) | {"config": config})) as chunks:
+                    async for chunk in chunks:
+                        for piece in reader.feed(chunk):
+                            yield piece
+            except _network_errors() as error:
+                if reader.has_content:
+                    return  # it broke off: what has arrived is kept
+                raise self._refusal(error) from error
+            if reader.finish != _HOPS or reader.token is None:
+                break
+            config["continuation_token"] = reader.take_continuation_token()
+        if not reader.chunks:
+            raise refusal_error("gemini", None, "an answer without anything in it")
+        if reader.finish or reader.is_blocked:
+            yield self._reply(reader, cache)
+
+    async def _chunks(self, request: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
+        """The chunks of one response, whose connection is always closed in the end."""
+        responses: list[Any] = []
+        sdk, stream = self.sdk(), None
+        try:
+            with self._translate_sdk_errors(may_lack_cache="cached_content" in request["config"]):
+                stream = await sdk.aio.models.generate_content_stream(**request)
+                while True:
+                    _open.set(responses)
+                    try:
+                        chunk = await anext(stream)
+                    except StopAsyncIteration:
+                        return
+                    yield chunk
+        finally:
+            _open.set(None)
+            with anyio.CancelScope(shield=True):
+                if stream is not None:
+                    await stream.aclose()
+                for response in responses:
+                    await response.aclose()
+
+    def _reply(self, reader: GeminiStreamReader, cache: ExplicitCache | None) -> Reply:
+        try:
+            reply = decode(reader.response())
+        except ReplyError as error:
+            raise ProviderError(f"gemini did not answer: {error}") from error
+        if cache is None:
+            return reply
+        return replace(reply, usage=replace(reply.usage, explicit=cache.tokens))
+
+    # -- the SDK ---------------------------------------------------------------------------------
+
+    def sdk(self) -> Any:
+        """The SDK's client, over connections of our own: if aiohttp is installed, it would use
+        that, which has other errors."""
+        if self._sdk is None:
+            try:
+                import httpx2
+                from google import genai
+            except ImportError as error:
+                raise ProviderError(
+                    f"Gemini's SDK is not installed: {install_hint('gemini')}"
+                ) from error
+
+            async def note(response: Any) -> None:
+                if (responses := _open.get()) is not None:
+                    responses.append(response)
+
+            base = self.target.base_url
+            # The SDK insists on a key, even for a server that needs none.
+            key = self._key or ("none" if base else "")
+            # Proxies are not used for this machine.
+            trusts = urlsplit(base).hostname not in _LOOPBACK
+            self._http = httpx2.AsyncClient(
+                event_hooks={"response": [note]}, follow_redirects=True, trust_env=trusts
+            )
+            options = genai.types.HttpOptions(
+                base_url=base or None,
+                timeout=round(self._silence_s * 1000),
+                httpx_async_client=self._http,
+            )
+            with self.translate_errors():
+                self._sdk = genai.Client(api_key=key, vertexai=False, http_options=options)
+        return self._sdk
+
+    @contextmanager
+    def _translate_sdk_errors(self, *, may_lack_cache: bool = False) -> Iterator[None]:
+        """Errors of the SDK as ours; with `may_lack_cache`, a missing cache is an error of its own.
+        Network errors are left to the caller, who knows whether anything has arrived."""
+        from google.genai import errors
+
+        try:
+            yield
+        except errors.APIError as error:
+            if may_lack_cache and CACHE_GONE.search(error_message(error)):
+                raise _CacheGone from error
+            raise self._refusal(error) from error
+        except errors.UnknownApiResponseError as error:
+            raise refusal_error("gemini", 502, "what came is no answer of the API's") from error
+        except ValueError as error:
+            # Something that the SDK refuses to send, or cannot read.
+            raise ProviderError(f"gemini's SDK: {without_key(str(error), self._key)}") from error
+
+    @contextmanager
+    def translate_errors(self) -> Iterator[None]:
+        """Turns errors of the SDK and of the network into ours."""
+        try:
+            with self._translate_sdk_errors():
+                yield
+        except _network_errors() as error:
+            raise self._refusal(error) from error
+
+    def _refusal(self, error: Exception) -> ProviderError:
+        status, message = status_of(error), without_key(error_message(error), self._key)
+        return refusal_error("gemini", status, message, retry_after(error))
+
+
+def _network_errors() -> tuple[type[Exception], ...]:
+    import httpx2
+
+    return (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError)
+
+
+class _CacheGone(Exception):
+    """The cache that a request named does not exist."""
+
+
+def _refer_to_cache(request: Mapping[str, Any], cache: ExplicitCache) -> dict[str, Any]:
+    """The request with the cache's name in place of what it holds, which must not be sent again."""
+    config = {
+        name: value
+        for name, value in request.get("config", {}).items()
+        if name not in ("system_instruction", "tools", "tool_config")
+    }
+    return dict(request) | {"config": config | {"cached_content": cache.name}}
+
+
+class _NetworkCacheCalls:
+    """Caches over the network."""
+
+    def __init__(self, client: GeminiClient) -> None:
+        self._client = client
+
+    async def create(self, config: dict[str, Any]) -> tuple[str, int]:
+        sdk = self._client.sdk()
+        with self._client.translate_errors():
+            cache = await sdk.aio.caches.create(model=self._client.target.model, config=config)
+            if not cache.name or cache.usage_metadata is None:
+                raise ProviderError("gemini made a cache without a name")
+            return cache.name, cache.usage_metadata.total_token_count or 0
+
+    async def renew(self, name: str) -> None:
+        sdk = self._client.sdk()
+        with self._client.translate_errors():
+            await sdk.aio.caches.update(name=name, config={"ttl": f"{TTL_S}s"})
+
+    async def delete(self, name: str) -> None:
+        sdk = self._client.sdk()
+        with self._client.translate_errors():
+            await sdk.aio.caches.delete(name=name)

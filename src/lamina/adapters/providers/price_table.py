@@ -1,0 +1,105 @@
+"""What models charge and hold, as a generated file has it: model_prices.json.
+
+Law: each figure names the package that it is from. `make prices` writes the file; nobody edits it.
+"""
+
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+from msgspec import Struct
+
+from lamina.core.values.prices import Prices, PriceTier
+
+FILE = "model_prices.json"
+# A pattern with this sign keeps models out that another one takes in.
+EXCEPT = "!"
+
+
+class TableSource(Struct, frozen=True, kw_only=True):
+    """A package with prices: its version, and when its figures were taken over."""
+
+    version: str
+    date: str
+
+
+class PricePeriod(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a model charges from a day on; the first period has no beginning."""
+
+    since: str = ""
+    tiers: tuple[PriceTier, ...]
+
+
+class ListedModel(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of the models whose names fit `match`. `sources` says which package a figure is
+    from: `prices`, single ones of them if another package has them, and limits."""
+
+    provider: str
+    model: str
+    match: tuple[str, ...]
+    window: int | None = None
+    # The longest prompt, where that is less than the window.
+    max_input: int | None = None
+    max_output: int | None = None
+    periods: tuple[PricePeriod, ...]
+    sources: dict[str, str]
+
+    def fits(self, name: str) -> bool:
+        """Whether a model of that name is meant."""
+        if name in self.match:
+            return True
+        exceptions = (pattern[1:] for pattern in self.match if pattern.startswith(EXCEPT))
+        return any(fnmatchcase(name, pattern) for pattern in self.match) and not any(
+            fnmatchcase(name, pattern) for pattern in exceptions
+        )
+
+    def tiers_on(self, day: str) -> tuple[PriceTier, ...]:
+        """The prices of a day, as `2026-11-17`."""
+        return next(p.tiers for p in reversed(self.periods) if p.since <= day or not p.since)
+
+
+class PriceTable(Struct, frozen=True, kw_only=True):
+    """All models that are known, those with the narrower patterns first."""
+
+    sources: dict[str, TableSource]
+    models: tuple[ListedModel, ...]
+
+    def find(self, provider: str, model: str) -> ListedModel | None:
+        """The first model that a name fits."""
+        return next(
+            (
+                listed
+                for listed in self.models
+                if listed.provider == provider and listed.fits(model)
+            ),
+            None,
+        )
+
+    def prices_of(self, listed: ListedModel, day: str, storage: float) -> Prices:
+        """What a model charges on a day; what storage costs is in neither package."""
+        names = sorted(
+            {name for field, name in listed.sources.items() if field not in LIMITS},
+            key=lambda name: name != listed.sources["prices"],
+        )
+        return Prices(
+            tiers=listed.tiers_on(day),
+            storage=storage,
+            source=", ".join(self.name_source(name) for name in names),
+            date=min(self.sources[name].date for name in names),
+        )
+
+    def name_source(self, name: str) -> str:
+        """A package with its version."""
+        return f"{name} {self.sources[name].version}"
+
+
+# Figures of a model that are no prices.
+LIMITS = ("window", "max_input", "max_output")
+
+
+@cache
+def load_prices() -> PriceTable:
+    """The table that comes with Lamina."""
+    data = files("lamina.adapters.providers").joinpath(FILE).read_bytes()
+    return msgspec.json.decode(data, type=PriceTable)

@@ -1,0 +1,103 @@
+"""The rows of sessions in a file of which pages are damaged.
+
+Law: a page that cannot be read costs the rows on it and no others. Nothing is written, and a row is
+taken only if it says itself that it is the session's: a damaged index may lead anywhere.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from lamina.core.codec import mint_id
+from lamina.core.journal.lines import Line, read_line
+from lamina.core.values.damage import Damage
+from lamina.core.values.entry import SessionEntry
+
+# The number of a row, the id of its entry, and its line.
+StoredRow: TypeAlias = tuple[int, str, object]
+
+_BAD_PAGE = "a page of the database is damaged, and what is on it is lost"
+# How many numbers are tried behind the last one that is known of.
+_BEYOND = 1_024
+# A number, also if the file is damaged.
+_NUMBER = "coalesce(cast(seq as integer), 0)"
+_ALL = f"select {_NUMBER}, id, line from entry where session = ? order by seq"
+# Each of these is answered by an index alone.
+_BY_SEQ = "select rowid from entry where session = ? and seq = ?"
+_BY_ID = "select rowid from entry where session = ? and id = ?"
+# What the row itself says: an index would be believed for it.
+_ROW = "select session, seq, id, line from entry not indexed where rowid = ?"
+
+
+def rows_of(connection: sqlite3.Connection, key: int) -> Iterator[StoredRow]:
+    """All rows of a session in order.
+
+    Raises:
+        sqlite3.DatabaseError: a page of the file is damaged.
+    """
+    yield from connection.execute(_ALL, (key,))
+
+
+def salvage_rows(
+    connection: sqlite3.Connection, key: int, last: int
+) -> Iterator[StoredRow | Damage]:
+    """All rows of a session that can be read, in order, and what kept others from being read.
+    `last` is the highest number of an entry that is known of."""
+    seen = -1
+    try:
+        for row in rows_of(connection, key):
+            yield row
+            seen = row[0]
+        return
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        yield Damage(kind="bad_page", detail=f"{_BAD_PAGE} ({error})")
+    found: dict[int, StoredRow] = {}
+    for number in range(max(last, seen) + _BEYOND):
+        for seq, entry_id, line in _find_rows(connection, key, number):
+            if seq > seen:
+                found[seq] = (seq, entry_id, line)
+    yield from (found[seq] for seq in sorted(found))
+
+
+def salvage_sessions(connection: sqlite3.Connection) -> dict[str, int]:
+    """The sessions whose headers can be read, with their keys: for when the table of sessions
+    cannot be."""
+    keys: dict[str, int] = {}
+    key = tried = 0
+    while tried < _BEYOND:
+        key, tried = key + 1, tried + 1
+        for seq, _, line in _find_rows(connection, key, 0):
+            found = next(read_line(line)) if isinstance(line, bytes) else None
+            if seq == 0 and isinstance(found, Line) and isinstance(found.entry, SessionEntry):
+                keys[found.entry.session] = key
+                tried = 0
+    return keys
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether an error says that the file is damaged."""
+    return (getattr(error, "sqlite_errorname", None) or "").startswith("SQLITE_CORRUPT")
+
+
+def _find_rows(connection: sqlite3.Connection, key: int, number: int) -> Iterator[StoredRow]:
+    """The row of that number, and that of the entry of that number, as far as an index knows."""
+    places = {
+        place: None
+        for query, value in ((_BY_SEQ, number), (_BY_ID, mint_id(number)))
+        for (place,) in _try_query(connection, query, key, value)
+    }
+    for place in places:
+        for session, seq, entry_id, line in _try_query(connection, _ROW, place):
+            if session == key and isinstance(seq, int):
+                yield seq, entry_id, line
+
+
+def _try_query(connection: sqlite3.Connection, query: str, *values: object) -> list[Any]:
+    try:
+        return connection.execute(query, values).fetchall()
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return []

@@ -1,0 +1,367 @@
+"""The catalogue of a folder's notes, kept up to date as the files change.
+
+Laws: `refresh` gives what reading every note again would give. A file is read only if its stamp
+(times, size, number) differs from when it was last read, or if it was read so soon after it was
+written that another write may have left the same stamp. A note whose bytes did not change stays
+the same value, except for its times; if nothing changed at all, so does the whole catalogue.
+"""
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from threading import RLock
+from typing import NamedTuple, TypeVar
+
+from lamina.adapters.files.paths import PathRefused, is_sayable
+from lamina.adapters.files.paused_collection import paused_collection
+from lamina.adapters.files.root import Root
+from lamina.adapters.workspace.catalogue_file import CatalogueFile, KnownNote
+from lamina.adapters.workspace.file_secrets import FileSecrets, line_span
+from lamina.adapters.workspace.folder_watcher import FolderWatcher
+from lamina.adapters.workspace.fresh_terms import FreshTerms
+from lamina.adapters.workspace.note_files import FileReader, SeenFile, stamp_of
+from lamina.core.notes.names import NoteNames
+from lamina.core.notes.note_reader import decode_note
+from lamina.core.notes.passages import searched_text
+from lamina.core.ports import Progress
+from lamina.core.values.item import Excerpt
+from lamina.core.values.item_kind import TRAITS
+from lamina.core.values.note import Catalogue, Passage
+
+R = TypeVar("R")
+
+# Up to this many notes, every file is checked each time: that takes milliseconds and is certain.
+MOST_WALKED_NOTES = 5_000
+# After this many nanoseconds every file is checked anyway: a watcher misses some changes.
+WALK_INTERVAL_NS = 300_000_000_000
+# Notes are saved in batches of this size, so little is lost if reading is interrupted.
+SAVE_BATCH = 16_384
+# From this many notes on, the last batch is saved later, while others go on with the notes.
+SAVED_LATER = 500
+# Progress is reported once per this many files.
+PROGRESS_STEP = 50
+SUFFIXES = TRAITS["note"].suffixes
+
+
+class FolderScan(NamedTuple):
+    """The result of checking files: those to read, those that are no longer there, and those that
+    could not be checked."""
+
+    suspects: list[SeenFile]
+    lost_paths: set[str]
+    unread: tuple[str, ...]
+
+
+class NoteCatalogue:
+    """The notes below `root`. If `file` is given, the catalogue is kept there from one process to
+    the next. `watcher` is started only once there are more than `most_walked` notes. Safe to use
+    from several threads."""
+
+    def __init__(
+        self,
+        root: Root,
+        file: Path | None = None,
+        *,
+        watcher: FolderWatcher | None = None,
+        most_walked: int = MOST_WALKED_NOTES,
+        now: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._root = root
+        self._file = None if file is None else CatalogueFile(file)
+        self._watcher = watcher
+        self._is_watching = False
+        self._most_walked = most_walked
+        self._now = now
+        self._lock = RLock()
+        self._known: dict[str, KnownNote] | None = None
+        # Too fresh when they were read, or changed by us: read again, whatever the stamp says.
+        self._doubts: set[str] = set()
+        # Files that could not be read, and why; tried again each time.
+        self._refusals: dict[str, str] = {}
+        self._catalogue = Catalogue()
+        # Something changed since the catalogue was made, or we were interrupted half way.
+        self._is_stale = True
+        self._names: tuple[Catalogue, NoteNames] | None = None
+        # When all files were last checked.
+        self._last_walk: int | None = None
+        self._unread: tuple[str, ...] = ()
+        self._secrets = FileSecrets()
+        self._fresh_terms = FreshTerms()
+
+    # -- what callers do ---------------------------------------------------------------------------
+
+    def refresh(self, progress: Progress | None = None, *, for_search: bool = False) -> Catalogue:
+        """All notes as they are now; `progress` is called for files that have to be read. If it is
+        `for_search`, the terms of these can be taken, and what is new waits for `save`."""
+        with self._lock:
+            notes = self._open()
+            # Before anything is checked: what is written from now on counts as fresh.
+            now = self._now()
+            self._fresh_terms.drop_old(now)
+            paths, last_walk = self._find_changes(now), self._last_walk
+            # The watcher reports a change only once: after a failure from here on we have to walk.
+            self._last_walk = None
+            try:
+                scan = self._walk(notes) if paths is None else self._look_at(notes, paths)
+            except PathRefused as refusal:
+                return self._without_folder(refusal)
+            self._drop(notes, scan)
+            with paused_collection():
+                self._read_all(notes, scan.suspects, now, progress, for_search=for_search)
+            if self._is_stale:
+                self._catalogue = self._list_notes(notes)
+                self._is_stale = False
+            self._last_walk = now if paths is None else last_walk
+            return self._catalogue
+
+    def mark(self, path: str) -> None:
+        """`path` was changed by us: it is read again, whatever its stamp says."""
+        # Without the lock, so that changing a file does not wait for others to be read. A path is
+        # removed before its file is read, so a mark that comes later stays.
+        self._doubts.add(path)
+
+    def texts(self, passages: Sequence[tuple[str, Passage]]) -> tuple[str | None, ...]:
+        """Passages as they are searched, each with the path of its note; None if it changed."""
+        return self._cut_all(passages, lambda _passage, _lines, text: text)
+
+    def take_terms(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The packed terms of those passages that were read for a search just before, by the
+        digests of their texts; each is given once."""
+        return self._fresh_terms.take(digests)
+
+    def save(self) -> None:
+        """Saves what waits since it was read for a search, in nobody's way."""
+        if self._file:
+            self._file.write_later()
+
+    def excerpts(self, passages: Sequence[tuple[str, Passage]]) -> tuple[Excerpt | None, ...]:
+        """Passages as their notes hold them, each with the path of its note; None if it changed."""
+        return self._cut_all(passages, lambda passage, lines, _: self._excerpt(passage, lines))
+
+    def names(self, catalogue: Catalogue) -> NoteNames:
+        """The names of the notes in a catalogue; made once per catalogue."""
+        latest = self._names
+        if latest is None or latest[0] is not catalogue:
+            aliases = {note.path: note.aliases for note in catalogue.notes if note.aliases}
+            names = NoteNames((note.path for note in catalogue.notes), aliases)
+            latest = self._names = (catalogue, names)
+        return latest[1]
+
+    def take_warnings(self) -> tuple[str, ...]:
+        """What went wrong with saving and watching since the last call; no notes are lost."""
+        warnings = self._file.take_warnings() if self._file else ()
+        return warnings + (self._watcher.take_warnings() if self._watcher else ())
+
+    def close(self) -> None:
+        """Releases its files and handles; it can be used again."""
+        with self._lock:
+            if self._watcher:
+                self._watcher.stop()
+                self._is_watching = False
+            if self._file:
+                self._file.close()
+            self._fresh_terms.clear()
+
+    # -- texts -------------------------------------------------------------------------------------
+
+    def _cut_all(
+        self,
+        passages: Sequence[tuple[str, Passage]],
+        cut: Callable[[Passage, list[str], str], R],
+    ) -> tuple[R | None, ...]:
+        """What is cut out of notes, from their lines and the text that is searched."""
+        results: list[R | None] = [None] * len(passages)
+        places: dict[str, list[int]] = {}
+        for place, (path, _) in enumerate(passages):
+            places.setdefault(path, []).append(place)
+        # One note at a time, so that only one is in memory.
+        for path, inside in places.items():
+            title, lines = self._title(path), self._lines(path)
+            for place in inside:
+                passage = passages[place][1]
+                text = _find_text(title, passage, lines)
+                results[place] = None if text is None else cut(passage, lines, text)
+        return tuple(results)
+
+    def _excerpt(self, passage: Passage, lines: list[str]) -> Excerpt:
+        text = "\n".join(lines)
+        start, end = line_span(text, passage.start, passage.end)
+        if passage.part:
+            start, end = start + passage.part[0], start + passage.part[1]
+        return self._secrets.cut(text, start, end)
+
+    def _lines(self, path: str) -> list[str]:
+        """The lines of a note as they are now; none if it cannot be read."""
+        try:
+            data, _ = self._root.read(path)
+        except PathRefused:
+            return []
+        return decode_note(data)[0].split("\n")
+
+    def _title(self, path: str) -> str:
+        entry = (self._known or {}).get(path)
+        return entry.note.title if entry else ""
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def _open(self) -> dict[str, KnownNote]:
+        if self._known is None:
+            self._known = self._file.load() if self._file else {}
+            self._doubts |= {path for path, note in self._known.items() if not note.settled}
+        return self._known
+
+    def _find_changes(self, now: int) -> set[str] | None:
+        """The paths to look at; None for all."""
+        if self._watcher is None or len(self._known or ()) <= self._most_walked:
+            return None
+        if not self._is_watching:
+            # Once: a folder that cannot be watched is not tried again and again.
+            self._watcher.start()
+            self._is_watching = True
+        paths = self._watcher.take()
+        is_fresh = self._last_walk is not None and 0 <= now - self._last_walk < WALK_INTERVAL_NS
+        if paths is None or not is_fresh or not all(map(is_sayable, paths)):
+            return None
+        return paths | self._doubts | self._refusals.keys()
+
+    def _walk(self, notes: dict[str, KnownNote]) -> FolderScan:
+        """Checks all files."""
+        suspects, unread = list[SeenFile](), list[str]()
+        lost_paths = {*notes, *self._refusals}
+        for path, status in self._root.walk(unread=unread):
+            if not _is_note(path):
+                continue
+            lost_paths.discard(path)
+            if suspect := self._suspect(notes, path, status):
+                suspects.append(suspect)
+        return FolderScan(suspects, lost_paths, tuple(unread))
+
+    def _look_at(self, notes: dict[str, KnownNote], paths: Iterable[str]) -> FolderScan:
+        """Checks only these files."""
+        suspects, lost_paths = list[SeenFile](), set[str]()
+        for path in sorted(filter(_is_note, paths)):
+            try:
+                status = self._root.stat(path)
+            except PathRefused:
+                lost_paths.add(path)
+                continue
+            if not stat.S_ISREG(status.st_mode):
+                lost_paths.add(path)
+            elif suspect := self._suspect(notes, path, status):
+                suspects.append(suspect)
+        return FolderScan(suspects, lost_paths, self._unread)
+
+    def _suspect(
+        self, notes: dict[str, KnownNote], path: str, status: os.stat_result
+    ) -> SeenFile | None:
+        """The file, if it has to be read again."""
+        stamp, old = stamp_of(status), notes.get(path)
+        is_changed = old is None or old.stamp != stamp or path in self._doubts
+        return SeenFile(path, stamp, status) if is_changed else None
+
+    def _without_folder(self, refusal: PathRefused) -> Catalogue:
+        """The folder itself cannot be read, as on a disk that was removed. Its notes are not
+        forgotten: it may come back."""
+        problems = (f"{self._root.path}: {refusal.detail}",)
+        if self._catalogue != Catalogue(unreadable=problems):
+            self._catalogue = Catalogue(unreadable=problems)
+        self._is_stale = True
+        return self._catalogue
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def _drop(self, notes: dict[str, KnownNote], scan: FolderScan) -> None:
+        """Forgets what is no longer there."""
+        lost_notes = [path for path in scan.lost_paths if notes.pop(path, None)]
+        lost_refusals = [path for path in scan.lost_paths if self._refusals.pop(path, None)]
+        self._doubts -= scan.lost_paths
+        if lost_notes or lost_refusals or scan.unread != self._unread:
+            self._unread = scan.unread
+            self._is_stale = True
+        if lost_notes and self._file:
+            self._file.keep((), lost_notes)
+
+    def _read_all(
+        self,
+        notes: dict[str, KnownNote],
+        suspects: Sequence[SeenFile],
+        now: int,
+        progress: Progress | None,
+        *,
+        for_search: bool,
+    ) -> None:
+        # A path is no longer in doubt before its file is read: a mark that comes later stays.
+        terms = self._fresh_terms if for_search else None
+        reader = FileReader(self._root, notes, now, self._doubts.discard, terms)
+        batch: list[tuple[str, KnownNote]] = []
+        unread_doubts = self._doubts.intersection(file.path for file in suspects)
+        try:
+            for number, (file, new) in enumerate(reader.read(suspects)):
+                if progress and number % PROGRESS_STEP == 0:
+                    progress(number, len(suspects))
+                unread_doubts.discard(file.path)
+                if isinstance(new, PathRefused):
+                    self._refuse(notes, file.path, new)
+                elif self._take(notes, file.path, new):
+                    batch.append((file.path, new))
+                if len(batch) >= SAVE_BATCH:
+                    self._keep(batch)
+                    batch = []
+        finally:
+            # Whoever stops it half way loses nothing by it.
+            self._doubts |= unread_doubts
+            self._keep(batch)
+        if not for_search:
+            self.save()
+        if progress and suspects:
+            progress(len(suspects), len(suspects))
+
+    def _take(self, notes: dict[str, KnownNote], path: str, new: KnownNote) -> bool:
+        """Takes up a note; whether there is anything new to save."""
+        old = notes.get(path)
+        notes[path] = new
+        if not new.settled:
+            self._doubts.add(path)
+        if self._refusals.pop(path, None) or old is None or old.note is not new.note:
+            self._is_stale = True
+        return new != old
+
+    def _refuse(self, notes: dict[str, KnownNote], path: str, refusal: PathRefused) -> None:
+        """Forgets a note that cannot be read; one that was just deleted is not a problem."""
+        old = notes.pop(path, None)
+        if old and self._file:
+            self._file.keep((), (path,))
+        detail = None if refusal.reason == "missing" else refusal.detail
+        if old or self._refusals.get(path) != detail:
+            self._is_stale = True
+        if detail is None:
+            self._refusals.pop(path, None)
+        else:
+            self._refusals[path] = detail
+
+    def _keep(self, batch: list[tuple[str, KnownNote]]) -> None:
+        if self._file:
+            self._file.keep(batch, (), later=SAVED_LATER <= len(batch) < SAVE_BATCH)
+
+    def _list_notes(self, notes: dict[str, KnownNote]) -> Catalogue:
+        refusals = (detail for _, detail in sorted(self._refusals.items()))
+        return Catalogue(
+            notes=tuple(notes[path].note for path in sorted(notes)),
+            unreadable=(*self._unread, *refusals),
+        )
+
+
+def _find_text(title: str, passage: Passage, lines: list[str]) -> str | None:
+    """The text of a passage as it is searched, if the lines still hold it."""
+    if passage.end > len(lines):
+        return None
+    text = searched_text(title, passage, lines)
+    is_same = hashlib.sha256(text.encode("utf-8", "replace")).digest() == passage.digest
+    return text if is_same else None
+
+
+def _is_note(path: str) -> bool:
+    return path.lower().endswith(SUFFIXES)

@@ -1,0 +1,186 @@
+"""The file behind a catalogue: parsed notes, with the stamps of the files they were read from.
+
+Laws: it is a cache (`cachefile`), and losing it loses nothing. A row counts only for a file with
+exactly its stamp, so no matter who wrote it and when, it is either right or unused. If the disk
+cannot be written, nothing is saved.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from threading import RLock, Thread
+from typing import TypeVar
+from zlib import crc32
+
+import msgspec
+from msgspec import Struct
+
+from lamina.adapters.files.cache_file import (
+    CACHE_ERRORS,
+    CacheFile,
+    CacheFileKind,
+    is_busy,
+    transaction,
+)
+from lamina.adapters.files.paused_collection import paused_collection
+from lamina.core.notes.note_reader import READER_VERSION
+from lamina.core.values.note import Note
+
+T = TypeVar("T")
+_Row = tuple[str, bytes, bool, int, bytes, int]
+
+COLUMNS = "path, stamp, settled, reader, note, checksum"
+CATALOGUE = CacheFileKind(
+    name="catalogue",
+    with_article="a catalogue",
+    application=0x4C414D4E,  # "LAMN"
+    version=1,
+    schema="""
+CREATE TABLE IF NOT EXISTS notes (
+  path TEXT NOT NULL PRIMARY KEY, stamp BLOB NOT NULL, settled INTEGER NOT NULL,
+  reader INTEGER NOT NULL, note BLOB NOT NULL, checksum INTEGER NOT NULL
+)
+""",
+    answers=(f"SELECT {COLUMNS} FROM notes LIMIT 1",),
+)
+# How long another process may hold the file, in seconds.
+LOCK_SECONDS = 5.0
+
+
+class KnownNote(Struct, frozen=True, gc=False):
+    """A note, and the stamp of the file it was read from: its times, size and number. Not `settled`
+    if the file was so fresh that it may have changed since without changing its stamp."""
+
+    stamp: bytes
+    settled: bool
+    note: Note
+
+
+class CatalogueFile:
+    """Safe to use from several threads, and from several processes on the same path."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = RLock()
+        self._cache = CacheFile(path, CATALOGUE, patience=LOCK_SECONDS)
+        # After the disk has failed once it is left alone; that only costs the next process time.
+        self._usable = True
+        self._warnings: list[str] = []
+        # What is written later: notes, and paths of lost ones.
+        self._waiting: list[tuple[Sequence[tuple[str, KnownNote]], Sequence[str]]] = []
+
+    # -- what callers do ---------------------------------------------------------------------------
+
+    def load(self) -> dict[str, KnownNote]:
+        """Every saved note by path; rows whose checksum is wrong, or that another version of the
+        reader wrote, are ignored."""
+        nothing: dict[str, KnownNote] = {}
+        with paused_collection():
+            return self._try(_read, nothing, "read")
+
+    def keep(
+        self,
+        notes: Sequence[tuple[str, KnownNote]],
+        lost_paths: Sequence[str],
+        *,
+        later: bool = False,
+    ) -> None:
+        """Saves notes and deletes those of `lost_paths`, all or nothing. With `later`, it waits for
+        `write_later` or `close`."""
+        with self._lock:
+            self._waiting.append((notes, lost_paths))
+        if not later:
+            self._write_waiting()
+
+    def write_later(self) -> None:
+        """Writes what waits, in a thread of its own. The program does not end before it is done."""
+        if self._waiting:
+            Thread(target=self._write_waiting, name="lamina-catalogue-writer").start()
+
+    def take_warnings(self) -> tuple[str, ...]:
+        """What went wrong with the file since the last call."""
+        with self._lock:
+            warnings, self._warnings = tuple(self._warnings), []
+            return warnings
+
+    def close(self) -> None:
+        with self._lock:
+            self._write_waiting()
+            self._cache.close()
+
+    # -- the file ----------------------------------------------------------------------------------
+
+    def _write_waiting(self) -> None:
+        with self._lock:
+            while self._waiting:
+                notes, lost_paths = self._waiting.pop(0)
+                rows = [row for path, note in notes for row in _row(path, note)]
+                lost_rows = [(path,) for path in lost_paths if _is_text(path)]
+                if rows or lost_rows:
+                    self._try(partial(_write, rows=rows, lost_rows=lost_rows), None, "written")
+
+    def _try(self, act: Callable[[sqlite3.Connection], T], otherwise: T, deed: str) -> T:
+        with self._lock:
+            if not self._usable:
+                return otherwise
+            try:
+                self._cache.close_if_deleted()
+                return self._cache.attempt(act, self._warnings.append)
+            except CACHE_ERRORS as error:
+                self._cache.close()
+                # If another process holds the file now, it may be free next time.
+                self._usable = is_busy(error)
+                self._warnings.append(
+                    f"the catalogue {self.path} cannot be {deed} ({error}); notes are held in "
+                    "memory only, and read again in the next process"
+                )
+                return otherwise
+
+
+# -- rows ------------------------------------------------------------------------------------------
+
+
+def _row(path: str, entry: KnownNote) -> Iterator[_Row]:
+    """A row of the table; none for a note that cannot be saved and so will be read again."""
+    # Properties may hold numbers beyond 64 bits, and file names may not be valid text.
+    with suppress(OverflowError, UnicodeEncodeError, TypeError):
+        note = msgspec.msgpack.encode(entry.note)
+        checksum = _checksum(path.encode(), entry.stamp, entry.settled, note)
+        yield path, entry.stamp, entry.settled, READER_VERSION, note, checksum
+
+
+def _write(file: sqlite3.Connection, rows: list[_Row], lost_rows: list[tuple[str]]) -> None:
+    with transaction(file):
+        file.executemany("DELETE FROM notes WHERE path = ?", lost_rows)
+        file.executemany(f"REPLACE INTO notes ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+def _read(file: sqlite3.Connection) -> dict[str, KnownNote]:
+    notes: dict[str, KnownNote] = {}
+    decode = msgspec.msgpack.Decoder(Note).decode
+    # As they stand, one after the other.
+    for path, stamp, settled, reader, note, checksum in file.execute(
+        f"SELECT {COLUMNS} FROM notes"
+    ):
+        is_sound = type(path) is type(stamp) is type(note) is bytes and settled in (0, 1)
+        if reader != READER_VERSION or not is_sound:
+            continue
+        if _checksum(path, stamp, settled, note) != checksum:
+            continue
+        with suppress(msgspec.MsgspecError):
+            decoded_note = decode(note)
+            notes[decoded_note.path] = KnownNote(stamp, bool(settled), decoded_note)
+    return notes
+
+
+def _checksum(path: bytes, stamp: bytes, settled: bool, note: bytes) -> int:
+    return crc32(note, crc32(stamp, crc32(path, settled)))
+
+
+def _is_text(path: str) -> bool:
+    with suppress(UnicodeEncodeError):
+        path.encode()
+        return True
+    return False

@@ -1,0 +1,55 @@
+"""The secrets of whole files, for whatever part of them is shown.
+
+Law: a part is judged as a part of its file. A file is looked through once per version.
+"""
+
+from threading import Lock
+
+from lamina.core.text.secrets import SecretFinding, cut_excerpt, find_secrets
+from lamina.core.values.item import Excerpt, content_version
+
+MOST_FILES = 256
+
+
+class FileSecrets:
+    """Knows the secrets of the files that were cut last. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._findings: dict[str, tuple[SecretFinding, ...]] = {}
+        self._lock = Lock()
+
+    def cut(self, text: str, start: int, end: int) -> Excerpt:
+        """The part of a text from one place to another."""
+        return cut_excerpt(text, self._find(text), start, end)
+
+    def cut_lines(self, text: str, first: int, last: int) -> Excerpt:
+        """Lines of a text, counted from 1, both included."""
+        start, end = line_span(text, first, last)
+        return self.cut(text, start, end)
+
+    def _find(self, text: str) -> tuple[SecretFinding, ...]:
+        version = content_version(text)
+        with self._lock:
+            findings = self._findings.pop(version, None)
+            if findings is None:
+                findings = find_secrets(text)
+            # The one used last stands last.
+            self._findings[version] = findings
+            if len(self._findings) > MOST_FILES:
+                del self._findings[next(iter(self._findings))]
+            return findings
+
+
+def line_span(text: str, first: int, last: int) -> tuple[int, int]:
+    """Where lines begin and end in a text; those that are not there are at its end."""
+    start = 0
+    for _ in range(first - 1):
+        start = text.find("\n", start) + 1
+        if not start:
+            return len(text), len(text)
+    end = start - 1
+    for _ in range(last - first + 1):
+        end = text.find("\n", end + 1)
+        if end < 0:
+            return start, len(text)
+    return start, end

@@ -1,0 +1,209 @@
+"""A folder of notes and files as a workspace.
+
+Law: nothing outside the root is ever opened; `root` is the one door.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import anyio.from_thread
+import anyio.to_thread
+from msgspec.structs import replace
+
+from lamina.adapters.files.paths import clean_path
+from lamina.adapters.files.root import Root
+from lamina.adapters.workspace.gatherer import Gatherer
+from lamina.core.ports import FetchPicture, Progress
+from lamina.core.values.item import Excerpt, Item, LoadedItem, Shape, key_of
+from lamina.core.values.note import Catalogue, Passage
+from lamina.core.values.request import GatheredItems, LeftOut
+
+if TYPE_CHECKING:
+    from lamina.adapters.workspace.catalogue import NoteCatalogue
+
+
+class ReadingStopped(Exception):
+    """Ends a thread whose result nobody waits for."""
+
+
+class FolderWorkspace:
+    """A folder as a workspace that several sessions can share: `open_session(workspace=...)` takes
+    it in place of a path, and whoever made it closes it (`aclose`). The catalogue of its notes is
+    saved in the file `cache`, if one is given; it is read only when a reference is more than a
+    plain path. `now` tells the time to queries that ask for the day."""
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        cache: Path | None = None,
+        watch: bool = True,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.root = Root(root)
+        self._cache = cache
+        self._watches = watch
+        self._gatherer = Gatherer(
+            self.root,
+            lambda: self._notes.refresh(),
+            lambda catalogue: self._notes.names(catalogue),
+            now,
+        )
+
+    @cached_property
+    def _notes(self) -> "NoteCatalogue":
+        # Attaching a file by its path needs none of this.
+        from lamina.adapters.workspace.catalogue import NoteCatalogue
+        from lamina.adapters.workspace.folder_watcher import FolderWatcher
+
+        watcher = FolderWatcher(self.root.path) if self._watches else None
+        return NoteCatalogue(self.root, self._cache, watcher=watcher)
+
+    @property
+    def name(self) -> str:
+        """What people are shown: the name of the folder."""
+        return self.root.name
+
+    @property
+    def id(self) -> str:
+        """What tells it from every other workspace."""
+        return self.root.id
+
+    @property
+    def folder(self) -> Path:
+        """The folder, as it was named."""
+        return self.root.path
+
+    async def aclose(self) -> None:
+        """Releases the watcher and the cache file; the next call starts them again."""
+        if "_notes" in self.__dict__:
+            await anyio.to_thread.run_sync(self._notes.close)
+
+    async def paths(self) -> tuple[str, ...]:
+        """Every file in the workspace by its path; hidden ones and links are left out."""
+
+        def walk() -> tuple[str, ...]:
+            return tuple(sorted(entry.path for entry in self.root.walk()))
+
+        return await anyio.to_thread.run_sync(walk)
+
+    async def read(self, reference: str, shape: Shape) -> LoadedItem | LeftOut:
+        """The item that `reference` names, without anything it brings along."""
+        items = await self.gather(reference, shape, embed_depth=0)
+        return items.readings[0] if items.readings else items.left_out[0]
+
+    async def gather(
+        self,
+        reference: str,
+        shape: Shape,
+        *,
+        embed_depth: int = 1,
+        fetch_picture: FetchPicture | None = None,
+    ) -> GatheredItems:
+        """The item that `reference` names, and what it brings along."""
+        items = await anyio.to_thread.run_sync(self._gatherer.gather, reference, embed_depth)
+        if shape != "active" or not items.readings:
+            return items
+        main, *others = items.readings
+        if main.item.kind != "note":
+            return items
+        with_pictures = await self._with_pictures(main, fetch_picture)
+        return replace(items, readings=(with_pictures, *others))
+
+    async def find_moved(self, item: Item) -> str | None:
+        """The new path of a note that was moved since `item` was read."""
+        return await anyio.to_thread.run_sync(self._gatherer.find_moved, item)
+
+    async def catalogue(self, progress: Progress | None = None) -> Catalogue:
+        """All notes as they are now; only changed files are read again."""
+        return await self._refresh(progress, for_search=False)
+
+    async def catalogue_to_search(self, progress: Progress | None = None) -> Catalogue:
+        """The same for a search: the terms of what was read can be taken, and it waits for `save`
+        to be saved."""
+        return await self._refresh(progress, for_search=True)
+
+    async def _refresh(self, progress: Progress | None, *, for_search: bool) -> Catalogue:
+        """The catalogue, read in a thread that stops soon if nobody waits for it any more."""
+        is_left = False
+
+        def tell(done: int, total: int) -> None:
+            anyio.from_thread.check_cancelled()
+            if is_left:
+                raise ReadingStopped
+            if progress is not None:
+                progress(done, total)
+
+        try:
+            return await anyio.to_thread.run_sync(
+                lambda: self._notes.refresh(tell, for_search=for_search)
+            )
+        finally:
+            # A task that an interrupt cancels does not wait for its thread.
+            is_left = True
+
+    def take_terms(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        """The terms of passages that were just read for a search; each is given once."""
+        return self._notes.take_terms(digests)
+
+    def save(self) -> None:
+        """Saves what is known of the notes, in nobody's way."""
+        self._notes.save()
+
+    def read_catalogue(self, progress: Progress | None = None) -> Catalogue:
+        """The same for whoever has a thread of their own."""
+        return self._notes.refresh(progress)
+
+    async def texts(self, wanted: Sequence[tuple[str, Passage]]) -> Sequence[str | None]:
+        """Passages as they are searched, each with the path of its note; None where it changed."""
+        return await anyio.to_thread.run_sync(self._notes.texts, wanted)
+
+    async def excerpts(self, wanted: Sequence[tuple[str, Passage]]) -> Sequence[Excerpt | None]:
+        """Passages as their notes hold them; None where a note has changed."""
+        return await anyio.to_thread.run_sync(self._notes.excerpts, wanted)
+
+    def take_warnings(self) -> Sequence[str]:
+        """What went wrong with saving the catalogue or watching the folder; reported once."""
+        return self._notes.take_warnings() if "_notes" in self.__dict__ else ()
+
+    def mark(self, path: str) -> None:
+        """Notes that the file at `path` was changed by us: it is checked again."""
+        if "_notes" in self.__dict__:
+            self._notes.mark(path)
+
+    async def _with_pictures(self, main: LoadedItem, fetch: FetchPicture | None) -> LoadedItem:
+        """A note with the pictures it refers to; these are part of its version."""
+        from lamina.adapters.workspace.note_pictures import gather_pictures
+
+        path = PurePosixPath(key_of(main.item.id))
+        locator = self._gatherer.locator()
+
+        def read(place: PurePosixPath, limit: int) -> bytes:
+            return self.root.read(clean_path(str(place)), limit)[0]
+
+        def read_text() -> str:
+            # The item has words in place of the pictures that the note holds itself.
+            return self.root.read(path, hidden=True)[0].decode("utf-8", "replace")
+
+        text = await anyio.to_thread.run_sync(read_text)
+        gathering = await gather_pictures(
+            path,
+            text,
+            read,
+            fetch,
+            find=partial(locator.find_picture, beside=str(path)),
+        )
+        return LoadedItem(
+            item=replace(
+                main.item,
+                pictures=gathering.pictures,
+                unseen_pictures=gathering.unseen,
+                version="",
+            ),
+            blobs=gathering.blobs,
+            warnings=main.warnings + gathering.warnings,
+        )

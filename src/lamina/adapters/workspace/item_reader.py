@@ -1,0 +1,142 @@
+"""A file as an item: a note, a text, a table, a PDF, a picture.
+
+Law: its text is byte for byte what the file holds, but for the pictures that a note holds itself:
+these are a few words. What is not text is refused with a reason.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from threading import Lock
+
+from msgspec.structs import replace
+
+from lamina.adapters.files.paths import MEBIBYTE, PathRefused
+from lamina.adapters.files.root import Root
+from lamina.adapters.workspace.fitted_picture import fit_picture
+from lamina.core.text.data_pictures import replace_data_pictures
+from lamina.core.text.pictures import count_pictures
+from lamina.core.values.item import Item, LoadedItem, item_id, note_id
+from lamina.core.values.item_kind import PICTURE_TYPES, ItemKind, kind_of_file
+
+# What is remembered: so many files, none of them larger than that.
+MOST_READINGS = 16
+MOST_BYTES = MEBIBYTE
+# A change this long ago can be told from any that follows.
+SETTLED_S = 0.1
+_Stamp = tuple[int, int, int, int, int]
+
+
+class ItemReader:
+    """Reads files of one root. What it read last is not read again while the file has the same
+    status: a question may name a file more than once, and a face looks at it before it asks."""
+
+    def __init__(self, root: Root, now: Callable[[], float] = time.time) -> None:
+        self._root = root
+        self._now = now
+        self._latest: dict[tuple[str, str], tuple[_Stamp, LoadedItem]] = {}
+        self._lock = Lock()
+
+    def read(self, path: str, *, hidden: bool = False, wanted: str = "") -> LoadedItem:
+        """The file at `path`; `hidden` allows a hidden one, which a person named. `wanted` is the
+        kind that is asked for, if the file can be of more than one.
+
+        Raises:
+            PathRefused: it is not there, may not be opened, or cannot be read.
+        """
+        key = (path, wanted)
+        known = self._latest.get(key)
+        if known and known[0] == _stamp(self._root.stat(path, hidden=hidden)):
+            return known[1]
+        data, status = self._root.read(path, hidden=hidden)
+        reading = READERS[kind_of_file(path, wanted)](path, data)
+        item = replace(
+            reading.item,
+            ctime=format_time(status.st_ctime),
+            mtime=format_time(status.st_mtime),
+            workspace=self._root.id,
+        )
+        reading = replace(reading, item=item)
+        # Of what changed just now, the clock of a file system may not tell the next change.
+        is_settled = self._now() - status.st_ctime > SETTLED_S
+        with self._lock:
+            self._latest.pop(key, None)
+            if is_settled and len(data) <= MOST_BYTES:
+                self._latest[key] = (_stamp(status), reading)
+            if len(self._latest) > MOST_READINGS:
+                del self._latest[next(iter(self._latest))]
+        return reading
+
+
+def _stamp(status: os.stat_result) -> _Stamp:
+    return (
+        status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns,
+    )  # fmt: skip
+
+
+def _read_picture(path: str, data: bytes) -> LoadedItem:
+    fit = fit_picture(data, PICTURE_TYPES[PurePosixPath(path).suffix.lower()])
+    item = Item(id=item_id("image", path), content="", pictures=(fit.picture,))
+    return LoadedItem(item=item, blobs=(fit.data,))
+
+
+def _read_pdf(path: str, data: bytes) -> LoadedItem:
+    from lamina.adapters.workspace.pdf import read_pdf
+
+    try:
+        pdf = read_pdf(data)
+    except PathRefused as refusal:
+        raise PathRefused(refusal.reason, f"{path}: {refusal.detail}") from None
+    item = Item(id=item_id("pdf", path), title=pdf.title, content=pdf.text)
+    return LoadedItem(item=item, warnings=tuple(f"{path}: {warning}" for warning in pdf.warnings))
+
+
+def _read_note(path: str, data: bytes) -> LoadedItem:
+    reading = _read_text(path, data)
+    text = reading.item.content
+    item = replace(
+        reading.item,
+        id=note_id(path),
+        title=PurePosixPath(path).stem,
+        content=replace_data_pictures(text),
+        unseen_pictures=count_pictures(text),
+        version="",
+    )
+    return replace(reading, item=item)
+
+
+def _read_table(path: str, data: bytes) -> LoadedItem:
+    from lamina.adapters.workspace.table import read_table
+
+    return read_table(path, _read_text(path, data))
+
+
+def _read_text(path: str, data: bytes) -> LoadedItem:
+    if b"\0" in data[:8192]:
+        raise PathRefused("unreadable", f"{path} is not text")
+    warnings: tuple[str, ...] = ()
+    try:
+        content = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        content = data.decode("utf-8", "replace")
+        warnings = (f"{path} is not UTF-8 at byte {error.start}; those bytes are shown as �",)
+    item = Item(id=item_id("file", path), content=content)
+    return LoadedItem(item=item, warnings=warnings)
+
+
+# A reader for every kind that is a file.
+READERS: dict[ItemKind, Callable[[str, bytes], LoadedItem]] = {
+    "note": _read_note,
+    "file": _read_text,
+    "pdf": _read_pdf,
+    "image": _read_picture,
+    "table": _read_table,
+}
+
+
+def format_time(seconds: float) -> str:
+    """A moment as items show it."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,86 @@
+"""Results of the queries in notes, and what they are without secrets.
+
+Law: a value is judged in the note that it comes from, not in the result, where nobody would know
+what it is. Scripts are never run.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING
+
+from msgspec import convert
+from msgspec.structs import replace
+
+from lamina.adapters.workspace.file_secrets import FileSecrets
+from lamina.core.values.item import Excerpt
+from lamina.core.values.note import Catalogue, ListItem, Note, NoteQuery
+from lamina.errors import QueryError
+
+if TYPE_CHECKING:
+    from lamina.adapters.workspace.search_blocks import SearchBlocks
+    from lamina.core.notes.query.cache import QueryCache
+
+
+class QueryResults:
+    """Keeps results for as long as no note changes. `now` tells the time in seconds, `zone` is
+    where we are, None for the zone of the machine. For one thread at a time."""
+
+    def __init__(
+        self,
+        read: Callable[[str], bytes],
+        secrets: FileSecrets,
+        now: Callable[[], float],
+        zone: tzinfo | None = None,
+    ) -> None:
+        self._read, self._secrets = read, secrets
+        self._now, self._zone = now, zone
+        self._whole: QueryCache | None = None
+        self._safe: QueryCache | None = None
+        self._searches: SearchBlocks | None = None
+        self._safe_notes: tuple[Catalogue, tuple[Note, ...]] = (Catalogue(), ())
+
+    def find(self, query: NoteQuery, catalogue: Catalogue, path: str) -> Excerpt:
+        """The result of a query in the note at `path`.
+
+        Raises:
+            QueryError: it is not a valid query; with line and column.
+        """
+        if query.kind == "script":
+            raise QueryError(1, 1, "it is a script, and scripts of notes are not run")
+        if query.kind == "search":
+            return self._find_searches().find(query.text, catalogue, path)
+        from lamina.core.notes.query.cache import QueryCache
+
+        now = datetime.fromtimestamp(self._now() // 60 * 60, self._zone).replace(tzinfo=None)
+        self._whole = self._whole or QueryCache(zone=self._zone)
+        text = self._whole.text(query, catalogue.notes, path, now)
+        notes = self._without_secrets(catalogue)
+        if notes is catalogue.notes:
+            return Excerpt(text=text)
+        self._safe = self._safe or QueryCache(zone=self._zone)
+        safe = self._safe.text(query, notes, path, now)
+        return Excerpt(text=text, safe=safe, secrets=("secret",) if safe != text else ())
+
+    def _find_searches(self) -> "SearchBlocks":
+        from lamina.adapters.workspace.search_blocks import SearchBlocks
+
+        self._searches = self._searches or SearchBlocks(self._read, self._secrets)
+        return self._searches
+
+    def _without_secrets(self, catalogue: Catalogue) -> tuple[Note, ...]:
+        """The notes with nothing secret in what a query can show; the same if nothing is."""
+        if self._safe_notes[0] is not catalogue:
+            notes = catalogue.notes
+            if any(note.safe for note in notes):
+                notes = tuple(_hide_secrets(note) if note.safe else note for note in notes)
+            self._safe_notes = (catalogue, notes)
+        return self._safe_notes[1]
+
+
+def _hide_secrets(note: Note) -> Note:
+    # What was saved has lost its types.
+    safe = {
+        name: convert(value, tuple[ListItem, ...]) if name == "items" else value
+        for name, value in note.safe.items()
+    }
+    return replace(note, **safe)

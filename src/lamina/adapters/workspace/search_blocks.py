@@ -1,0 +1,102 @@
+"""Results of the search blocks in notes: the notes that fit, with the lines that do.
+
+Laws: a file is read once for as long as it does not change, however many searches there are. What
+is shown of it is judged as a part of it: a secret is replaced.
+"""
+
+from collections.abc import Callable
+
+from lamina.adapters.files.paths import PathRefused
+from lamina.adapters.workspace.file_secrets import FileSecrets
+from lamina.core.notes.query.patterns import PatternRefused
+from lamina.core.notes.query.renderer import show_value
+from lamina.core.notes.search_block.matcher import SearchHit, find_hit
+from lamina.core.notes.search_block.parser import parse_search
+from lamina.core.values.item import Excerpt
+from lamina.core.values.note import Catalogue, Note
+from lamina.errors import QueryError
+
+# The most notes that are listed, and the most characters of notes that are kept.
+MOST_HITS = 100
+MOST_KEPT = 50_000_000
+MOST_RESULTS = 200
+
+
+class SearchBlocks:
+    """Searches the notes of a catalogue. For one thread at a time."""
+
+    def __init__(self, read: Callable[[str], bytes], secrets: FileSecrets) -> None:
+        self._read = read
+        self._secrets = secrets
+        self._texts: dict[str, tuple[str, str]] = {}
+        self._size = 0
+        self._catalogue = Catalogue()
+        self._results: dict[tuple[str, str], Excerpt] = {}
+
+    def find(self, search: str, catalogue: Catalogue, at: str) -> Excerpt:
+        """The result of a search in the note `at`, which is not searched itself.
+
+        Raises:
+            QueryError: it is not understood, or may take too long.
+        """
+        if catalogue is not self._catalogue:
+            self._catalogue, self._results = catalogue, {}
+        key = (search, at)
+        if key not in self._results:
+            if len(self._results) >= MOST_RESULTS:
+                del self._results[next(iter(self._results))]
+            self._results[key] = self._search(search, catalogue, at)
+        return self._results[key]
+
+    def _search(self, search: str, catalogue: Catalogue, at: str) -> Excerpt:
+        term = parse_search(search)
+        hits: list[tuple[SearchHit, str]] = []
+        count = 0
+        for note in catalogue.notes:
+            text = self._text(note) if note.path != at else None
+            if text is None:
+                continue
+            try:
+                hit = find_hit(term, note, text)
+            except PatternRefused as refusal:
+                raise QueryError(1, 1, f"{note.path}: {refusal}") from None
+            if hit is not None:
+                count += 1
+                if len(hits) < MOST_HITS:
+                    hits.append((hit, text))
+        return self._render(hits, count)
+
+    def _render(self, hits: list[tuple[SearchHit, str]], count: int) -> Excerpt:
+        if not hits:
+            return Excerpt(text="No notes fit this search.")
+        texts, safe_texts, kinds = list[str](), list[str](), dict[str, None]()
+        for hit, text in hits:
+            texts.append(f"- {hit.path}")
+            safe_texts.append(f"- {hit.path}")
+            for number in hit.lines:
+                line = self._secrets.cut_lines(text, number, number)
+                kinds.update(dict.fromkeys(line.secrets))
+                texts.append(f"  - line {number}: {show_value(line.text)}")
+                safe_texts.append(f"  - line {number}: {show_value(line.safe or line.text)}")
+        if count > len(hits):
+            more = f"\n({count - len(hits):,} more notes fit this search.)"
+            texts.append(more)
+            safe_texts.append(more)
+        if not kinds:
+            return Excerpt(text="\n".join(texts))
+        return Excerpt(text="\n".join(texts), safe="\n".join(safe_texts), secrets=tuple(kinds))
+
+    def _text(self, note: Note) -> str | None:
+        """The text of a note as it is in the catalogue; None if it cannot be read any more."""
+        known = self._texts.get(note.path)
+        if known is not None and known[0] == note.digest:
+            return known[1]
+        try:
+            text = self._read(note.path).decode("utf-8", "replace").removeprefix("\ufeff")
+        except PathRefused:
+            return None
+        self._size += len(text) - (len(known[1]) if known else 0)
+        self._texts[note.path] = (note.digest, text)
+        while self._size > MOST_KEPT and len(self._texts) > 1:
+            self._size -= len(self._texts.pop(next(iter(self._texts)))[1])
+        return text

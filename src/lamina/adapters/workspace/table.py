@@ -1,0 +1,149 @@
+"""A file of comma or tab separated values as an item.
+
+Laws: its text is what the file holds, less rows in the middle of a large one, and the model is told
+which; a header is never cut off. What is no table is read as the text it is, and that is said.
+"""
+
+import csv
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.core.text.secrets import cut_excerpt, find_secrets
+from lamina.core.values.item import Excerpt, Item, LoadedItem, item_id
+
+# Up to this many characters a table is shown whole: some 40,000 tokens.
+MOST_CHARACTERS = 100_000
+# Of a larger one, the share of them that the last rows have; the first ones have the rest.
+TAIL_SHARE = 0.2
+# How much of a file is looked at to find out what separates its values.
+SAMPLE_CHARACTERS = 64_000
+SEPARATORS = (",", ";", "\t", "|")
+# A table has this share of rows, at least, that are as long as its header.
+EVEN_ENOUGH = 0.5
+NO_FIT = (0.0, 0)
+
+
+class TableLayout(Struct, frozen=True, kw_only=True):
+    """Where the rows of a table begin, by characters and by lines from 0, and behind the last one
+    where it ends; how many columns it has, and how many rows have more or fewer."""
+
+    starts: tuple[tuple[int, int], ...]
+    columns: int
+    uneven: int
+
+    @property
+    def rows(self) -> int:
+        """Without the header."""
+        return len(self.starts) - 2
+
+
+def read_table(path: str, plain: LoadedItem) -> LoadedItem:
+    """The table at `path`, whose text was read; the text itself, if it is none."""
+    text = plain.item.content
+    layout = find_layout(text, "\t" if path.lower().endswith(".tsv") else "")
+    if layout is None:
+        problem = f"{path} is not a table, in spite of its name; it is read as a plain text"
+        return replace(plain, warnings=(*plain.warnings, problem))
+    rows, columns = layout.rows, layout.columns
+    title = f"{PurePosixPath(path).stem}: {_count(rows, 'row')} below the header, "
+    title += _count(columns, "column")
+    if layout.uneven:
+        title += f"; {_count(layout.uneven, 'row')} with more or fewer values"
+    reading = replace(plain, item=Item(id=item_id("table", path), title=title, content=text))
+    gap = _find_gap(layout, len(text))
+    if not gap:
+        return reading
+    lines = f"{layout.starts[gap.start][1] + 1}-{layout.starts[gap.stop][1]}"
+    notice = f"[... {len(gap):,} of {rows:,} rows are left out here: lines {lines} of the file ...]"
+    excerpt = _without(text, layout, gap, notice)
+    advice = f"attach {path}#L{lines.replace('-', '-L')} for some of them, or file:{path} for all"
+    warning = f"{path} is large: {len(gap):,} of its {rows:,} rows are left out; {advice}"
+    return replace(
+        reading,
+        item=replace(reading.item, content=excerpt.text, version=""),
+        excerpt=excerpt,
+        warnings=(*plain.warnings, warning),
+    )
+
+
+def find_layout(text: str, separator: str = "") -> TableLayout | None:
+    """The layout of a table, with the separator that fits it best; None if there is none, or only
+    one column."""
+    sample = text[:SAMPLE_CHARACTERS]
+    signs = (separator,) if separator else SEPARATORS
+    fits = {sign: _fit(_lay_out(sample, sign, torn=len(sample) < len(text))) for sign in signs}
+    best = max(fits, key=lambda sign: fits[sign])
+    layout = _lay_out(text, best) if fits[best] > NO_FIT else None
+    if _fit(layout) > NO_FIT:
+        return layout
+    # A name may be wrong about tabs.
+    return find_layout(text) if separator else None
+
+
+def _fit(layout: TableLayout | None) -> tuple[float, int]:
+    """How well a separator fits: the share of rows as long as the header, then their length."""
+    if layout is None or layout.columns < 2:
+        return NO_FIT
+    share = 1 - layout.uneven / max(1, layout.rows)
+    return (share, layout.columns) if share >= EVEN_ENOUGH else NO_FIT
+
+
+def _lay_out(text: str, separator: str, *, torn: bool = False) -> TableLayout | None:
+    """The rows of a text, of which a `torn` one does not have the last; None if it is no table."""
+    lines = list(StringIO(text.removeprefix("\ufeff"), newline=""))
+    starts, sizes = [(0, 0)], list[int]()
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    place, line = len(text) - sum(map(len, lines)), 0
+    try:
+        for values in reader:
+            place += sum(map(len, lines[line : reader.line_num]))
+            line = reader.line_num
+            if values:
+                sizes.append(len(values))
+                starts.append((place, line))
+            else:
+                # Blank lines belong to the row in front of them.
+                starts[-1] = (place, line)
+    except csv.Error:
+        if not torn or reader.line_num < len(lines):
+            return None
+    if torn:
+        del sizes[-1:]
+    if not sizes:
+        return None
+    uneven = sum(size != sizes[0] for size in sizes)
+    return TableLayout(starts=tuple(starts), columns=sizes[0], uneven=uneven)
+
+
+def _find_gap(layout: TableLayout, size: int) -> range:
+    """The rows that a large table is shown without, by their places in the layout."""
+    if size <= MOST_CHARACTERS:
+        return range(0)
+    tail = int(MOST_CHARACTERS * TAIL_SHARE)
+    places = [start for start, _ in layout.starts]
+    first = max((at for at, place in enumerate(places) if place <= MOST_CHARACTERS - tail))
+    last = min(at for at, place in enumerate(places) if place >= size - tail)
+    # The header stays, whatever its length.
+    return range(max(1, first), min(last, len(places) - 1))
+
+
+def _without(text: str, layout: TableLayout, gap: range, notice: str) -> Excerpt:
+    """The text with a notice in place of some rows; secrets are judged in the whole of it."""
+    findings = find_secrets(text)
+    before = cut_excerpt(text, findings, 0, layout.starts[gap.start][0])
+    after = cut_excerpt(text, findings, layout.starts[gap.stop][0], len(text))
+    parts: Sequence[Excerpt] = (before, Excerpt(text=f"{notice}\n"), after)
+    secrets = before.secrets + after.secrets
+    return Excerpt(
+        text="".join(part.text for part in parts),
+        safe="".join(part.safe or part.text for part in parts) if secrets else "",
+        secrets=secrets,
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"

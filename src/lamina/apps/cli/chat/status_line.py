@@ -1,0 +1,34 @@
+"""What a turn came to, in a line: tokens, the cache, time and money."""
+
+from lamina.apps.views.answer import EXPECTED, MISSES, TurnCost
+from lamina.apps.views.money import write_sum
+from lamina.apps.views.sent_requests import VERDICT_MEANINGS
+from lamina.core.values.request import CacheVerdict
+
+
+def status_line(spent: TurnCost) -> str:
+    """As `prompt 1,204 · 91% cached · 108 re-processed · answer 45 · first word 0.3 s · free`."""
+    usage = spent.usage
+    parts = [f"{spent.requests} requests"] if spent.requests > 1 else []
+    parts.append(f"prompt {usage.input:,}")
+    if usage.cache_reported:
+        share = round(100 * usage.cached / usage.input) if usage.input else 0
+        parts.append(f"{share}% cached")
+        parts.append(f"{usage.input - usage.cached:,} re-processed")
+    else:
+        parts.append("cache not reported")
+    parts.append(f"answer {usage.output:,}")
+    if spent.first_s is not None:
+        parts.append(f"first word {spent.first_s:.1f} s")
+    parts.append(write_sum(spent.cost.known, spent.cost.unpriced))
+    return " · ".join(parts)
+
+
+def cache_line(verdict: CacheVerdict | None, *, loaded_anew: bool) -> str:
+    """What the cache did, in words, if it is not what was to be expected. A model that runs in this
+    process begins with an empty cache: that is no miss."""
+    if verdict is None or verdict.meaning in EXPECTED:
+        return ""
+    if verdict.meaning in MISSES and loaded_anew:
+        return "the model was loaded anew, so its cache was empty"
+    return f"{VERDICT_MEANINGS[verdict.meaning]} ({verdict.detail})"

@@ -1,0 +1,124 @@
+"""`lamina log`: a session's entries, as text."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.cells import cell_len
+
+from lamina.apps.cli.report_text import WIDTH, damage_lines, first_line, moment
+from lamina.apps.cli.terminal_text import one_line
+from lamina.apps.views.journal_log import describe_entry, display_lines, render_message
+from lamina.apps.views.plain_text import shorten
+from lamina.core.audit.dropped_history import DroppedHistory, find_dropped_history
+from lamina.core.audit.requests import waiting_request
+from lamina.core.audit.totals import name_of
+from lamina.core.journal import Journal, path_to
+from lamina.core.values.entry import Entry, RequestEntry, SessionEntry, TransformEntry
+from lamina.engine.session.tree import labels_of
+
+# A line of the tree, on the usual terminal; a deep branch takes what it needs.
+TREE_WIDTH = 80
+# How many branches are named where they begin.
+STARTS_SHOWN = 4
+
+
+def render_log(journal: Journal, *, tree: bool, dropped: bool, full: bool) -> str:
+    """The text that the command prints."""
+    entries = tuple(journal.entries.values())
+    path = path_to(journal.leaf, journal.entries)
+    if dropped:
+        return (
+            "\n".join(_gone(history, full) for history in find_dropped_history(path))
+            or "Nothing was dropped."
+        )
+    labels = labels_of(entries)
+    header = entries[0]
+    assert isinstance(header, SessionEntry)
+    lines = [f"# {name_of(entries) or header.session}", "", f"session {header.session}"]
+    branches = sum(1 for count in _children(entries).values() if len(count) > 1)
+    if branches and not tree:
+        points = "branching point" + "s" * (branches > 1)
+        lines.append(f"{branches} {points}; --tree shows what is not on the active path")
+    lines.append("")
+    if tree:
+        lines += _tree(entries, {entry.id for entry in path}, journal.leaf, labels)
+    else:
+        for entry in path:
+            lines += _entry(entry, labels, full)
+        if waiting_request(path):
+            lines.append("The last request was never answered; the session can go on with it.")
+    if journal.damage:
+        lines += ["", *damage_lines(journal.damage)]
+    return "\n".join(lines)
+
+
+def _children(entries: Iterable[Entry]) -> Mapping[str, list[Entry]]:
+    behind: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.parent is not None:
+            behind.setdefault(entry.parent, []).append(entry)
+    return behind
+
+
+def _entry(entry: Entry, labels: Mapping[str, str], full: bool) -> list[str]:
+    label = f"  «{labels[entry.id]}»" if entry.id in labels else ""
+    when = moment(entry.at, "%m-%d %H:%M:%S")
+    kind, text = describe_entry(entry)
+    first, *rest = text.splitlines() or [""]
+    if not full and isinstance(entry, RequestEntry):
+        first = shorten(first, WIDTH)
+    elif not full:
+        first, rest = first_line(text), []
+    lines = [f"{entry.id}  {when}  {kind:<10} {first}{label}".rstrip()]
+    lines += [f"{'':>35}{line}" for line in rest]
+    if full and isinstance(entry, TransformEntry) and entry.patch.display:
+        lines += [f"{'':>35}{line}" for line in display_lines(entry.patch.display)]
+    return lines
+
+
+def _tree(
+    entries: Sequence[Entry], active: set[str], leaf: str, labels: Mapping[str, str]
+) -> list[str]:
+    """Every entry, a line each; a star marks the active path, and branches are drawn from where
+    they begin."""
+    behind = _children(entries)
+    lines: list[str] = []
+    # An entry, what is drawn in front of it, and in front of what follows it.
+    waiting = [(entries[0], "", "")]
+    while waiting:
+        entry, drawn, below = waiting.pop()
+        mark = "*" if entry.id in active else " "
+        kind, text = describe_entry(entry)
+        # The trunk reads on to the end of the page, behind the branches.
+        children = sorted(behind.get(entry.id, ()), key=lambda entry: entry.id in active)
+        branches = children[:-1]
+        notes = [f"«{labels[entry.id]}»"] if entry.id in labels else []
+        if branches:
+            starts = [child.id for child in children]
+            more = f" and {len(starts) - STARTS_SHOWN} more" if len(starts) > STARTS_SHOWN else ""
+            notes.append(f"(goes on at {', '.join(starts[:STARTS_SHOWN])}{more})")
+        notes += ["<- current leaf"] if entry.id == leaf else []
+        head = f"{mark} {drawn}{entry.id} {kind} "
+        tail = "".join(f"  {note}" for note in notes)
+        room = max(20, TREE_WIDTH - cell_len(head) - cell_len(tail))
+        lines.append(f"{head}{one_line((text.splitlines() or [''])[0], room)}{tail}".rstrip())
+        waiting += [(trunk, below, below) for trunk in children[-1:]]
+        waiting += [(branch, f"{below}├─", f"{below}│ ") for branch in reversed(branches)]
+    return lines
+
+
+def _gone(gone: DroppedHistory, full: bool) -> str:
+    lines = [
+        f"## {gone.entry} · {moment(gone.at)} · {gone.reason} (by {gone.by})",
+        "",
+        f"{len(gone.messages)} message{'s' * (len(gone.messages) != 1)} gave way to:",
+        "",
+        *(f"> {line}" for line in (gone.summary or "(nothing)").splitlines()),
+        "",
+    ]
+    for message in gone.messages:
+        first, *rest = render_message(message).splitlines() or [""]
+        if not full:
+            first, rest = shorten(first, WIDTH), []
+        lines.append(f"- {message.role} {message.id}: {first}")
+        lines += [f"  {line}" for line in rest]
+    return "\n".join([*lines, ""])

@@ -1,0 +1,81 @@
+"""Pieces of reports in plain text: tables, rows of items, moments, first lines and damage."""
+
+from collections.abc import Container, Iterable, Sequence
+from datetime import datetime
+
+from rich.cells import cell_len
+
+from lamina.apps.views.journal_log import describe_inclusion, describe_priority
+from lamina.apps.views.plain_text import shorten
+from lamina.core.values.damage import Damage
+from lamina.core.values.request import ContextItem
+
+# The colours of how an item came to be in a session.
+BADGES = {"always": "green", "manual": "cyan", "agent": "magenta"}
+# The longest line of what is shortened.
+WIDTH = 100
+ITEM_COLUMNS = ("item", "stands in", "tokens", "priority", "included", "why")
+
+
+def moment(at: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
+    return datetime.fromtimestamp(at).strftime(form)
+
+
+def markdown_table(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    """A Markdown table that can be read as it is."""
+    cells = [tuple(cell.replace("|", r"\|") for cell in row) for row in (head, *rows)]
+    if len(cells) == 1:
+        return []
+    numbers = {place for place, cell in enumerate(cells[1]) if cell.replace(",", "").isdigit()}
+    first, *others = pad_cells(cells, numbers)
+    rules = [
+        f"{'-' * (cell_len(cell) + 1)}{':' if place in numbers else '-'}"
+        for place, cell in enumerate(first)
+    ]
+    lines = [f"## {title}", ""] if title else []
+    lines += [f"| {' | '.join(first)} |", f"|{'|'.join(rules)}|"]
+    return [*lines, *(f"| {' | '.join(row)} |" for row in others), ""]
+
+
+def pad_cells(rows: Sequence[tuple[str, ...]], right: Container[int]) -> list[list[str]]:
+    """The cells of each column at one width; those of the columns at `right` end together."""
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    return [
+        [
+            _pad(cell, width, is_right=place in right)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        for row in rows
+    ]
+
+
+def _pad(cell: str, width: int, *, is_right: bool) -> str:
+    blanks = " " * (width - cell_len(cell))
+    return f"{blanks}{cell}" if is_right else f"{cell}{blanks}"
+
+
+def item_cells(item: ContextItem, placement: str) -> tuple[str, ...]:
+    """An item of a request, as a row below ITEM_COLUMNS."""
+    worth, inclusion = describe_priority(item), describe_inclusion(item)
+    return item.label, placement, f"{item.tokens:,}", worth, inclusion, item.reason
+
+
+def damage_lines(damages: Sequence[Damage]) -> list[str]:
+    """A section on what is wrong with a file; none if nothing is."""
+    return [f"## Damage ({len(damages)})", "", *map(damage_line, damages)] if damages else []
+
+
+def damage_line(damage: Damage) -> str:
+    return f"- {damage.kind}: {describe_damage(damage)}"
+
+
+def describe_damage(damage: Damage) -> str:
+    """What is wrong and where, in the words of what the session is kept in."""
+    return f"row {damage.row:,}: {damage.detail}" if damage.row else str(damage)
+
+
+def first_line(text: str) -> str:
+    """How a text begins, and how many lines follow."""
+    first, *rest = text.splitlines() or [""]
+    more = f" …(+{len(rest)} line{'s' * (len(rest) > 1)})" if rest else ""
+    return shorten(first, WIDTH) + more

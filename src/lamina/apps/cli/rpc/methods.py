@@ -1,0 +1,226 @@
+"""What the methods of `lamina rpc` do: each is a coroutine of its name."""
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import asdict
+
+from lamina.apps.cli.context_markdown import context_markdown
+from lamina.apps.cli.rpc.jsonrpc import FAILED, INVALID_PARAMS, JsonRpcFault, JsonRpcPeer
+from lamina.apps.cli.rpc.params import (
+    AddMessageParams,
+    ContextParams,
+    DecideParams,
+    EditParams,
+    ItemParams,
+    MessageParams,
+    NavigateParams,
+    Params,
+    PromptParams,
+    RegenerateParams,
+    ResultParams,
+    ResumeParams,
+)
+from lamina.apps.cli.session_tree import describe_tree
+from lamina.apps.cli.terminal_text import one_line
+from lamina.apps.views.answer import describe_outcome
+from lamina.apps.views.approvals import PendingApprovals
+from lamina.apps.views.items import ItemOverview, change_row
+from lamina.apps.views.options import PromptOptions
+from lamina.apps.views.request_context import describe_context
+from lamina.apps.views.session_opener import Notices, ensure_target
+from lamina.apps.views.settings import describe_settings, read_settings
+from lamina.apps.views.turn_gate import TurnGate
+from lamina.core.journal import open_patch
+from lamina.core.ports import TargetBook
+from lamina.core.values.event import ApprovalWanted, Event, ToolFinished
+from lamina.core.values.item import AttachmentSpec
+from lamina.engine.runners.runner import AgentRunner, ChatRunner
+from lamina.errors import InvalidSetting, UsageError
+
+# The longest description that is told, in columns.
+ABOUT = 60
+
+
+class RpcMethods:
+    """`prompt` holds what goes along with every prompt."""
+
+    def __init__(
+        self,
+        runner: ChatRunner,
+        approvals: PendingApprovals,
+        gate: TurnGate,
+        peer: JsonRpcPeer,
+        *,
+        prompt: PromptOptions,
+        notices: Notices,
+        book: TargetBook,
+    ) -> None:
+        self._runner = runner
+        self._session = runner.session
+        self._approvals = approvals
+        self._gate = gate
+        self._peer = peer
+        self._prompt = prompt
+        self._notices = notices
+        self._book = book
+        self._items = ItemOverview(runner)
+
+    # -- turns -----------------------------------------------------------------------------------
+
+    async def prompt(self, params: PromptParams) -> object:
+        if not params.text.strip():
+            raise JsonRpcFault(INVALID_PARAMS, "prompt: `text` is blank")
+        await ensure_target(self._session.target(params.target), self._notices)
+        attach = self._attachments(params.attach, params.essential)
+        answer = await self._runner.run(
+            params.text, attach=attach, target=params.target, on_event=self._tell
+        )
+        return describe_outcome(answer, self._session)
+
+    async def edit(self, params: EditParams) -> object:
+        if not params.text.strip():
+            raise JsonRpcFault(INVALID_PARAMS, "edit: `text` is blank")
+        await ensure_target(self._session.target(params.target), self._notices)
+        attach = None
+        if params.attach is not None or params.essential is not None:
+            attach = self._attachments(params.attach or (), params.essential or ())
+        answer = await self._runner.edit(
+            params.question, params.text,
+            attach=attach, target=params.target, on_event=self._tell,
+        )  # fmt: skip
+        return describe_outcome(answer, self._session)
+
+    async def regenerate(self, params: RegenerateParams) -> object:
+        await ensure_target(self._session.target(params.target), self._notices)
+        answer = await self._runner.regenerate(
+            params.answer, target=params.target, on_event=self._tell
+        )
+        return describe_outcome(answer, self._session)
+
+    def _attachments(
+        self, attach: tuple[str, ...], essential: tuple[str, ...]
+    ) -> list[str | AttachmentSpec]:
+        """What goes along with a question: with every one, and with this one."""
+        prompt = PromptOptions(
+            attach=(*self._prompt.attach, *attach), essential=(*self._prompt.essential, *essential)
+        )
+        return prompt.attachments()
+
+    async def resume(self, params: ResumeParams) -> object:
+        if params.target is not None:
+            await ensure_target(self._session.target(params.target), self._notices)
+        answer = await self._runner.resume(target=params.target, on_event=self._tell)
+        return describe_outcome(answer, self._session)
+
+    async def _tell(self, event: Event) -> None:
+        match event:
+            case ApprovalWanted(call=call):
+                self._approvals.announce(call.id)
+            case ToolFinished(result=result):
+                self._approvals.close(result.call_id)
+            case _:
+                pass
+        await self._peer.notify("event", event)
+
+    async def compact(self, _: Params) -> object:
+        return msgspec.to_builtins(await self._session.compact())
+
+    async def abort(self, _: Params) -> object:
+        return {"aborted": self._gate.abort()}
+
+    async def decide(self, params: DecideParams) -> object:
+        if self._gate.is_busy:
+            self._approvals.give(params.call_id, params.decision)
+        else:
+            await self._agent().decide(params.call_id, params.decision)
+        return {"call_id": params.call_id, "decision": params.decision}
+
+    async def send_message(self, params: MessageParams) -> object:
+        if not params.text.strip():
+            raise JsonRpcFault(INVALID_PARAMS, "send_message: `text` is blank")
+        await self._runner.send_message(params.text, deliver=params.deliver)
+        return {"running": self._gate.is_busy}
+
+    async def add_message(self, params: AddMessageParams) -> object:
+        await self._session.add_message(**asdict(params))
+        return {"messages": len(self._session.envelope.cached)}
+
+    async def apply(self, params: dict[str, Any]) -> object:
+        plain = open_patch(params)
+        transformer = (plain.transformer if plain else "") or "rpc"
+        await self._session.apply(transformer, params)
+        return {"transformer": transformer, "ops": len(plain.ops) if plain else 0}
+
+    def _agent(self) -> AgentRunner:
+        if not isinstance(self._runner, AgentRunner):
+            raise JsonRpcFault(FAILED, "this session answers from notes: it runs no tools")
+        return self._runner
+
+    # -- the session -----------------------------------------------------------------------------
+
+    async def navigate(self, params: NavigateParams) -> object:
+        return asdict(await self._session.navigate(params.entry, summary=params.summary))
+
+    async def tree(self, _: Params) -> object:
+        return describe_tree(self._session)
+
+    async def get_context(self, params: ContextParams) -> object:
+        report = describe_context(self._session, self._book, full=params.full)
+        return report | {"markdown": context_markdown(self._session)}
+
+    async def read_result(self, params: ResultParams) -> object:
+        return {"text": await self._session.read_result(params.what)}
+
+    async def settings(self, _: Params) -> object:
+        return describe_settings(self._session.settings)
+
+    async def spending(self, _: Params) -> object:
+        return msgspec.to_builtins(await self._session.spending())
+
+    async def update_settings(self, params: dict[str, Any]) -> object:
+        try:
+            changes = read_settings(params, self._session.settings)
+        except InvalidSetting:
+            raise
+        except UsageError as error:
+            raise JsonRpcFault(INVALID_PARAMS, f"update_settings: {error}") from error
+        if changes:
+            await self._session.update_settings(**changes)
+        return await self.settings(Params())
+
+    # -- items -----------------------------------------------------------------------------------
+
+    async def pin(self, params: ItemParams) -> object:
+        return {"changed": await self._session.pin(params.what)}
+
+    async def unpin(self, params: ItemParams) -> object:
+        return {"changed": await self._session.unpin(params.what)}
+
+    async def items(self, _: Params) -> object:
+        await self._look_up_items()
+        return {
+            "items": [asdict(item) for item in self._items.inside],
+            "available": [
+                asdict(item) | {"about": one_line(item.about, ABOUT)}
+                for item in self._items.outside
+            ],
+            "changes": [asdict(change) for change in self._items.changes],
+            "problems": list(self._items.problems),
+        }
+
+    async def adopt_agent(self, _: Params) -> object:
+        changes = await self._session.adopt_agent()
+        return {"changes": [asdict(change_row(change)) for change in changes]}
+
+    async def add(self, params: ItemParams) -> object:
+        await self._look_up_items()
+        return {"changed": await self._session.add(params.what)}
+
+    async def remove(self, params: ItemParams) -> object:
+        await self._look_up_items()
+        return {"changed": await self._session.remove(params.what)}
+
+    async def _look_up_items(self) -> None:
+        # While a turn runs its tools are known, and a slow server must not keep `abort` waiting.
+        await self._items.look_up(tools=not self._gate.is_busy)

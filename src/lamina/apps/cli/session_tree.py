@@ -1,0 +1,120 @@
+"""A session's branches: every entry, and the questions with those asked behind them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from lamina.apps.views.journal_log import describe_entry
+from lamina.apps.views.plain_text import shorten
+from lamina.core.values.entry import Entry, MessageEntry
+from lamina.engine.session.session import Session
+from lamina.engine.session.tree import labels_of
+from lamina.errors import UsageError
+
+SUMMARY = 200
+
+
+def describe_tree(session: Session) -> dict[str, Any]:
+    """Every entry in order of writing, with the branch that is active."""
+    entries = session.entries
+    active = {entry.id for entry in session.path}
+    labels = labels_of(entries)
+    rows = []
+    for entry in entries:
+        kind, text = describe_entry(entry)
+        rows.append(
+            {
+                "id": entry.id,
+                "parent": entry.parent,
+                "kind": kind,
+                "summary": shorten((text.splitlines() or [""])[0], SUMMARY),
+                "active": entry.id in active,
+                "label": labels.get(entry.id, ""),
+            }
+        )
+    return {"leaf": session.state.leaf, "entries": rows}
+
+
+def questions_of(session: Session) -> list[MessageEntry]:
+    """All questions in order of asking, on every branch."""
+    return [
+        entry
+        for entry in session.entries
+        if isinstance(entry, MessageEntry) and entry.message.role == "user"
+    ]
+
+
+LAST = "last"
+
+
+def find_question(session: Session, word: str) -> MessageEntry:
+    """The question that a person names by its entry; `last` is the last one on the path.
+
+    Raises:
+        UsageError: there is no such question.
+    """
+    questions = questions_of(session)
+    if word == LAST:
+        on_path = {entry.id for entry in session.path}
+        questions = [entry for entry in questions if entry.id in on_path]
+        if not questions:
+            raise UsageError("nothing was asked on this path yet")
+        return questions[-1]
+    for entry in questions:
+        if entry.id == word or entry.id.lstrip("0") == word.lstrip("0"):
+            return entry
+    raise UsageError(f"{word} is no question of session {session.id}; its tree lists them")
+
+
+class QuestionRow(Struct, frozen=True, kw_only=True):
+    """A question in the tree. What goes on stays in line; a branch is set in by `depth`."""
+
+    id: str
+    text: str
+    depth: int
+    active: bool
+    label: str = ""
+
+
+def list_questions(session: Session) -> list[QuestionRow]:
+    """All questions in the order in which they are read: branches first, then what goes on."""
+    entries = {entry.id: entry for entry in session.entries}
+    active = {entry.id for entry in session.path}
+    labels = labels_of(session.entries)
+    behind: dict[str, list[MessageEntry]] = {}
+    for question in questions_of(session):
+        behind.setdefault(_asked_before(question, entries), []).append(question)
+    rows: list[QuestionRow] = []
+    pile = _pile(behind.get("", []), 0, active)
+    while pile:
+        question, depth = pile.pop()
+        rows.append(
+            QuestionRow(
+                id=question.id,
+                text=question.message.text,
+                depth=depth,
+                active=question.id in active,
+                label=labels.get(question.id, ""),
+            )
+        )
+        pile += _pile(behind.get(question.id, []), depth, active)
+    return rows
+
+
+def _pile(
+    questions: list[MessageEntry], depth: int, active: set[str]
+) -> list[tuple[MessageEntry, int]]:
+    """Questions with how far they are set in, the first one on top; the one that the session goes
+    on with comes last and stays in line."""
+    pile = sorted(questions, key=lambda question: question.id in active)
+    return [(entry, depth + (place > 0)) for place, entry in enumerate(reversed(pile))]
+
+
+def _asked_before(question: Entry, entries: Mapping[str, Entry]) -> str:
+    at = entries.get(question.parent or "")
+    while at is not None:
+        if isinstance(at, MessageEntry) and at.message.role == "user":
+            return at.id
+        at = entries.get(at.parent or "")
+    return ""

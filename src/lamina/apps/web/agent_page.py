@@ -1,0 +1,295 @@
+"""One agent as a page shows it: who it is, what it holds and where, and what is odd about it.
+
+Law: keys of servers are taken out in `faces.agents`, and nowhere else.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from lamina.adapters.agents.agent_reader import LoadedAgent
+from lamina.adapters.agents.skeleton import write_skeleton
+from lamina.adapters.providers.tokens import EncodingCounter
+from lamina.apps.views.agents import (
+    ENCODING,
+    count_levels,
+    describe_found_agent,
+    guide_row,
+    guides_in_order,
+    server_terms,
+)
+from lamina.apps.web.agent_files import AgentFileRow, AgentFiles
+from lamina.apps.wiring.agent_defaults import merge_fields
+from lamina.apps.wiring.agents import (
+    FoundAgent,
+    agent_folders,
+    check_agent,
+    list_agents,
+    persona_parts,
+)
+from lamina.core.values.agent import Guide, Problem
+from lamina.core.values.item import Include
+from lamina.core.values.selection import SearchSettings
+from lamina.core.values.settings import Settings
+
+AgentPlace = Literal["user", "workspace", "folder"]
+
+
+class AgentCard(Struct, frozen=True, kw_only=True):
+    """An agent in a list. `id` is what it is asked for by: its name, or where it is and its name if
+    another one of that name comes first, which `is_shadowed` says."""
+
+    id: str
+    name: str
+    where: AgentPlace
+    path: str
+    description: str
+    model: str
+    rules: int
+    references: int
+    skills: int
+    servers: int
+    projects: int
+    errors: int
+    warnings: int
+    problem: str
+    is_shadowed: bool
+
+
+class AgentList(Struct, frozen=True, kw_only=True):
+    """The agents of a workspace, and the folders that new ones are written into."""
+
+    agents: tuple[AgentCard, ...]
+    user_folder: str
+    workspace_folder: str
+
+
+class GuideEntry(Struct, frozen=True, kw_only=True):
+    """A rule or a reference. `file` is its path in the agent's folder, empty if it is elsewhere."""
+
+    item: str
+    kind: Literal["rule", "reference"]
+    name: str
+    level: int
+    include: Include
+    tokens: int
+    description: str
+    globs: tuple[str, ...]
+    place: str
+    file: str
+    line: int | None
+
+
+class ToolTerms(Struct, frozen=True, kw_only=True):
+    """What is said of one tool of a server."""
+
+    name: str
+    permission: str
+    include: str
+    disabled: bool
+
+
+class ServerEntry(Struct, frozen=True, kw_only=True):
+    """A server of an agent: how it is reached and on which terms, without its keys."""
+
+    name: str
+    command: str
+    url: str
+    permission: str
+    include: str
+    disabled: bool
+    tools: tuple[ToolTerms, ...]
+
+
+class SkillEntry(Struct, frozen=True, kw_only=True):
+    """A skill; one that no model may choose by itself is added by hand."""
+
+    name: str
+    description: str
+    folder: str
+    model_invocable: bool
+
+
+class NamedText(Struct, frozen=True, kw_only=True):
+    """A text with its name and how many tokens it takes, about."""
+
+    name: str
+    text: str
+    tokens: int
+
+
+class AgentPage(Struct, frozen=True, kw_only=True):
+    """All of an agent. `place` is the folder or file it was read from; `search` and `tool_search`
+    are how it chooses rules and references, and tools."""
+
+    card: AgentCard
+    version: str
+    place: str
+    is_folder: bool
+    parts: tuple[NamedText, ...]
+    memory: str
+    settings: dict[str, Any]
+    options: dict[str, Any]
+    search: SearchSettings
+    tool_search: SearchSettings
+    tool_policy: str
+    guides: tuple[GuideEntry, ...]
+    servers: tuple[ServerEntry, ...]
+    skills: tuple[SkillEntry, ...]
+    projects: tuple[str, ...]
+    relations: dict[str, tuple[str, ...]]
+    files: tuple[AgentFileRow, ...]
+    notes: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+class AgentCheck(Struct, frozen=True, kw_only=True):
+    """What is odd about an agent."""
+
+    problems: tuple[Problem, ...]
+    errors: int
+    warnings: int
+
+
+class ListedAgent(Struct, frozen=True):
+    """An agent that a list has, and where it was found."""
+
+    card: AgentCard
+    found: FoundAgent
+
+
+def list_cards(workspace: Path) -> AgentList:
+    """The agents there are, one's own first."""
+    folders = dict(agent_folders(workspace))
+    return AgentList(
+        agents=tuple(listed.card for listed in _cards(workspace)),
+        user_folder=str(folders["user"]),
+        workspace_folder=str(folders["workspace"]),
+    )
+
+
+def find_listed(agent: str, workspace: Path) -> ListedAgent | None:
+    """The agent that a list calls so, if there is one. A path is no name: nothing is opened by
+    it."""
+    return next((listed for listed in _cards(workspace) if listed.card.id == agent), None)
+
+
+def _cards(workspace: Path) -> Iterable[ListedAgent]:
+    names: set[str] = set()
+    for found in list_agents(workspace):
+        is_shadowed = found.name in names
+        names.add(found.name)
+        fields = describe_found_agent(found)
+        name = f"{found.where}:{found.name}" if is_shadowed else found.name
+        yield ListedAgent(AgentCard(id=name, is_shadowed=is_shadowed, **fields), found)
+
+
+def read_page(listed: ListedAgent, workspace: Path) -> AgentPage:
+    """All of an agent.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    files = AgentFiles(Path(listed.found.path), workspace)
+    return _page(listed.card, files.load(), files, workspace)
+
+
+def make_agent(name: str, where: str, workspace: Path) -> AgentPage:
+    """Writes an agent to start from.
+
+    Raises:
+        UsageError: the name is not valid, or something is there already.
+    """
+    write_skeleton(name, dict(agent_folders(workspace))[where])
+    made = [listed for listed in _cards(workspace) if listed.card.name == name]
+    return read_page(next(listed for listed in made if listed.card.where == where), workspace)
+
+
+def check_listed(listed: ListedAgent) -> AgentCheck:
+    """What is odd about an agent, also what only this machine knows."""
+    found = listed.found
+    if found.agent is None:
+        problems: tuple[Problem, ...] = (Problem(path=found.path, problem=found.problem),)
+    else:
+        problems = check_agent(found.agent, os.environ).problems
+    errors, warnings = count_levels(problems)
+    return AgentCheck(problems=problems, errors=errors, warnings=warnings)
+
+
+def _page(card: AgentCard, loaded: LoadedAgent, files: AgentFiles, workspace: Path) -> AgentPage:
+    agent = loaded.agent
+    settings: Settings = merge_fields(Settings(), agent.settings)
+    count = EncodingCounter(ENCODING).count
+    return AgentPage(
+        card=card,
+        version=agent.version,
+        place=agent.place,
+        is_folder=files.is_folder,
+        parts=tuple(
+            NamedText(name=name, text=text, tokens=count(text))
+            for name, text in persona_parts(agent, workspace)
+        ),
+        memory=agent.memory,
+        settings=agent.settings,
+        options=agent.options,
+        search=settings.guide_search,
+        tool_search=settings.tool_search,
+        tool_policy=settings.tool_policy,
+        guides=tuple(_guide(guide, files) for guide in guides_in_order(agent.guides)),
+        servers=tuple(_server(name, entry) for name, entry in agent.servers.items()),
+        skills=tuple(
+            SkillEntry(
+                name=skill.name, description=skill.description, folder=skill.folder,
+                model_invocable=skill.model_invocable,
+            )
+            for skill in agent.skills
+        ),
+        projects=tuple(project.name for project in agent.projects),
+        relations=agent.relations,
+        files=tuple(files.files(loaded)),
+        notes=agent.notes,
+        problems=check_agent(agent, os.environ).problems,
+    )  # fmt: skip
+
+
+def _guide(guide: Guide, files: AgentFiles) -> GuideEntry:
+    row = guide_row(guide)
+    file, line = files.file_of(guide)
+    return GuideEntry(
+        item=guide.id,
+        kind=guide.kind,
+        name=guide.name,
+        level=guide.level,
+        include=guide.include,
+        tokens=row.tokens,
+        description=guide.description,
+        globs=guide.globs,
+        place=guide.place,
+        file=file,
+        line=line,
+    )
+
+
+def _server(name: str, entry: dict[str, Any]) -> ServerEntry:
+    terms = server_terms(entry)
+    tools = terms.get("tools", {})
+    return ServerEntry(
+        name=name,
+        command=str(terms.get("command", "")),
+        url=str(terms.get("url", "")),
+        permission=str(terms["permission"]),
+        include=str(terms["include"]),
+        disabled=bool(terms.get("disabled")),
+        tools=tuple(
+            ToolTerms(
+                name=tool,
+                permission=str(own.get("permission", terms["permission"])),
+                include=str(own.get("include", terms["include"])),
+                disabled=bool(own.get("disabled")),
+            )
+            for tool, own in tools.items()
+        ),
+    )

@@ -1,0 +1,85 @@
+"""How a session was begun, where its journal does not say so by itself: a face that opens it again
+opens it the same way.
+
+Law: it is an entry that no model ever sees; a session without one is opened as by default.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from lamina.apps.views.options import Mode, SessionOptions
+from lamina.apps.wiring.file_tools import FILE_TOOLS
+from lamina.core.journal import Journal, walk_back
+from lamina.core.values.entry import PLAN, CustomEntry, Entry, RequestEntry
+from lamina.engine.runners.citations import SEARCHED
+from lamina.engine.session.session import Session
+
+OPENING = "lamina.opening"
+# It is written when the session is begun; looking further would mean reading all of it.
+_WITHIN = 64
+
+
+class KeptOpening(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is chosen when a session is begun and is no setting of it."""
+
+    mode: Mode = "agent"
+    files: bool = False
+    web: str | None = None
+    project: str | None = None
+
+    def options(self, workspace: Path, session: str) -> SessionOptions:
+        """How the session is opened again; its agent is known to it."""
+        return SessionOptions(
+            workspace=workspace, session=session, mode=self.mode, files=self.files,
+            web_search=self.web,
+        )  # fmt: skip
+
+
+async def keep_opening(session: Session, opening: KeptOpening) -> None:
+    """Writes it down, unless it is as by default."""
+    if opening != KeptOpening():
+        await session.add_custom_entry(OPENING, msgspec.to_builtins(opening))
+
+
+def read_opening(journal: Journal) -> KeptOpening:
+    """What the journal says of it; where it says nothing, what its last requests were made with."""
+    kept = _find(islice(journal.entries.values(), _WITHIN))
+    return kept or _infer(walk_back(journal.entries, journal.leaf, limit=_WITHIN))
+
+
+def _find(entries: Iterable[Entry]) -> KeptOpening | None:
+    opening: KeptOpening | None = None
+    for entry in entries:
+        if isinstance(entry, CustomEntry) and entry.kind == OPENING:
+            opening = _read(entry.data) or opening
+    return opening
+
+
+def _infer(latest: Sequence[Entry]) -> KeptOpening:
+    """How a session seems to have been opened that another face began: a prefix without the tools
+    it had would be another prefix."""
+    requests = [entry for entry in latest if isinstance(entry, RequestEntry)]
+    kinds = {entry.kind: entry.data for entry in latest if isinstance(entry, CustomEntry)}
+    if PLAN in kinds:
+        return KeptOpening(mode="plan", files=_offered_files(requests))
+    searched = kinds.get(SEARCHED)
+    if isinstance(searched, dict) and "query" not in searched:
+        return KeptOpening(mode="qa")
+    return KeptOpening(files=_offered_files(requests))
+
+
+def _offered_files(requests: Sequence[RequestEntry]) -> bool:
+    names = {tool.name for tool in requests[-1].context.tools} if requests else set()
+    return names.issuperset(FILE_TOOLS)
+
+
+def _read(data: Any) -> KeptOpening | None:
+    try:
+        return msgspec.convert(data, KeptOpening)
+    except msgspec.ValidationError:
+        return None

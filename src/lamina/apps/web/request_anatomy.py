@@ -1,0 +1,388 @@
+"""One request taken apart: its layers to scale, and every segment with the text that was sent.
+
+Laws: one request is rebuilt, and no other but the one it was compared with. Where a provider said
+nothing of its cache, that is not known: a segment then agrees with what was sent before, or is new.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from lamina.apps.views.request_context import describe_options, leading_cached
+from lamina.apps.views.sent_requests import LAYER_NAMES
+from lamina.apps.web.request_summary import RequestRows, RequestSummary, usage_told
+from lamina.apps.web.segment_labels import (
+    SegmentKind,
+    item_of_segment,
+    label_segment,
+    segment_bytes,
+    segment_kind,
+)
+from lamina.core.audit.rebuilt_request import RebuiltRequest, SegmentChange, rebuild_request
+from lamina.core.audit.requests import ListedRequest, RequestList, list_requests
+from lamina.core.journal import Journal
+from lamina.core.layers import measure_layers
+from lamina.core.ports import TargetBook
+from lamina.core.values.damage import Damage
+from lamina.core.values.message import Text
+from lamina.core.values.patch import HookDisplay
+from lamina.core.values.prompt import LAYERS, Layer, Prompt, Segment, WireRole
+from lamina.core.values.request import ContextItem, RequestContext
+from lamina.core.values.usage import Usage
+from lamina.errors import NoSuchEntry
+
+# Read from the cache, as the provider reported; the same bytes as before and not said to be read;
+# not there before; not known, as what it was compared with is lost.
+SegmentState = Literal["cached", "agrees", "new", "unknown"]
+
+
+class LayerShare(Struct, frozen=True, kw_only=True):
+    """A layer of a request. `cached` is None where the provider reported nothing."""
+
+    layer: Layer
+    name: str
+    segments: int
+    tokens: int
+    cached: int | None
+    agree: int
+    new: int
+    digest: str
+
+
+class EarlierText(Struct, frozen=True, kw_only=True):
+    """What a segment took the place of, or an older version that still stands above it."""
+
+    source: str
+    digest: str
+    text: str
+    is_gone: bool
+    request: int | None
+
+
+class SegmentRow(Struct, frozen=True, kw_only=True):
+    """A segment as it was sent. `start` is where it begins, in tokens of the whole request; `kind`
+    is what its content is; `content` holds what is no text, as a tool's definition. `first_number`
+    is the request that first had these bytes, `since_number` the one from which on they stood at
+    this place. `stays` says that nothing in front of it changed."""
+
+    index: int
+    layer: Layer
+    role: WireRole
+    message: str
+    source: str
+    label: str
+    item: str
+    version: str
+    kind: SegmentKind
+    tokens: int
+    start: int
+    bytes: int
+    digest: str
+    text: str
+    content: Any
+    state: SegmentState
+    cached_tokens: int | None
+    stays: bool
+    is_lasting: bool
+    why: str
+    first_request: str
+    first_number: int | None
+    since_request: str
+    since_number: int | None
+    replaced: EarlierText | None
+
+
+class GoneSegment(Struct, frozen=True, kw_only=True):
+    """A segment of the request before that is not in this one."""
+
+    index: int
+    layer: Layer
+    role: WireRole
+    source: str
+    label: str
+    tokens: int
+    digest: str
+    text: str
+
+
+class RequestAnatomy(Struct, frozen=True, kw_only=True):
+    """A request with all that it was made of. `proven` says that every byte is what was recorded;
+    `problems` why not. `previous` and `next` are its neighbours on the active path."""
+
+    session: str
+    of: int
+    request: RequestSummary
+    previous: str
+    next: str
+    wire: str
+    promotion: str
+    window: int
+    reserve: int
+    free: int
+    tokens: int
+    cached: int | None
+    agree: int
+    layers: tuple[LayerShare, ...]
+    segments: tuple[SegmentRow, ...]
+    gone: tuple[GoneSegment, ...]
+    context: RequestContext
+    options: dict[str, Any]
+    citations: tuple[int, ...]
+    warnings: tuple[str, ...]
+    displays: tuple[HookDisplay, ...]
+    proven: bool
+    problems: tuple[str, ...]
+    damage: tuple[Damage, ...]
+
+
+class Neighbours(Struct, frozen=True, kw_only=True):
+    """The requests before and after one, among those of the active path or, off it, of all."""
+
+    previous: str
+    next: str
+
+
+def find_neighbours(requests: RequestList, listed: ListedRequest) -> Neighbours:
+    shown = [other for other in requests.listed if other.active or not listed.active]
+    at = shown.index(listed)
+    return Neighbours(
+        previous=shown[at - 1].request.id if at else "",
+        next=shown[at + 1].request.id if at + 1 < len(shown) else "",
+    )
+
+
+def find_by_id(requests: RequestList, request: str) -> ListedRequest:
+    """The request with the id of its entry, or `last`.
+
+    Raises:
+        NoSuchEntry: there is none.
+    """
+    listed = requests.listed
+    if request == "last" and listed:
+        return next((other for other in reversed(listed) if other.active), listed[-1])
+    if (found := requests.by_id(request)) is None:
+        raise NoSuchEntry(f"there is no request {request!r} in this session")
+    return found
+
+
+def dissect_request(journal: Journal, request: str, book: TargetBook) -> RequestAnatomy:
+    """A request taken apart; also one that is under way.
+
+    Raises:
+        NoSuchEntry: there is no such request.
+    """
+    requests = list_requests(journal)
+    listed = find_by_id(requests, request)
+    recorded = rebuild_request(journal, requests, listed, book)
+    prompt = recorded.prompt or Prompt()
+    usage = usage_told(listed.reply)
+    agreement = listed.request.context.agreement
+    cached = reported_tokens(prompt.tokens, recorded, usage)
+    fit = listed.request.context.fit
+    around = find_neighbours(requests, listed)
+    return RequestAnatomy(
+        session=recorded.session.session,
+        of=len(requests.listed),
+        request=RequestRows(journal, requests, book).row(listed),
+        previous=around.previous,
+        next=around.next,
+        wire=listed.request.wire,
+        promotion=listed.request.promotion,
+        window=fit.window,
+        reserve=fit.reserve,
+        free=max(0, fit.available - fit.tokens),
+        tokens=prompt.tokens,
+        cached=cached,
+        agree=agreement.tokens,
+        layers=tuple(_share_layers(prompt, cached, agreement.tokens)),
+        segments=tuple(_Dissection(recorded, requests, cached).rows()),
+        gone=tuple(_gone(change) for change in recorded.changes if change.status == "removed"),
+        context=listed.request.context,
+        options=describe_options(recorded.options),
+        citations=recorded.citations,
+        warnings=recorded.warnings,
+        displays=recorded.displays,
+        proven=recorded.prompt is not None and not recorded.problems,
+        problems=recorded.problems,
+        damage=recorded.damage,
+    )
+
+
+def reported_tokens(tokens: int, recorded: RebuiltRequest, usage: Usage | None) -> int | None:
+    """How many leading tokens, as we count, a provider says it read; None if it says nothing."""
+    if usage is None or not usage.cache_reported or not usage.input:
+        return None
+    return leading_cached(tokens, recorded.listed.request.context.agreement, usage)
+
+
+def _share_layers(prompt: Prompt, cached: int | None, agree: int) -> Iterator[LayerShare]:
+    read, same = dict.fromkeys(LAYERS, 0), dict.fromkeys(LAYERS, 0)
+    at = 0
+    for segment in prompt:
+        read[segment.layer] += max(0, min((cached or 0) - at, segment.tokens))
+        same[segment.layer] += max(0, min(agree - at, segment.tokens))
+        at += segment.tokens
+    for size in measure_layers(prompt):
+        yield LayerShare(
+            layer=size.layer,
+            name=LAYER_NAMES[size.layer],
+            segments=size.segments,
+            tokens=size.tokens,
+            cached=None if cached is None else read[size.layer],
+            agree=same[size.layer],
+            new=size.tokens - same[size.layer],
+            digest=size.digest,
+        )
+
+
+def _gone(change: SegmentChange) -> GoneSegment:
+    segment = change.segment
+    return GoneSegment(
+        index=change.index,
+        layer=segment.layer,
+        role=segment.role,
+        source=segment.source,
+        label=label_segment(segment),
+        tokens=segment.tokens,
+        digest=segment.digest,
+        text=segment_bytes(segment).decode("utf-8", "replace"),
+    )
+
+
+def _chain_of(requests: RequestList, listed: ListedRequest) -> list[ListedRequest]:
+    """The requests that this one was compared with, one after the other, the first one first."""
+    chain = [listed]
+    known = {listed.request.id}
+    while (base := requests.by_id(chain[-1].request.base)) and base.request.id not in known:
+        known.add(base.request.id)
+        chain.append(base)
+    return chain[::-1]
+
+
+class _Dissection:
+    """The segments of one request, each with where it was first sent and why it is there."""
+
+    def __init__(self, recorded: RebuiltRequest, requests: RequestList, cached: int | None) -> None:
+        self._recorded = recorded
+        self._cached = cached
+        context = recorded.listed.request.context
+        self._agree = context.agreement.tokens
+        self._is_lost = bool(recorded.listed.request.base) and recorded.base is None
+        self._items: dict[tuple[str, str], ContextItem] = {
+            (item.item, item.version[:8]): item for item in context.items
+        }
+        self._listed = {tool.name: tool for tool in context.tools}
+        steps = recorded.prompt.steps if recorded.prompt else ()
+        self._steps = {link.segment.message for link in steps}
+        # Requests hold only the digests that are new with them, so that this is quick.
+        self._first: dict[str, ListedRequest] = {}
+        self._since: list[ListedRequest] = []
+        for earlier in _chain_of(requests, recorded.listed):
+            entry = earlier.request
+            del self._since[entry.kept :]
+            self._since += [earlier] * len(entry.digests)
+            for digest in entry.digests:
+                self._first.setdefault(digest, earlier)
+
+    def rows(self) -> Iterator[SegmentRow]:
+        start = 0
+        for change in self._recorded.changes:
+            if change.status != "removed":
+                yield self._row(change, start)
+                start += change.segment.tokens
+
+    def _row(self, change: SegmentChange, start: int) -> SegmentRow:
+        segment = change.segment
+        item, version = item_of_segment(segment)
+        first = self._first.get(segment.digest)
+        since = self._since[change.index] if change.index < len(self._since) else None
+        cached = self._cached
+        data = segment_bytes(segment)
+        is_text = isinstance(segment.content, Text)
+        return SegmentRow(
+            index=change.index,
+            layer=segment.layer,
+            role=segment.role,
+            message=segment.message,
+            source=segment.source,
+            label=label_segment(segment),
+            item=item,
+            version=version,
+            kind=segment_kind(segment),
+            tokens=segment.tokens,
+            start=start,
+            bytes=len(data),
+            digest=segment.digest,
+            text=segment.text if is_text or segment.text else data.decode("utf-8", "replace"),
+            content=None if is_text else msgspec.to_builtins(segment.content),
+            state=self._state(segment, start),
+            cached_tokens=None if cached is None else max(0, min(cached - start, segment.tokens)),
+            stays=change.stays,
+            is_lasting=segment.cached,
+            why=self._why(segment, item, version),
+            first_request=first.request.id if first else "",
+            first_number=first.number if first else None,
+            since_request=since.request.id if since else "",
+            since_number=since.number if since else None,
+            replaced=self._replaced(change),
+        )
+
+    def _state(self, segment: Segment, start: int) -> SegmentState:
+        # A cache serves a prefix: what more than half was read of is called read.
+        middle = start + segment.tokens / 2
+        if self._cached is not None and middle < self._cached:
+            return "cached"
+        if start + segment.tokens <= self._agree:
+            return "agrees"
+        return "unknown" if self._is_lost else "new"
+
+    def _replaced(self, change: SegmentChange) -> EarlierText | None:
+        older = change.instead_of or change.supersedes
+        if older is None:
+            return None
+        first, base = self._first.get(older.digest), self._recorded.base
+        number = first.number if first else base.number if base else None
+        return EarlierText(
+            source=older.source,
+            digest=older.digest,
+            text=segment_bytes(older).decode("utf-8", "replace"),
+            is_gone=change.instead_of is not None,
+            request=number,
+        )
+
+    def _why(self, segment: Segment, item: str, version: str) -> str:
+        if item:
+            return _describe_item(self._items.get((item, version)))
+        kind, _, key = segment.source.partition(":")
+        if segment.role == "tools":
+            tool = self._listed.get(key)
+            if tool is not None and tool.kept:
+                return "joined for an earlier question, and kept"
+            if tool is not None and tool.include == "agent":
+                score = "" if tool.score is None else f" ({tool.score:.2f})"
+                return f"chosen for the question{score}"
+            is_by_hand = tool is not None and tool.include == "manual"
+            return "added by hand" if is_by_hand else "part of every request"
+        if kind == "message" and segment.layer == "L4":
+            is_step = segment.message in self._steps
+            return "a step of this turn" if is_step else "earlier in the conversation"
+        return _WHY.get(kind, "")
+
+
+_WHY = {
+    "system": "part of every request",
+    "names": "says which items apply to the question",
+    "frame": "sets the question apart from what is attached",
+    "message": "the question, as it was typed",
+    "tool_texts": "what planned tools gave, for this request only",
+}
+
+
+def _describe_item(described: ContextItem | None) -> str:
+    """Why an item stands there."""
+    if described is None:
+        return "sent earlier, and still standing; this question does not name it"
+    score = "" if described.score is None else f" ({described.score:.2f})"
+    return f"{described.reason}{score}"

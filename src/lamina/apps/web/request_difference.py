@@ -1,0 +1,341 @@
+"""Two requests of a session compared: how far they agree, the first byte that moved, who moved it,
+why, what that cost and what would mend it.
+
+Law: bytes are those of the texts in wire order, without the vendor's frame around them: what a
+segment's digest is of. What nobody recorded is said to be that.
+"""
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from lamina.apps.views.plain_text import format_json
+from lamina.apps.views.sent_requests import LAYER_NAMES
+from lamina.apps.web.cache_timeline import find_breaks
+from lamina.apps.web.patch_makers import Mover, find_movers
+from lamina.apps.web.request_anatomy import find_by_id
+from lamina.apps.web.request_summary import RequestRows, RequestSummary
+from lamina.apps.web.segment_labels import label_segment, segment_bytes
+from lamina.core.audit.rebuilt_request import (
+    RebuiltRequest,
+    SegmentChange,
+    list_changes,
+    rebuild_request,
+)
+from lamina.core.audit.requests import list_requests
+from lamina.core.audit.vocabulary import CAUSES, blame_of, fix_for, name_moved
+from lamina.core.journal import Journal
+from lamina.core.ledger.agreement import shared_prefix
+from lamina.core.ports import TargetBook
+from lamina.core.values.cache_break import Blame, BreakKind, CauseName
+from lamina.core.values.message import Text, ToolDefinition
+from lamina.core.values.prompt import Layer, Prompt, Segment
+from lamina.core.values.request import Agreement, Break
+from lamina.core.values.usage import Usage
+from lamina.doctor.findings import price_loss
+
+BYTES_COUNTED = (
+    "bytes of the texts of all segments in wire order (tools and pictures as canonical JSON), "
+    "without the vendor's frame around them"
+)
+# Lines around a change, and how many of all are shown.
+AROUND, MOST_LINES = 3, 600
+
+
+class ComparedSegment(Struct, frozen=True, kw_only=True):
+    """A segment of either request. `agrees`: nothing in front of it moved."""
+
+    status: Literal["kept", "added", "removed"]
+    agrees: bool
+    index: int
+    layer: Layer
+    source: str
+    label: str
+    tokens: int
+    digest: str
+
+
+class DifferenceLine(Struct, frozen=True, kw_only=True):
+    """A line of the texts before and after, with its number in either; a `gap` stands for lines
+    that both have."""
+
+    mark: Literal["same", "removed", "added", "gap"]
+    text: str
+    before: int | None
+    after: int | None
+
+
+class MovedByte(Struct, frozen=True, kw_only=True):
+    """The first place at which two requests differ. `byte` counts from 0 in the texts of all
+    segments in wire order, `in_segment` in those of this one; `expected` says that it is behind
+    what was to be sent again, so that nothing is lost."""
+
+    byte: int
+    in_segment: int
+    segment: int
+    layer: Layer
+    layer_name: str
+    source: str
+    label: str
+    source_before: str
+    label_before: str
+    expected: bool
+    bytes_counted: str
+
+
+class RequestDifference(Struct, frozen=True, kw_only=True):
+    """What changed from one request to another. `again` are tokens that both have and that are
+    processed once more, `price` what that costs over reading them from the cache, None where no
+    price is known."""
+
+    before: RequestSummary
+    after: RequestSummary
+    is_base: bool
+    same_target: bool
+    agree: int
+    of: int
+    again: int
+    price: float | None
+    moved: MovedByte | None
+    movers: tuple[Mover, ...]
+    reason: str
+    cause: CauseName | None
+    kind: BreakKind | None
+    blame: Blame | None
+    words: str
+    fix: str
+    lines: tuple[DifferenceLine, ...]
+    is_cut: bool
+    segments: tuple[ComparedSegment, ...]
+    boundaries: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def compare_requests(
+    journal: Journal, before: str, after: str, book: TargetBook
+) -> RequestDifference:
+    """Two requests of a session, whichever they are.
+
+    Raises:
+        NoSuchEntry: there is no such request, or one of them cannot be rebuilt.
+    """
+    requests = list_requests(journal)
+    old_listed, new_listed = find_by_id(requests, before), find_by_id(requests, after)
+    old = rebuild_request(journal, requests, old_listed, book)
+    new = rebuild_request(journal, requests, new_listed, book)
+    table = RequestRows(journal, requests, book)
+    is_base = new_listed.request.base == old_listed.request.id
+    old_prompt, new_prompt = old.prompt or Prompt(), new.prompt or Prompt()
+    shared = shared_prefix(old_prompt, new_prompt)
+    agree = new_prompt.tokens_until(shared)
+    changes = tuple(list_changes(old_prompt, new_prompt))
+    moved = _find_moved(old_prompt, new_prompt, shared)
+    movers = (
+        tuple(find_movers(journal, old, new, moved.source, moved.source_before)) if moved else ()
+    )
+    loss = _judge_loss(journal, old, new, agree, moved, movers, book)
+    lines = _list_lines(changes)
+    return RequestDifference(
+        before=table.row(old_listed),
+        after=table.row(new_listed),
+        is_base=is_base,
+        same_target=old_listed.request.target == new_listed.request.target,
+        agree=agree,
+        of=new_prompt.tokens,
+        again=loss.again,
+        price=loss.price,
+        moved=moved,
+        movers=movers,
+        reason=loss.reason,
+        cause=loss.cause,
+        kind=loss.kind,
+        blame=loss.blame,
+        words=loss.words,
+        fix=loss.fix,
+        lines=tuple(lines[:MOST_LINES]),
+        is_cut=len(lines) > MOST_LINES,
+        segments=tuple(map(_compared, changes)),
+        boundaries=tuple(boundary.reason for boundary in new_listed.request.context.boundaries),
+        problems=(*old.problems, *new.problems),
+    )
+
+
+def _compared(change: SegmentChange) -> ComparedSegment:
+    segment = change.segment
+    return ComparedSegment(
+        status=change.status,
+        agrees=change.stays,
+        index=change.index,
+        layer=segment.layer,
+        source=segment.source,
+        label=label_segment(segment),
+        tokens=segment.tokens,
+        digest=segment.digest,
+    )
+
+
+def _find_moved(before: Prompt, after: Prompt, shared: int) -> MovedByte | None:
+    """The first byte that differs; None if one request is the beginning of the other."""
+    old, new = next(before.since(shared), None), next(after.since(shared), None)
+    if old is None:
+        return None
+    segment = new or old
+    texts = [segment_bytes(part) if part else b"" for part in (old, new)]
+    inside = _shared_length(*texts)
+    in_front = sum(len(segment_bytes(part)) for part in before.segments[:shared])
+    return MovedByte(
+        byte=in_front + inside,
+        in_segment=inside,
+        segment=shared,
+        layer=segment.layer,
+        layer_name=LAYER_NAMES[segment.layer],
+        source=segment.source,
+        label=label_segment(segment),
+        source_before=old.source,
+        label_before=label_segment(old),
+        expected=shared >= before.cached_run(),
+        bytes_counted=BYTES_COUNTED,
+    )
+
+
+def _shared_length(one: bytes, other: bytes) -> int:
+    """How many leading bytes two texts have in common."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[:middle] == other[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+class _Loss(Struct, frozen=True, kw_only=True):
+    """What a difference costs, and what it is called."""
+
+    again: int = 0
+    price: float | None = 0.0
+    reason: str = ""
+    cause: CauseName | None = None
+    kind: BreakKind | None = None
+    blame: Blame | None = None
+    words: str = ""
+    fix: str = ""
+
+
+def _judge_loss(
+    journal: Journal,
+    old: RebuiltRequest,
+    new: RebuiltRequest,
+    agree: int,
+    moved: MovedByte | None,
+    movers: Sequence[Mover],
+    book: TargetBook,
+) -> _Loss:
+    after = new.listed
+    context = after.request.context
+    is_base = after.request.base == old.listed.request.id
+    reason = "; ".join(dict.fromkeys(mover.reason for mover in movers if mover.reason))
+    if is_base and context.agreement.broke is not None:
+        reason = context.agreement.broke.reason or reason
+    if is_base:
+        # As the timeline tells it: by what the provider counted.
+        breaks = find_breaks(journal, list_requests(journal), new.session.session, book)
+        if (broke := breaks.get(after.request.id)) is not None:
+            return _Loss(
+                again=broke.tokens, price=broke.price, reason=reason, cause=broke.cause,
+                kind=broke.kind, blame=broke.blame, words=broke.words,
+                fix=_fix(broke.cause, after.request.target, moved, movers),
+            )  # fmt: skip
+    if moved is None or moved.expected:
+        return _Loss(reason=reason)
+    standing = min(old.listed.request.cached_tokens, after.request.tokens)
+    again = max(0, standing - agree)
+    cause: CauseName = "model"
+    if old.listed.request.target == after.request.target:
+        place = Break(layer=moved.layer, segment=moved.segment, source=moved.source, reason=reason)
+        cause = name_moved(Agreement(broke=place))
+    return _Loss(
+        again=again,
+        price=_price(new, again, book),
+        reason=reason,
+        cause=cause,
+        kind=CAUSES[cause].kind,
+        blame=blame_of(cause, is_own=True),
+        words=f"{CAUSES[cause].sentence}{f': {reason}' if reason else ''}",
+        fix=_fix(cause, after.request.target, moved, movers),
+    )
+
+
+def _price(new: RebuiltRequest, again: int, book: TargetBook) -> float | None:
+    """What tokens cost that are processed once more, over reading them."""
+    target = book.find(new.listed.request.target)
+    tokens = new.listed.request.tokens
+    written = tokens if target.cache.explicit else 0
+    paid, would = price_loss(Usage(input=tokens, written=written), again, target)
+    return None if paid is None or would is None else paid - would
+
+
+def _fix(cause: CauseName, target: str, moved: MovedByte | None, movers: Sequence[Mover]) -> str:
+    hooks = [mover.name for mover in movers if mover.kind == "hook"]
+    if moved is not None and hooks and moved.layer in ("L1", "L2", "tools"):
+        return (
+            f"Have {hooks[0]} give what changes for one request only (in an ephemeral hook, or as "
+            f"an uncached message): it then stands behind all that is cached."
+        )
+    return fix_for(cause, target.partition(":")[0], is_own=True)
+
+
+# -- lines ---------------------------------------------------------------------------------------
+
+
+def _list_lines(changes: Sequence[SegmentChange]) -> list[DifferenceLine]:
+    """The first thing that changed, line by line: a text that took the place of another, or what
+    went and came there."""
+    run: list[SegmentChange] = []
+    for change in changes:
+        if change.stays:
+            continue
+        if change.status == "kept" and run:
+            break
+        if change.status != "kept":
+            run.append(change)
+    first = next((change for change in run if change.instead_of is not None), None)
+    if first is not None and first.instead_of is not None:
+        return list(_diff(_readable(first.instead_of), _readable(first.segment)))
+    before = [_readable(change.segment) for change in run if change.status == "removed"]
+    after = [_readable(change.segment) for change in run if change.status == "added"]
+    return list(_diff("\n".join(before[:1]), "\n".join(after[:1])))
+
+
+def _readable(segment: Segment) -> str:
+    match segment.content:
+        case Text(text=text):
+            return text
+        case ToolDefinition():
+            return format_json(msgspec.to_builtins(segment.content))
+        case _:
+            return segment.text or segment_bytes(segment).decode("utf-8", "replace")
+
+
+def _diff(before: str, after: str) -> Iterator[DifferenceLine]:
+    old, new = before.splitlines(), after.splitlines()
+    matcher = SequenceMatcher(None, old, new, autojunk=len(old) + len(new) > MOST_LINES)
+    for at, group in enumerate(matcher.get_grouped_opcodes(AROUND)):
+        if at or group[0][1] > 0:
+            yield DifferenceLine(mark="gap", text="", before=None, after=None)
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                for place in range(i2 - i1):
+                    yield DifferenceLine(
+                        mark="same", text=old[i1 + place], before=i1 + place + 1,
+                        after=j1 + place + 1,
+                    )  # fmt: skip
+                continue
+            for place in range(i1, i2):
+                yield DifferenceLine(mark="removed", text=old[place], before=place + 1, after=None)
+            for place in range(j1, j2):
+                yield DifferenceLine(mark="added", text=new[place], before=None, after=place + 1)

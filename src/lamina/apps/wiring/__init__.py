@@ -1,0 +1,19 @@
+"""Configuration in, working sessions out: the one place that knows both ports and adapters.
+
+Private: see `lamina` for what is public.
+"""
+
+from lamina.apps.wiring.clock import SystemClock
+from lamina.apps.wiring.folders import data_folder
+from lamina.apps.wiring.session_contents import default_target
+from lamina.apps.wiring.sessions import attach, open_session
+from lamina.apps.wiring.stores import default_store
+
+__all__ = [
+    "SystemClock",
+    "attach",
+    "data_folder",
+    "default_store",
+    "default_target",
+    "open_session",
+]

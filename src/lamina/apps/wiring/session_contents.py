@@ -1,0 +1,154 @@
+"""What a session is opened with: what a caller gave and what an agent brings, as one.
+
+Laws: what was said counts before what is brought; one table says how. Secrets are replaced before
+anybody sees them.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import fields, replace
+
+from lamina.adapters.providers.model_book import DEFAULT_TARGET
+from lamina.apps.wiring.opening_arguments import OpeningArguments
+from lamina.core.text import escape_content, render_project
+from lamina.core.values.envelope import LIBRARY, Options, SystemPart
+from lamina.core.values.item import Item
+from lamina.core.values.message import ToolDefinition
+from lamina.core.values.settings import Settings
+from lamina.engine.sources.secrets import SecretScreen
+from lamina.errors import UsageError
+
+if TYPE_CHECKING:
+    from lamina.apps.wiring.agent_defaults import AgentDefaults
+
+
+class SessionContents(Struct, frozen=True, kw_only=True):
+    """What a session is opened with; None where nothing was said. `first_target` is whom a new one
+    asks."""
+
+    system: tuple[SystemPart, ...]
+    tools: tuple[ToolDefinition, ...] | None
+    always: tuple[Item, ...] | None
+    settings: Settings | None
+    options: Options | None
+    first_target: str
+
+    @property
+    def first_settings(self) -> Settings:
+        return self.settings or Settings()
+
+
+def default_target() -> str:
+    """The target of a session that names none: LAMINA_TARGET, or the embedded model."""
+    return os.environ.get("LAMINA_TARGET") or DEFAULT_TARGET
+
+
+def _agent_words(agent: "AgentDefaults | None") -> dict[str, Any]:
+    """What an agent brings, by the words of `OpeningArguments`; None where it says nothing."""
+    if agent is None:
+        return {}
+    project = agent.project
+    return {
+        "system": agent.system,
+        "project": project.prompt if project else None,
+        "project_context": project.context if project else None,
+        "memory": agent.agent.memory,
+        "settings": agent.settings,
+        "options": agent.options,
+    }
+
+
+def _unless_empty(argument: Any, default: Any) -> Any:
+    return argument or default
+
+
+def _unless_none(argument: Any, default: Any) -> Any:
+    return argument if argument is not None else default
+
+
+def _of_agent(argument: Any, default: Any) -> Any:
+    # The name of a project was given, and its texts were brought.
+    return default if default is not None else argument
+
+
+def merge_settings(argument: Settings | None, agent: Settings) -> Settings:
+    """The settings of a session: what was given beside the agent's. What was left at its default
+    was not said, so that a word on one thing never undoes what an agent is strict about."""
+    if argument is None:
+        return agent
+    own = {
+        field.name: value
+        for field in fields(Settings)
+        if (value := getattr(argument, field.name)) != field.default
+    }
+    return replace(agent, **own)
+
+
+# Of what was given and what an agent brings: what counts.
+PRECEDENCE: Mapping[str, Callable[[Any, Any], Any]] = {
+    "system": _unless_empty,
+    "project": _of_agent,
+    "project_context": _of_agent,
+    "memory": _unless_none,
+    "settings": merge_settings,
+    "options": _unless_none,
+}
+
+
+def merge_contents(arguments: OpeningArguments, agent: "AgentDefaults | None") -> SessionContents:
+    """What a session is opened with, of both the caller and the agent."""
+    defaults = _agent_words(agent)
+    merged = replace(
+        arguments,
+        **{
+            name: choose(getattr(arguments, name), defaults[name])
+            for name, choose in PRECEDENCE.items()
+            if name in defaults
+        },
+    )
+    settings = merged.settings
+    model = agent.agent.model if agent else ""
+    return SessionContents(
+        system=_system_parts(merged),
+        tools=None if arguments.tools is None else tuple(arguments.tools),
+        always=None if arguments.always is None else tuple(arguments.always),
+        settings=settings,
+        options=merged.options,
+        first_target=(
+            arguments.target or (settings.target if settings else "") or model or default_target()
+        ),
+    )
+
+
+def screen_contents(
+    contents: SessionContents, settings: Settings
+) -> tuple[SessionContents, tuple[str, ...]]:
+    """What a session is opened with, without its secrets, and what a person should know of it."""
+    screen = SecretScreen()
+    parts, warnings = screen.parts(contents.system, settings.secrets)
+    pairs = [screen.item(item, settings.secrets) for item in contents.always or ()]
+    warnings += tuple(warning for _, found in pairs for warning in found)
+    always = contents.always and tuple(item for item, _ in pairs)
+    return replace(contents, system=parts, always=always), warnings
+
+
+def _system_parts(arguments: OpeningArguments) -> tuple[SystemPart, ...]:
+    system, memory = arguments.system, arguments.memory
+    texts = [("system", system)] if isinstance(system, str) else list(system)
+    # Most volatile last: a change in memory must not move the project.
+    texts.append(("project", render_project("", arguments.project, arguments.project_context)))
+    if memory and memory.strip():
+        texts.append(
+            ("memory", f"<saved_memories>\n{escape_content(memory.strip())}\n</saved_memories>")
+        )
+    for name, text in texts:
+        if not isinstance(text, str):
+            raise UsageError(f"the system part {name!r} is no text, but {text!r}")
+    parts = tuple(SystemPart(name=name, text=text) for name, text in texts if text.strip())
+    for part in parts:
+        if part.name == LIBRARY:
+            raise UsageError(f"the system part {LIBRARY!r} is reserved for the library")
+    return parts

@@ -1,0 +1,188 @@
+"""Which store sessions are kept in: the one place that knows the classes of stores.
+
+Law: every command and every face takes what it gets here, and asks it nothing but the port.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.adapters.stores.file_names import SUFFIX, file_stem
+from lamina.adapters.stores.jsonl import JsonlStore, NamedFileStore
+from lamina.apps.wiring.folders import data_folder
+from lamina.apps.wiring.workspaces import folder_of, workspace_folder
+from lamina.core.ports import BundleSource, JournalStore, WorkspaceSource
+from lamina.core.values.totals import ListedSession
+from lamina.errors import LaminaError, UsageError
+
+StoreName = Literal["jsonl", "sqlite"]
+# The sessions of a workspace, if they are rows.
+DATABASE = "sessions.sqlite"
+
+
+class StoreKind(Struct, frozen=True, kw_only=True):
+    """One kind of store: how it is made of a workspace's folder (and the one in which its sessions
+    were earlier), and what is there if it has anything."""
+
+    make: Callable[[Path, Path | None], JournalStore]
+    mark: str
+
+
+def _make_database(folder: Path, _: Path | None) -> JournalStore:
+    # Most sessions are files, and every command comes by here.
+    from lamina.adapters.stores.sqlite import SqliteStore
+
+    return SqliteStore(folder / DATABASE)
+
+
+_KINDS: dict[str, StoreKind] = {
+    "jsonl": StoreKind(
+        make=lambda folder, earlier: JsonlStore(folder, earlier=earlier), mark="sessions"
+    ),
+    "sqlite": StoreKind(make=_make_database, mark=DATABASE),
+}
+
+
+class WorkspaceStore(Struct, frozen=True, kw_only=True):
+    """The store of one workspace. `name` is what its folder is called under the data folder."""
+
+    name: str
+    store: JournalStore
+
+
+def store_name() -> StoreName:
+    """The kind of store that is wanted: LAMINA_STORE, or files.
+
+    Raises:
+        UsageError: it is not one of the names.
+    """
+    return _known_name(os.environ.get("LAMINA_STORE") or "jsonl", "LAMINA_STORE")
+
+
+def _known_name(name: str, where: str) -> StoreName:
+    for known in get_args(StoreName):
+        if name == known:
+            return known  # type: ignore[no-any-return]
+    names = " or ".join(map(repr, get_args(StoreName)))
+    raise UsageError(f"{where} is {name!r}; it can be {names}")
+
+
+def default_store(
+    workspace: str | os.PathLike[str] | WorkspaceSource | None = None,
+    name: str | None = None,
+) -> JournalStore:
+    """The sessions of a workspace, in a folder of their own: two workspaces of one name share
+    nothing. Sessions of a workspace that was given as an object were once kept by its name alone,
+    and are still found there. `name` is the kind of store, else LAMINA_STORE says it.
+
+    Raises:
+        UsageError: there is no such kind of store.
+    """
+    kind = _KINDS[store_name() if name is None else _known_name(name, "store")]
+    return kind.make(*_folders_of(workspace))
+
+
+def store_place(workspace: str | os.PathLike[str]) -> Path:
+    """The folder or the file that holds the sessions of a workspace, if there are any."""
+    return _folders_of(workspace)[0] / _KINDS[store_name()].mark
+
+
+def _folders_of(
+    workspace: str | os.PathLike[str] | WorkspaceSource | None,
+) -> tuple[Path, Path | None]:
+    if workspace is None or isinstance(workspace, str | os.PathLike):
+        return workspace_folder(workspace or "."), None
+    by_name = data_folder() / file_stem(workspace.name)
+    if (folder := folder_of(workspace)) is not None:
+        return workspace_folder(folder), by_name
+    if isinstance(workspace, BundleSource):
+        return data_folder() / file_stem(workspace.id), by_name
+    return by_name, None
+
+
+def choose_store(
+    store: JournalStore | str | None,
+    workspace: str | os.PathLike[str] | WorkspaceSource | None,
+) -> JournalStore:
+    """A store that was given as such or by its name, or else the default one.
+
+    Raises:
+        UsageError: it is no store, and no name of one.
+    """
+    if store is None or isinstance(store, str):
+        return default_store(workspace, store)
+    if isinstance(store, type) or not callable(getattr(store, "create", None)):
+        raise UsageError(
+            f"store is {store!r}, which keeps no sessions: it can be 'jsonl', 'sqlite', "
+            f"lamina.JsonlStore(folder), lamina.SqliteStore(file), or a lamina.types.JournalStore "
+            f"of your own"
+        )
+    return store
+
+
+def list_stores() -> Sequence[WorkspaceStore]:
+    """The stores of all workspaces."""
+    kind = _KINDS[store_name()]
+    folders = sorted(path.parent for path in data_folder().glob(f"*/{kind.mark}"))
+    return tuple(
+        WorkspaceStore(name=folder.name, store=kind.make(folder, None)) for folder in folders
+    )
+
+
+class StoreListing(Struct, frozen=True, kw_only=True):
+    """What a workspace's store holds; or why it cannot be read, as `problem`."""
+
+    name: str
+    store: JournalStore
+    sessions: Sequence[ListedSession] = ()
+    problem: str = ""
+
+
+async def list_everywhere() -> Sequence[StoreListing]:
+    """What the stores of all workspaces hold. One that cannot be read costs itself alone."""
+    listings = []
+    for found in list_stores():
+        listing = StoreListing(name=found.name, store=found.store)
+        try:
+            listings.append(replace(listing, sessions=await found.store.list_sessions()))
+        except LaminaError as error:
+            listings.append(replace(listing, problem=str(error)))
+    return listings
+
+
+async def find_repair_store(store: JournalStore) -> JournalStore:
+    """Where a repaired copy of a session goes: to the session's own store, or to files beside it if
+    that is a database which is damaged as a whole and must not be written to."""
+    from lamina.adapters.stores.sqlite import SqliteStore
+
+    if isinstance(store, SqliteStore) and not await store.is_sound():
+        return JsonlStore(store.path.parent)
+    return store
+
+
+async def count_elsewhere(workspace: Path) -> dict[str, int]:
+    """How many sessions of a workspace are in stores of other kinds, where there are any."""
+    counts: dict[str, int] = {}
+    for name in get_args(StoreName):
+        if name == store_name():
+            continue
+        try:
+            counts[name] = len(await default_store(workspace, name).sessions())
+        except LaminaError:
+            # It is there, and cannot be read.
+            counts[name] = 1
+    return {name: count for name, count in counts.items() if count}
+
+
+def store_of_file(name: str) -> tuple[str, JournalStore] | None:
+    """The session in a file that a person named by its path, and the store that reads it; None if
+    `name` is no such path."""
+    path = Path(name)
+    if not name.endswith(SUFFIX) or not path.is_file():
+        return None
+    store = NamedFileStore(path)
+    return store.session, store

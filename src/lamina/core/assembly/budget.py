@@ -1,0 +1,247 @@
+"""What fits, what goes first, and how that is reported.
+
+Laws: no plan exceeds its budget; nothing is dropped without being reported; what was not sent is
+pruned exactly, what was sent only in big steps. What cannot fit at all goes first, then the higher
+priority number, among equals the earliest added; essentials never go.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.core.journal import State, copy_for_request
+from lamina.core.layers import Assembler
+from lamina.core.text import label_of
+from lamina.core.values.item import Attachment, ItemId, is_member
+from lamina.core.values.prompt import Prompt, total_tokens
+from lamina.core.values.request import Attachments, LeftOut
+from lamina.core.values.settings import Settings, Target
+from lamina.errors import EssentialsTooLarge, InvalidSetting
+
+# Of the room that is left, what one item chosen by search may take, and what texts for one request
+# may; and what these may take in any case beside tools and L1, for which history gives way.
+CHOSEN_SHARE = 0.5
+TEXTS_SHARE = 0.5
+LEAST_TEXTS_SHARE = 0.25
+# After a prune, items that apply to the turn may take this share of the room.
+ITEMS_SHARE = 0.75
+# How much of the room the latest exchange and the head may take if the exchange is large.
+EXCHANGE_SHARE = 0.75
+# A prune that would leave less than this share of its goal shortens an exchange that it would drop.
+FULL_ENOUGH = 0.5
+# "## Context Library" and its sentence.
+HEADER_TOKENS = 24
+_Reason = Literal["window", "removed", "still_out", "attachment_limit"]
+
+
+class PruneCandidate(Struct, frozen=True, kw_only=True):
+    """A candidate for pruning. `recency` orders those of equal priority: the lowest goes first."""
+
+    item: ItemId
+    label: str
+    tokens: int
+    priority: int
+    essential: bool = False
+    recency: int = 0
+
+
+class PruneChoice(Struct, frozen=True, kw_only=True):
+    kept: tuple[PruneCandidate, ...]
+    dropped: tuple[PruneCandidate, ...]
+
+
+def drop_until(candidates: Sequence[PruneCandidate], excess: int) -> PruneChoice:
+    """Drops candidates, the least wanted first, until `excess` tokens are gone or none may go. One
+    that has no room even beside the essentials alone goes before all others: nothing that they
+    give up would let it stay."""
+    spare = [candidate for candidate in candidates if not candidate.essential]
+    room = sum(candidate.tokens for candidate in spare) - excess
+    victims: list[PruneCandidate] = []
+    for candidate in sorted(spare, key=lambda c: (c.tokens <= room, -c.priority, c.recency)):
+        if excess <= 0:
+            break
+        victims.append(candidate)
+        excess -= candidate.tokens
+    victim_ids = {id(candidate) for candidate in victims}
+    rest = tuple(candidate for candidate in candidates if id(candidate) not in victim_ids)
+    return PruneChoice(kept=rest, dropped=tuple(victims))
+
+
+def fit_attachments(candidates: Sequence[PruneCandidate], limit: int) -> PruneChoice:
+    """What of a turn's attachments stays under their own limit; exactly at it nothing goes.
+
+    Raises:
+        EssentialsTooLarge: the essentials alone are over it.
+    """
+    labels = Counter(candidate.label for candidate in candidates)
+    essential = {
+        # Two may be called alike: a note and a file of one path.
+        candidate.label if labels[candidate.label] == 1 else str(candidate.item): candidate.tokens
+        for candidate in candidates
+        if candidate.essential
+    }
+    if sum(essential.values()) > limit:
+        raise EssentialsTooLarge(
+            "essential attachments are over the attachment limit; "
+            "raise attachment_limit or make fewer of them essential",
+            essential,
+            limit,
+        )
+    return drop_until(candidates, sum(candidate.tokens for candidate in candidates) - limit)
+
+
+class Room(Struct, frozen=True, kw_only=True):
+    """What a limit leaves beside a prompt."""
+
+    limit: int
+    prompt: Prompt
+
+    @property
+    def standing(self) -> int:
+        return self.prompt.tokens
+
+    @property
+    def left(self) -> int:
+        """What nothing takes yet."""
+        return self.limit - self.prompt.tokens
+
+    @property
+    def free(self) -> int:
+        """What is left by tools and L1, which every request has."""
+        segments = (link.segment for link in self.prompt.front)
+        return self.limit - sum(s.tokens for s in segments if s.layer in ("tools", "L1"))
+
+    @property
+    def for_history(self) -> int:
+        """What is left by tools, L1 and the library."""
+        return self.limit - total_tokens(self.prompt.front)
+
+    def texts(self, beside: int) -> int:
+        """What texts for one request may take, where the request has `beside` besides."""
+        half, least = TEXTS_SHARE * (self.left - beside), LEAST_TEXTS_SHARE * (self.free - beside)
+        return max(0, int(half), int(least))
+
+
+class Budget(Struct, frozen=True, kw_only=True):
+    """The window, what is kept free for the answer, and what is left, in calibrated tokens.
+    `limit` is what the counter may say, so that comparisons need no scaling."""
+
+    window: int
+    reserve: int
+    calibration: float = 1.0
+
+    @property
+    def limit(self) -> int:
+        return int((self.window - self.reserve) / self.calibration)
+
+    def beside(self, prompt: Prompt, turn: int = 0) -> Room:
+        """The room beside a prompt, and beside `turn` tokens that come to it."""
+        return Room(limit=self.limit - turn, prompt=prompt)
+
+
+def assemble_standing(state: State, assembler: Assembler) -> Prompt:
+    """The prompt of what stands, without a turn."""
+    return assembler.assemble(state.envelope, state.library.items, len(state.envelope.cached))
+
+
+def assemble_turn(state: State, assembler: Assembler) -> Prompt:
+    """The prompt with the turn under way."""
+    copy = copy_for_request(state)
+    return assembler.assemble(copy.envelope, state.library.items, copy.start)
+
+
+def make_budget(settings: Settings, target: Target, max_tokens: int | None, scale: float) -> Budget:
+    """The room for a request to `target`.
+
+    Raises:
+        InvalidSetting: the reserve leaves no room.
+    """
+    window = settings.window if settings.window is not None else target.window
+    if window <= 0:
+        raise InvalidSetting("window", window, "must be above 0")
+    reserve = settings.output_reserve
+    if reserve is None:
+        reserve = max_tokens or min(target.max_output, 16_384, window // 4)
+    if target.max_input is not None:
+        window = min(window, target.max_input + reserve)
+    if not 0 <= reserve < window:
+        raise InvalidSetting("output_reserve", reserve, f"must be below the window of {window:,}")
+    return Budget(window=window, reserve=reserve, calibration=scale)
+
+
+def split_still_out(
+    state: State, attached: Attachments, room: int, assembler: Assembler
+) -> Attachments:
+    """Items dropped for want of room stay out while they stay attached: letting them back in on
+    the next turn would push others out, turn after turn. Those that fit `room` may come back."""
+    reports: dict[ItemId, LeftOut] = {}
+    for attachment in attached.attachments:
+        item = attachment.item
+        out = item.id in state.library.still_out and item.id not in state.library.standing
+        if not out or attachment.is_essential or item.id in state.library.pinned:
+            continue
+        if (tokens := assembler.item_tokens(item)) <= room:
+            room -= tokens
+        else:
+            detail = f"{label_of(item.id)} had no room before; detach and attach it to try again"
+            reports[item.id] = _left_out(attachment, "still_out", detail, tokens)
+    return attached.without(reports, lambda attachment: reports[attachment.item.id])
+
+
+def limit_attachments(state: State, attached: Attachments, assembler: Assembler) -> Attachments:
+    """What stays under the attachments' own limit. Rules and references are not attachments.
+
+    Raises:
+        EssentialsTooLarge: the essentials alone are over it.
+    """
+    limit = state.settings.attachment_limit
+    if limit is None:
+        return attached
+    limited = [a for a in attached.attachments if not is_member(a.item.id)]
+    by_id = {a.item.id: a for a in attached.attachments}
+    reports: dict[ItemId, LeftOut] = {}
+    for candidate in fit_attachments(size_attachments(state, limited, assembler), limit).dropped:
+        item, tokens = candidate.item, candidate.tokens
+        detail = f"{candidate.label} ({tokens:,} tokens) is over the attachment limit of {limit:,}"
+        if item in state.library.standing:
+            detail += "; its text stays in the context until the next boundary"
+        reports[item] = _left_out(by_id[item], "attachment_limit", detail, tokens)
+    # The least wanted is reported first.
+    left_out = attached.left_out + tuple(reports.values())
+    rest = tuple(a for a in attached.attachments if a.item.id not in reports)
+    return replace(attached, attachments=rest, left_out=left_out)
+
+
+def size_attachments(
+    state: State, attachments: Iterable[Attachment], assembler: Assembler
+) -> list[PruneCandidate]:
+    candidates = []
+    for index, attachment in enumerate(attachments):
+        item = attachment.item
+        known = state.library.known.get(item.id)
+        candidates.append(
+            PruneCandidate(
+                item=item.id,
+                label=label_of(item.id),
+                tokens=assembler.item_tokens(item),
+                priority=attachment.priority,
+                essential=attachment.is_essential or item.id in state.library.pinned,
+                recency=known.added if known else len(state.library.known) + index,
+            )
+        )
+    return candidates
+
+
+def no_room(attachment: Attachment, assembler: Assembler, *, reason: _Reason = "window") -> LeftOut:
+    tokens = assembler.item_tokens(attachment.item)
+    label = label_of(attachment.item.id)
+    detail = f"{label} ({tokens:,} tokens, priority {attachment.priority}) does not fit the window"
+    return _left_out(attachment, reason, detail, tokens)
+
+
+def _left_out(attachment: Attachment, reason: _Reason, detail: str, tokens: int) -> LeftOut:
+    item, source = attachment.item.id, attachment.provenance.brought_by
+    return LeftOut(what=item, reason=reason, detail=detail, tokens=tokens, source=source)

@@ -1,0 +1,406 @@
+"""What one request will be made of: a pure plan, from a state to entries and a prompt.
+
+Laws: nothing is written before everything is decided; the plan never exceeds its budget; what it
+leaves out it reports. Order: boundary, attachments, budget, prefix check.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from msgspec.structs import asdict
+
+from lamina.core.assembly.boundary import PruneOutcome, consolidate, find_boundary, report_pruned
+from lamina.core.assembly.budget import (
+    PruneCandidate,
+    Room,
+    assemble_standing,
+    assemble_turn,
+    drop_until,
+    limit_attachments,
+    no_room,
+    size_attachments,
+    split_still_out,
+)
+from lamina.core.assembly.draft import Draft, RequestPlan
+from lamina.core.assembly.history import OVER_HISTORY, limit_history
+from lamina.core.assembly.items import (
+    ABSENCE_REASONS,
+    TentativeTurn,
+    applies,
+    compose,
+    explain_rules,
+    is_laid_always,
+    lay_always,
+    lay_found,
+    resolve,
+    stands,
+)
+from lamina.core.assembly.page import Page
+from lamina.core.assembly.prune import prune
+from lamina.core.assembly.report import record_request
+from lamina.core.assembly.truncation import (
+    find_digests,
+    is_result,
+    notice_tokens,
+    result_name,
+    shorten_results,
+)
+from lamina.core.codec import digest_bytes
+from lamina.core.journal import State
+from lamina.core.layers import Assembler
+from lamina.core.ledger.agreement import SentPrompt
+from lamina.core.text import label_of
+from lamina.core.values.entry import EphemeralEntry, MessageEntry
+from lamina.core.values.item import Attachment
+from lamina.core.values.message import LoadedTools, Message, ToolResult
+from lamina.core.values.prompt import Prompt
+from lamina.core.values.request import Attachments, Boundary, LeftOut
+from lamina.errors import BudgetError, UsageError
+
+# Each try to fit gives up what was too much, and a little for texts that change by it.
+ATTEMPTS = 8
+SEAMS = 16
+# More than the frames and names of a turn take.
+ROOMY = 1_000
+OVER_WINDOW = Boundary(kind="window", reason="the request was over the window")
+OVER_WINDOW_REASON = "over the window"
+
+
+def plan_turn(
+    page: Page, draft: Draft, assembler: Assembler, sent: SentPrompt | None
+) -> RequestPlan:
+    """The entries and the prompt of a new user message.
+
+    Raises:
+        UsageError: there is nothing to send.
+        BudgetError: what must be sent does not fit.
+        PrefixMoved: bytes would move without a reason.
+    """
+    planner = _TurnPlanner(page, draft, assembler)
+    planner.cross_boundaries()
+    turn = planner.fit()
+    planner.report_unseen(turn.attachments.attachments)
+    return record_request(
+        turn.page, draft, turn.prompt, sent, assembler,
+        attached=planner.reported + turn.attachments,
+        boundaries=tuple(planner.boundaries), cold=planner.cold,
+    )  # fmt: skip
+
+
+def foresee(page: Page, draft: Draft, assembler: Assembler) -> State:
+    """The state that `plan_turn` will lay the request out of, unless something changes before; the
+    page stays as it is."""
+    planner = _TurnPlanner(page.copy(), draft, assembler)
+    # Whoever plans the request says why it cannot be sent.
+    with suppress(BudgetError, UsageError):
+        planner.cross_boundaries()
+        # Composing the turn for nothing would cost a copy of history.
+        if not planner.is_roomy():
+            return planner.fit().page.state
+    return draft.ephemera.apply_to(planner.page.state)
+
+
+class _TurnPlanner:
+    """The decisions of one turn, in order. The page's state is the session up to the message."""
+
+    def __init__(self, page: Page, draft: Draft, assembler: Assembler) -> None:
+        self.page = page
+        self.draft = draft
+        self.assembler = assembler
+        self.attached = draft.attachments
+        self.boundaries: list[Boundary] = list(draft.boundaries)
+        self.reports: list[LeftOut] = list(draft.reports)
+        self.warnings: list[str] = []
+        self.settings = page.state.settings
+        self.cold = False
+
+    def cross_boundaries(self) -> None:
+        """What is due because the prefix is dead, or because history or promotion ask for it."""
+        page, draft = self.page, self.draft
+        explain_rules(page, self.attached.attachments)
+        natural = find_boundary(page.state, draft.target, page.at)
+        self.cold = cold = natural is not None and natural.kind != "first_request"
+        if natural:
+            self.boundaries.append(natural)
+            if not cold:
+                self._lay_always()
+        cut = limit_history(page.state, self.assembler) if self.settings.limits_history else None
+        if cut is not None:
+            self.boundaries.append(OVER_HISTORY)
+        promotes = self.settings.promotion == "eager" and any(
+            not standing.in_library for standing in page.state.library.standing.values()
+        )
+        if promotes and not cold:
+            reason = "eager promotion into the library"
+            self.boundaries.append(Boundary(kind="promotion", reason=reason))
+        if cold or promotes or cut is not None:
+            reason = "; ".join(boundary.reason for boundary in self.boundaries)
+            outcome = consolidate(
+                page, self.assembler, reason,
+                first_kept=cut.first_kept if cut else 0,
+                summary_room=cut.summary_room if cut else None,
+            )  # fmt: skip
+            self.reports += report_pruned(outcome)
+        if cold:
+            self._prune_while_cold()
+        self._choose_attachments(cold)
+
+    def _lay_always(self) -> None:
+        """Lays down what applies to every turn, less what the window has no room for."""
+        always = [a for a in self.attached.attachments if is_laid_always(a)]
+        candidates = size_attachments(self.page.state, always, self.assembler)
+        tokens = sum(candidate.tokens for candidate in candidates) + SEAMS
+        tokens += self.assembler.count_text(self.draft.text)
+        choice = drop_until(candidates, tokens - self._room().left)
+        self._detach(choice.dropped)
+        lay_always(self.page, self.attached.attachments)
+
+    def _prune_while_cold(self) -> None:
+        room, share = self._room(), self.settings.prune_cold_above
+        if share is not None and room.standing > share * room.limit:
+            natural = next(b for b in self.boundaries if b.kind not in ("compaction", "history"))
+            self._shrink(0, _while_cold(natural))
+
+    def _choose_attachments(self, cold: bool) -> None:
+        state = self.page.state
+        spare = 0
+        if cold and state.library.still_out:
+            room = self._room()
+            spare = int(self.settings.prune_to * room.limit) - room.standing
+        self.attached = split_still_out(state, self.attached, spare, self.assembler)
+        self.attached = limit_attachments(state, self.attached, self.assembler)
+
+    def is_roomy(self) -> bool:
+        """Whether the turn surely fits as it is."""
+        new = size_attachments(self.page.state, self.attached.attachments, self.assembler)
+        texts = [self.draft.text, *[text.text for text in self.draft.tool_texts]]
+        texts += [message.text for message in self.draft.ephemera.messages]
+        tokens = sum(candidate.tokens for candidate in new) + ROOMY
+        tokens += sum(self.assembler.count_text(text) for text in texts)
+        return tokens <= self._room().left
+
+    def fit(self) -> TentativeTurn:
+        """The turn within its budget, as far as that can be done."""
+        limit = self.draft.room.limit
+        turn = self._compose()
+        if turn.prompt.tokens <= limit:
+            return turn
+        # What is worth less than history goes before history does, exactly and without a break.
+        turn = self._drop_new(turn, limit, above=self.settings.history_priority)
+        if turn.prompt.tokens <= limit:
+            return turn
+        room = self.draft.room.beside(turn.prompt)
+        if (too_much := turn.turn_tokens - room.free) > 0:
+            turn = self._drop_new(turn, turn.prompt.tokens - too_much)
+        self.attached = turn.attachments
+        turn = self._make_room(turn.turn_tokens)
+        if (over := turn.prompt.tokens - limit) > 0:
+            # Names and summaries took more than was reckoned: give up that much more.
+            turn = self._make_room(turn.turn_tokens + over + SEAMS)
+        return turn if turn.prompt.tokens <= limit else self._make_room(limit)
+
+    def report_unseen(self, attachments: Sequence[Attachment]) -> None:
+        """Says which new pictures the model is told of and not shown."""
+        pictured = [a for a in attachments if a.item.pictures]
+        if not self.assembler.layout.hides_pictures or not pictured:
+            return
+        new = {use.item for use in resolve(self.page.state, pictured) if use.form == "full"}
+        for item in (a.item for a in pictured if a.item.id in new):
+            label, count = label_of(item.id), len(item.pictures)
+            of_it = "1 picture of " if count == 1 else f"{count:,} pictures of "
+            what = label if item.kind == "image" else f"{of_it}{label}"
+            warning = f"not sent: {what}, as {self.draft.target.name} cannot see pictures"
+            self.warnings.append(warning)
+
+    @property
+    def reported(self) -> Attachments:
+        """What is to be said of the turn besides what its attachments say."""
+        return Attachments(left_out=tuple(self.reports), warnings=tuple(self.warnings))
+
+    def _make_room(self, tokens: int) -> TentativeTurn:
+        """The turn once what was sent gave way to `tokens` of it."""
+        if self._shrink(tokens, OVER_WINDOW_REASON) and OVER_WINDOW not in self.boundaries:
+            self.boundaries.append(OVER_WINDOW)
+        return self._drop_new(self._compose(), self.draft.room.limit)
+
+    def _drop_new(self, turn: TentativeTurn, limit: int, *, above: int = -1) -> TentativeTurn:
+        """Leaves out unsent items with a priority number above `above` until the request is within
+        `limit`. With a floor it is all or nothing: dropping some would not help."""
+        state, assembler = self.page.state, self.assembler
+        attachments = turn.attachments.attachments
+        new = {use.item for use in resolve(state, attachments) if use.form == "full"}
+        before = turn
+        while (excess := turn.prompt.tokens - limit) > 0:
+            kept = turn.attachments.attachments
+            spare = [a for a in kept if a.item.id in new and a.priority > above]
+            choice = drop_until(size_attachments(state, spare, assembler), excess)
+            victims = {candidate.item for candidate in choice.dropped}
+            if not victims:
+                return before if above >= 0 else turn
+            rest = turn.attachments.without(victims, self._no_room)
+            turn = compose(self.page, self.draft, rest, assembler)
+        return turn
+
+    def _compose(self) -> TentativeTurn:
+        return compose(self.page, self.draft, self.attached, self.assembler)
+
+    def _shrink(self, turn_tokens: int, reason: str) -> bool:
+        """Prunes what was sent; whether that changed anything. Attachments that it took away are
+        not laid down again in the same breath; of others a new version is still to be sent."""
+        state, attached = self.page.state, self.attached.attachments
+        outcome = prune(
+            self.page, self.assembler, self.draft.room,
+            turn_tokens=turn_tokens, reason=reason, attached=attached, cold=self.cold,
+        )  # fmt: skip
+        self.reports += report_pruned(outcome, attached)
+        new = {a.item.id for a in attached if not applies(state, a.item)}
+        self._detach([candidate for candidate in outcome.evicted if candidate.item not in new])
+        return outcome.changed
+
+    def _detach(self, candidates: Sequence[PruneCandidate]) -> None:
+        victims = {candidate.item for candidate in candidates}
+        self.attached = self.attached.without(victims, self._no_room)
+
+    def _no_room(self, attachment: Attachment) -> LeftOut:
+        return no_room(attachment, self.assembler)
+
+    def _room(self) -> Room:
+        return self.draft.room.beside(assemble_standing(self.page.state, self.assembler))
+
+
+def plan_results(
+    page: Page, draft: Draft, results: Sequence[ToolResult], assembler: Assembler,
+    sent: SentPrompt | None, attachments: tuple[Attachment, ...], left_out: Sequence[LeftOut],
+    wholes: Mapping[str, str] | None = None, found: Sequence[Attachment] = (),
+    loads: Sequence[LoadedTools] = (),
+) -> RequestPlan:  # fmt: skip
+    """The next request of the turn under way, with the results of its tool calls. `left_out` is
+    what the turn went without so far, and still does; `wholes` the digests of results that were
+    cut before, where the state does not say; `found` what the results brought and `loads` what they
+    load, which comes along if nothing has to give way to it."""
+    limit = draft.room.limit
+    shorter = list(results)
+    reports: list[LeftOut] = []
+    wholes = dict(page.state.turn.whole_results) if wholes is None else dict(wholes)
+    digests = find_digests(page.state, "", results)
+    digests = None if digests is None else digests | wholes
+
+    def send(sent_results: Sequence[ToolResult]) -> tuple[Page, Prompt]:
+        pairs = zip(results, sent_results, strict=True)
+        cut = {whole.call_id: whole.text for whole, short in pairs if short.text != whole.text}
+        kept = {call: digest_bytes(text.encode()) for call, text in cut.items()}
+        return _with_results(page, (*sent_results, *loads), draft, assembler, kept | wholes)
+
+    trial, prompt = send(shorter)
+    unloaded: list[LeftOut] = []
+    if loads and prompt.tokens > limit:
+        unloaded = _report_unloaded(loads, assembler)
+        loads = ()
+        trial, prompt = send(shorter)
+    outcome = PruneOutcome()
+    slack = too_long = longest = 0
+    boundary, reason = OVER_WINDOW, OVER_WINDOW_REASON
+    natural = find_boundary(page.state, draft.target, page.at)
+    cold = natural is not None and natural.kind == "expired"
+    most, share = limit, page.state.settings.prune_cold_above
+    if natural and cold and share is not None and prompt.tokens <= limit:
+        boundary, reason = natural, _while_cold(natural)
+        most = int(share * limit)
+    for attempt in range(ATTEMPTS):
+        if prompt.tokens <= most:
+            break
+        # How much shorter the results can become: what is left then is the lines that say so.
+        longest = longest or sum(assembler.count_text(result.text) for result in results)
+        if is_last := attempt == ATTEMPTS - 1:
+            # Whatever may go, before a request is refused that could have been sent.
+            slack = limit
+            shorter, reports = shorten_results(results, longest, assembler.count_text, digests)
+        trial, _ = send(shorter)
+        outcome = prune(
+            trial, assembler, draft.room,
+            turn_tokens=slack, reason=reason, keep_last=True, cold=cold,
+        )  # fmt: skip
+        prompt = assemble_turn(trial.state, assembler)
+        if is_last or (over := prompt.tokens - limit) <= 0:
+            break
+        # What was sent gives way first; then what was not sent yet is shortened.
+        if attempt % 2 == 0 or too_long + notice_tokens(digests) * len(results) >= longest:
+            slack += max(over + SEAMS, slack)
+        else:
+            too_long += over + SEAMS
+            if outcome.dropped_messages > 1 and not reports:
+                # With room for a summary: what was done before must not be done again.
+                too_long += min(page.state.settings.summary_tokens, limit // 20)
+                slack = 0
+            shorter, reports = shorten_results(results, too_long, assembler.count_text, digests)
+            trial, prompt = send(shorter)
+            outcome = PruneOutcome()
+    if found:
+        page_with = trial.copy()
+        lay_found(page_with, attachments, found)
+        with_found = assemble_turn(page_with.state, assembler)
+        if not (outcome.changed or reports) and with_found.tokens <= limit:
+            trial, prompt, attachments = page_with, with_found, (*attachments, *found)
+        else:
+            reports += [no_room(attachment, assembler) for attachment in found]
+    standing = tuple(a for a in attachments if stands(trial.state, a.item))
+    reports += [*unloaded, *report_pruned(outcome)]
+    reported = {report.what for report in reports}
+    leavers = [a for a in attachments if a not in standing and a.item.id not in reported]
+    reports += [no_room(attachment, assembler, reason="removed") for attachment in leavers]
+    still_out = _still_without(left_out, trial.state, reports)
+    return record_request(
+        trial, draft, prompt, sent, assembler,
+        attached=Attachments(
+            attachments=standing,
+            left_out=(*draft.reports, *draft.attachments.left_out, *reports, *still_out),
+            warnings=draft.attachments.warnings,
+        ),
+        boundaries=(*draft.boundaries, *((boundary,) if outcome.changed else ())), cold=cold,
+    )  # fmt: skip
+
+
+def _while_cold(boundary: Boundary) -> str:
+    return f"{boundary.reason}; pruned while the cache is cold"
+
+
+def _still_without(
+    left_out: Sequence[LeftOut], state: State, reports: Sequence[LeftOut]
+) -> list[LeftOut]:
+    """What the turn went without before and still does: not of results that are gone, or that were
+    shortened once more."""
+    reported = {report.what for report in reports}
+    reasons = (*ABSENCE_REASONS, "still_out")
+    without = [o for o in left_out if o.reason in reasons and o.what not in reported]
+    # A turn may have very many steps: they are looked through only if there is something to find.
+    if not any(is_result(omission.what) for omission in without):
+        return without
+    turn = state.envelope.cached.since(state.turn.start or 0)
+    blocks = [block for message in turn for block in message.blocks]
+    there = {result_name(block) for block in blocks if isinstance(block, ToolResult)}
+    return [o for o in without if o.what in there or not is_result(o.what)]
+
+
+def _with_results(
+    page: Page, blocks: tuple[ToolResult | LoadedTools, ...], draft: Draft, assembler: Assembler,
+    wholes: dict[str, str],
+) -> tuple[Page, Prompt]:  # fmt: skip
+    trial = page.copy()
+    message = Message(role="tool", blocks=blocks, id=trial.next_id())
+    trial.write(MessageEntry, message=message, whole_results=wholes)
+    if draft.ephemera:
+        trial.write(EphemeralEntry, **asdict(draft.ephemera))
+    return trial, assemble_turn(trial.state, assembler)
+
+
+def _report_unloaded(loads: Sequence[LoadedTools], assembler: Assembler) -> list[LeftOut]:
+    return [
+        LeftOut(
+            what=tool.item,
+            reason="window",
+            detail=f"{label_of(tool.item)} was found, and there is no room for it",
+            tokens=assembler.definition_tokens(tool.definition),
+        )
+        for block in loads
+        for tool in block.tools
+    ]

@@ -1,0 +1,197 @@
+"""What a request can find in a provider's cache that its own path did not leave there.
+
+Laws: sessions that begin alike are routed alike, as long as no key gets more requests than its
+vendor serves from one cache. A key stays while anything that was sent under it may still be read.
+What is predicted was sent to this target, with this key and these options, and is alive; it reaches
+the vendor's minimum and ends where the vendor's entries do.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from lamina.core.assembly.draft import Draft
+from lamina.core.assembly.wire_parameters import former_key
+from lamina.core.codec import digest_value
+from lamina.core.journal import State, options_for_request
+from lamina.core.ledger import expected_cached_tokens
+from lamina.core.values.entry import WIRE_FORM, RequestEntry
+from lamina.core.values.envelope import Options
+from lamina.core.values.prompt import Prompt
+from lamina.core.values.request import Agreement, WarmStart
+from lamina.core.values.sent_prefix import DIGEST_DIGITS, RecentPrefixes, SentPrefix
+from lamina.core.values.settings import CacheRules, Target, cache_rules
+
+# A vendor serves about 15 requests a minute of one prefix and key from one cache; what is beyond
+# that goes to another machine. A session joins a key that had fewer than half as many, and so has
+# room for as many of its own; otherwise it takes the next key.
+JOINABLE_RATE = 8
+# Sessions that begin alike have at most so many keys, 240 requests a minute together.
+MOST_KEYS = 16
+_KEY_DIGITS = 32
+
+
+class Routing(Struct, frozen=True, kw_only=True):
+    """What a request is routed by, empty for the name of its session, and what it may find because
+    of others."""
+
+    key: str
+    warm: WarmStart | None = None
+
+
+def plan_routing(
+    state: State, prompt: Prompt, draft: Draft, agreement: Agreement, now: float
+) -> Routing:
+    """The key of a request to be sent at `now`, and what its target should read of it because of
+    others."""
+    target, last = draft.target, state.requests.sent
+    rules = cache_rules(state.settings, target)
+    alive = last is not None and last.target == target.name and not _is_over(state, rules, now)
+    key = choose_routing_key(state, prompt, target, agreement, draft.recent, alive=alive)
+    least = 0
+    if last is not None and alive:
+        least = expected_cached_tokens(agreement.tokens, last.cached_tokens, rules)
+    warm = predict_warm_start(
+        prompt, last.id if last else None, rules, draft.recent,
+        form=cache_form(options_for_request(state), target),
+        key=key if target.routes_by_key else "", now=now, least=least,
+    )  # fmt: skip
+    return Routing(key="" if key == state.session.session else key, warm=warm)
+
+
+def _is_over(state: State, rules: CacheRules, now: float) -> bool:
+    """Whether what the last request left in the cache is gone."""
+    lifetime, used_at = rules.lifetime_s, state.requests.cached_at
+    return lifetime is not None and used_at is not None and now - used_at > lifetime
+
+
+def choose_routing_key(
+    state: State,
+    prompt: Prompt,
+    target: Target,
+    agreement: Agreement,
+    recent: RecentPrefixes,
+    *,
+    alive: bool,
+) -> str:
+    """What the request is routed by; the session's own name if nothing of it can be shared.
+    `alive` says that the last request on the path may still be in the cache of `target`."""
+    own = state.session.session
+    if not target.routes_by_key:
+        return own
+    minimum, last = target.cache.minimum, state.requests.sent
+    if last is not None and alive and agreement.tokens >= minimum:
+        return sent_key(last, state)
+    if prompt.tokens_until(prompt.shared_run()) < minimum:
+        return own
+    warm_keys: dict[str, int] = {}
+    for prefix in recent.prefixes:
+        tokens = prompt.tokens_until(prefix.agreeing(_digests(prompt)))
+        if tokens >= minimum:
+            if prefix.source == "branch":
+                return prefix.key
+            warm_keys[prefix.key] = max(tokens, warm_keys.get(prefix.key, 0))
+    return _choose(_shared_keys(prompt), warm_keys, recent.rates)
+
+
+def _shared_keys(prompt: Prompt) -> list[str]:
+    """The keys of sessions that begin like this one. The tools and the first text decide, which
+    vendors route by themselves: what projects, folders and rules bring behind them may differ, and
+    the beginning is still read."""
+    segments = [link.segment for link in prompt.front]
+    tools = [segment.digest for segment in segments if segment.layer == "tools"]
+    texts = [segment.digest for segment in segments if segment.layer != "tools"]
+    stem = digest_value([*tools, *texts[:1]])[:_KEY_DIGITS]
+    return [stem, *(f"{stem}-{number}" for number in range(2, MOST_KEYS + 1))]
+
+
+def _choose(keys: list[str], warm: Mapping[str, int], rates: Mapping[str, int]) -> str:
+    """The key with most of the prefix that can take another session; if none can, the one with the
+    fewest requests."""
+    free = [key for key in keys if rates.get(key, 0) < JOINABLE_RATE]
+    if free:
+        return max(free, key=lambda key: warm.get(key, 0))
+    return min(keys, key=lambda key: rates.get(key, 0))
+
+
+def sent_key(request: RequestEntry, state: State) -> str:
+    """What a request that was sent was routed by."""
+    return request.routing_key or request.cache_key or former_key(request, state)
+
+
+def predict_warm_start(
+    prompt: Prompt, base: str | None, rules: CacheRules, recent: RecentPrefixes,
+    *, form: str, key: str, now: float, least: int,
+) -> WarmStart | None:  # fmt: skip
+    """What the provider should read of a request because of others; None if that is not more than
+    `least`, which is expected anyway."""
+    best: WarmStart | None = None
+    if not recent.prefixes:
+        return None
+    digests = _digests(prompt)
+    for prefix in recent.prefixes:
+        if (prefix.form, prefix.key) != (form, key) or now > prefix.expires:
+            continue
+        shared = prefix.agreeing(digests)
+        end = shared
+        if rules.explicit:
+            marks = _common_marks(prompt, base, prefix)
+            end = max((mark for mark in marks if mark <= shared), default=0)
+        tokens = prompt.tokens_until(end)
+        tokens = expected_cached_tokens(tokens, tokens, rules)
+        if tokens > max(least, best.tokens if best else 0):
+            best = WarmStart(tokens=tokens, at=prefix.at, source=prefix.source)
+    return best
+
+
+def _common_marks(prompt: Prompt, base: str | None, prefix: SentPrefix) -> Iterator[int]:
+    """Where both requests have a marker, so that what the one wrote is found by the other."""
+    if prefix.source == "session":
+        yield from set(prefix.marks) & set(front_marks(prompt))
+        return
+    yield from front_marks(prompt)
+    if prefix.base == base and base is not None:
+        # Both go on from the same answer: their histories end alike.
+        yield prompt.ends[1]
+    if prefix.cached_run == prompt.cached_run():
+        yield prefix.cached_run
+
+
+def front_marks(prompt: Prompt) -> tuple[int, ...]:
+    """The ends of what is shared and of the whole front, which all wires with markers mark; those
+    of a first request have one left for what is shared of L1."""
+    run = prompt.shared_run()
+    ends = {run, len(prompt.front)}
+    if not prompt.history:
+        layers = [link.segment.layer for link in prompt.front.since(0)[:run]]
+        ends.add(sum(1 for layer in layers if layer != "L2"))
+    return tuple(sorted(ends))
+
+
+def _digests(prompt: Prompt) -> tuple[str, ...]:
+    return tuple(segment.digest[:DIGEST_DIGITS] for segment in prompt)
+
+
+def cache_form(options: Options, target: Target) -> str:
+    """What providers keep their caches apart by, besides the prefix and its key."""
+    facts = (target.wire, WIRE_FORM, target.base_url, options.reasoning, options.schema)
+    return digest_value(facts)[:DIGEST_DIGITS]
+
+
+def describe_prefix(
+    request: RequestEntry, prompt: Prompt, state: State, target: Target, rules: CacheRules,
+    form: str,
+) -> SentPrefix | None:  # fmt: skip
+    """What other sessions may find of a request that was answered; None if that is nothing."""
+    front = prompt.front
+    if rules.lifetime_s is None or not front or front[-1].tokens < rules.minimum:
+        return None
+    return SentPrefix(
+        target=request.target,
+        form=form,
+        key=sent_key(request, state) if target.routes_by_key else "",
+        digests=tuple(link.segment.digest[:DIGEST_DIGITS] for link in front),
+        at=request.at,
+        expires=request.at + rules.lifetime_s,
+        marks=front_marks(prompt),
+    )

@@ -1,0 +1,196 @@
+"""What goes on the wire of a request besides its prompt.
+
+Law: it is the same when a request is sent and when it is rebuilt, since both have it from here.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from lamina.core.codec import digest_value
+from lamina.core.journal import State, options_for_request
+from lamina.core.values.entry import Entry, RequestEntry
+from lamina.core.values.envelope import Options
+from lamina.core.values.prompt import Prompt
+from lamina.core.values.settings import CacheTtl, Target, WireName
+from lamina.core.values.wire import WireRequest
+
+# Of the digest of a target: enough to tell two versions of a book apart.
+TARGET_DIGITS = 16
+
+# Options that a wire has no word for.
+_UNKNOWN: Mapping[WireName, tuple[str, ...]] = {
+    "llamacpp": ("reasoning", "schema"), "llamacpp_tools": ("reasoning",),
+}  # fmt: skip
+_SAMPLING = ("temperature", "top_p")
+# Wires with models that take no sampling; on the others the book never says so.
+_SAMPLED_WIRES = ("openai", "anthropic")
+
+
+class WireParameters(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the journal decides of it; the fields are those of `WireRequest`. Their digest stands in
+    journals: a field that is added has a default, which is what was sent before there was one."""
+
+    options: Options = Options()
+    cache_key: str = ""
+    cache_ttl: CacheTtl = "5m"
+    previous: str = ""
+    held: int = 0
+    explicit_cache: bool = False
+    allowed_tools: tuple[str, ...] | None = None
+    citations: tuple[int, ...] = ()
+    routing_key: str = ""
+
+    def digest_for(self, target: Target, cached_run: int) -> str:
+        """Of all that an encoder is told: also whom it is for, and how much of the prompt is to be
+        sent again, on which the places of markers depend."""
+        return digest_value((target.name, target.wire, cached_run, self))
+
+    def wire_request(
+        self, prompt: Prompt, target: Target, blobs: Mapping[str, bytes]
+    ) -> WireRequest:
+        return WireRequest(prompt=prompt, target=target, blobs=blobs, **asdict(self))
+
+
+def wire_parameters(
+    state: State,
+    target: Target,
+    *,
+    cache_key: str,
+    routing_key: str,
+    agreeing: int,
+    base: Entry | None,
+    allowed_tools: tuple[str, ...] | None,
+) -> WireParameters:
+    """Those of a request in `state`, whose first `agreeing` segments are those of the request
+    `base`, the last one that was sent."""
+    return WireParameters(
+        options=options_for_request(state),
+        cache_key=cache_key,
+        routing_key=routing_key,
+        cache_ttl=state.settings.cache_ttl,
+        previous=previous_reply(state, target),
+        held=left_in_cache(agreeing, base),
+        explicit_cache=state.settings.explicit_cache,
+        allowed_tools=allowed_tools,
+        citations=find_citations(state),
+    )
+
+
+def find_citations(state: State) -> tuple[int, ...]:
+    """The numbers that the answer to the request of `state` has to cite from: none where it may
+    rest on a text that has no number."""
+    texts = state.envelope.tool_texts
+    if not all(text.citations for text in texts):
+        return ()
+    return tuple(sorted({number for text in texts for number in text.citations}))
+
+
+def untaken_options(request: WireRequest) -> tuple[str, ...]:
+    """Options that a request goes without, as a person is told of them."""
+    options, target, offers_tools = request.options, request.target, request.prompt.offers_tools
+    warnings = [
+        f"{target.name} knows no {name}: it is not sent"
+        for name, is_given in _given_options(options).items()
+        if is_given and name in _unknown_options(target)
+    ]
+    effort = options.effort
+    if "reasoning" not in _unknown_options(target) and target.taken_effort(effort) != effort:
+        words = f"; it takes {', '.join(target.efforts)}" if target.efforts else ""
+        warnings.append(f"{target.name} knows no reasoning {effort!r}: it is not sent{words}")
+    if target.wire == "llamacpp_tools" and offers_tools and options.schema is not None:
+        warnings.append(f"{target.name} takes tools or a schema: the schema is not sent")
+    if target.takes_citations and request.citations and not request.enforced_citations:
+        other_form = "tools" if offers_tools else "a schema"
+        warnings.append(f"{target.name} is not held to citing: the request has {other_form}")
+    is_sampled = target.wire == "anthropic" and target.takes_sampling
+    if is_sampled and None not in (options.temperature, options.top_p):
+        warnings.append(f"{target.name} takes temperature or top_p: top_p is not sent")
+    return tuple(warnings)
+
+
+def _unknown_options(target: Target) -> tuple[str, ...]:
+    names = _UNKNOWN.get(target.wire, ())
+    is_free = target.takes_sampling or target.wire not in _SAMPLED_WIRES
+    return names if is_free else (*names, *_SAMPLING)
+
+
+def _given_options(options: Options) -> dict[str, bool]:
+    given = {name: value is not None for name, value in asdict(options).items()}
+    return given | {"reasoning": options.effort is not None}
+
+
+def recorded_parameters(
+    request: RequestEntry, state: State, target: Target, base: Entry | None
+) -> WireParameters:
+    """Those of a request that was recorded; `state` is that behind its entry."""
+    return wire_parameters(
+        state,
+        target,
+        cache_key=request.cache_key or former_key(request, state),
+        routing_key=request.routing_key,
+        agreeing=request.context.agreement.segments,
+        base=base,
+        allowed_tools=request.context.allowed_tools,
+    )
+
+
+def former_key(request: RequestEntry, state: State) -> str:
+    """The key of a request that does not say it: a fork begins with requests that were sent under
+    the name of what it was forked from."""
+    header = state.session
+    older = bool(header.forked_from) and request.at < header.at
+    return header.forked_from if older else header.session
+
+
+@lru_cache(maxsize=64)
+def digest_target(
+    target: Target, explicit_cache: bool, has_citations: bool = False, effort: str | None = None
+) -> str:
+    """Of what the model book says of a target, as far as encoders look at it; `effort` is how much
+    it is to think, as a session says it."""
+    rules = target.cache
+    facts: tuple[object, ...] = (
+        target.max_output, target.restricts_tools, rules.minimum, rules.explicit,
+    )  # fmt: skip
+    if not target.takes_sampling:
+        facts += ("takes_sampling", False)
+    if target.binds_thinking:
+        facts += ("binds_thinking", True)
+    if target.taken_effort(effort) != effort:
+        facts += ("takes_effort", effort, False)
+    if explicit_cache:
+        facts += _digested_prices(target)
+    if has_citations:
+        facts += (target.takes_citations,)
+    return digest_value(facts)[:TARGET_DIGITS]
+
+
+def _digested_prices(target: Target) -> tuple[object, ...]:
+    """What decides whether a cache made by hand pays, in the form that digests always had: the
+    price of input, the factor on it for what is read, and the price of storage."""
+    if target.prices is None:
+        return (None,)
+    tiers = [
+        (tier.input, round(tier.read / tier.input, 9) if tier.input else 0.0)
+        for tier in target.prices.tiers
+    ]
+    longer = [
+        (tier.above, *figures) for tier, figures in zip(target.prices.tiers, tiers, strict=True)
+    ]
+    return (*tiers[0], target.prices.storage, *longer[1:])
+
+
+def previous_reply(state: State, target: Target) -> str:
+    """What the target's provider calls its last answer on this path."""
+    last = state.requests.sent
+    if last is None or last.target.partition(":")[0] != target.provider:
+        return ""
+    return state.requests.sent_reply
+
+
+def left_in_cache(agreeing: int, base: Entry | None) -> int:
+    """How many of the leading segments that two requests share the first one left in the cache."""
+    return min(agreeing, base.cached_run) if isinstance(base, RequestEntry) else 0

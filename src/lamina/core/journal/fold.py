@@ -1,0 +1,354 @@
+"""From entries to a state.
+
+Laws: the envelope is a pure fold over the active path; replay runs no hook, calls no model and
+reads no file.
+"""
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import Any, assert_never
+
+from msgspec.structs import replace
+
+from lamina.core.journal.calibration import calibrate
+from lamina.core.journal.laid_versions import laid_items, lay_uses
+from lamina.core.journal.loaded_tools import load_tools, move_loaded
+from lamina.core.journal.patch_effects import append_messages, calls_wait
+from lamina.core.journal.patched_state import patch_state
+from lamina.core.journal.removed_tools import TAKEN_OUT, TOOLS_JOIN, move_tools
+from lamina.core.journal.request_copy import check_once, copy_for_request, options_for_request
+from lamina.core.journal.shortened_results import keep_digests, move_digests
+from lamina.core.journal.state import KnownItem, LastRequests, OpenTurn, RecordedBefore, State
+from lamina.core.values.entry import (
+    AdoptEntry,
+    BranchSummaryEntry,
+    CustomEntry,
+    DecisionEntry,
+    Entry,
+    EphemeralEntry,
+    ForgetEntry,
+    InboxEntry,
+    IncludeEntry,
+    InfoEntry,
+    ItemEntry,
+    LabelEntry,
+    LeafEntry,
+    LeaveEntry,
+    MessageEntry,
+    ModelEntry,
+    OpeningEntry,
+    PinEntry,
+    ReplyEntry,
+    RequestEntry,
+    ResultEntry,
+    SessionEntry,
+    SettingsEntry,
+    TransformEntry,
+    UnknownEntry,
+)
+from lamina.core.values.envelope import Envelope, SystemParts
+from lamina.core.values.item import Item, ItemId
+from lamina.core.values.message import Message, Text
+from lamina.core.values.patch import Patch
+from lamina.errors import JournalError
+
+# Who lays down what applies to every turn.
+ALWAYS = "lamina.always"
+BRANCH_NOTICE = "[Another branch of this conversation was left. What came of it:]"
+
+
+def initial_state(entry: Entry) -> State:
+    """The state at a session's header.
+
+    Raises:
+        JournalError: the entry is not a header.
+    """
+    if not isinstance(entry, SessionEntry):
+        raise JournalError(f"a session begins with its header, not with {entry.id!r}")
+    state = State(
+        session=entry,
+        settings=entry.settings,
+        envelope=Envelope(
+            system=SystemParts(entry.system), tools=entry.tools, options=entry.options
+        ),
+        leaf=entry.id,
+    )
+    state = _change_library(
+        state, include_modes=entry.include_modes, modes_from=entry.with_agent_at
+    )
+    return _always(state, entry.included, entry.id)
+
+
+def replay(entries: Iterable[Entry]) -> State:
+    """The state at the end of one path, which begins with its session header.
+
+    Raises:
+        JournalError: there is no header, or a later entry does not fit.
+    """
+    path = iter(entries)
+    header = next(path, None)
+    if header is None:
+        raise JournalError("no entries: nothing to replay")
+    return reduce(fold_entry, path, initial_state(header))
+
+
+def fold_entry(state: State, entry: Entry) -> State:
+    """The state after one more entry."""
+    match entry:
+        # The most frequent first; each of them writes down where it got to by itself.
+        case MessageEntry(message=message, whole_results=digests):
+            state = _append(state, message, entry.id)
+            return keep_digests(state, message.id, digests) if digests else state
+        case RequestEntry():
+            return _request(state, entry)
+        case ReplyEntry():
+            return _reply(state, entry)
+        case SessionEntry():
+            raise JournalError(f"a second session header {entry.id!r} inside a session")
+        case ItemEntry(item=item):
+            state = _keep_item(state, item, entry.id)
+        case TransformEntry(transformer=transformer, patch=patch):
+            before, state = state, patch_state(state, transformer, patch)
+            state = move_tools(before, state, transformer, patch)
+            state = move_loaded(before, move_digests(before, state, transformer, patch))
+            if transformer == ALWAYS:
+                always = state.envelope.always | {item for item, _ in _laid_by(patch)}
+                state = replace(state, envelope=replace(state.envelope, always=always))
+            if transformer == TOOLS_JOIN and state.requests.sent is not None:
+                state = replace(state, tool_joins=state.tool_joins + 1)
+        case EphemeralEntry(tool_texts=texts, messages=messages, patches=patches):
+            for once in patches:
+                check_once(state, once)
+            # Results of planned tools stay for their turn, the rest for one request.
+            tool_texts = texts or state.envelope.tool_texts
+            uncached = state.envelope.uncached + messages
+            envelope = replace(state.envelope, tool_texts=tool_texts, uncached=uncached)
+            state = replace(state, envelope=envelope, once=state.once + patches)
+        case ResultEntry(result=result, whole=whole):
+            turn = state.turn
+            if entry.found:
+                turn = replace(turn, searches=(*turn.searches, entry))
+            wholes = {**turn.whole_results, result.call_id: whole} if whole else turn.whole_results
+            results = {**turn.results, result.call_id: result}
+            state = replace(state, turn=replace(turn, results=results, whole_results=wholes))
+        case DecisionEntry():
+            state = _decide(state, entry)
+        case SettingsEntry(settings=settings, replaces=names):
+            if names:
+                options = replace(state.envelope.options, **dict.fromkeys(names))
+                state = replace(state, envelope=replace(state.envelope, options=options))
+            # Other limits, another try for what had no room.
+            if settings.window != state.settings.window:
+                state = _change_library(state, still_out=frozenset())
+            state = replace(state, settings=settings)
+        case PinEntry(item=item_id, pinned=True, version=version):
+            library = state.library
+            state = _change_library(
+                state,
+                pinned={**library.pinned, item_id: version},
+                forgotten=library.forgotten - {item_id},
+            )
+        case PinEntry(item=item_id):
+            pinned = {item: at for item, at in state.library.pinned.items() if item != item_id}
+            state = _change_library(state, pinned=pinned)
+        case LeaveEntry():
+            state = _end_turn(state)
+        case ModelEntry(target=target):
+            state = replace(state, settings=replace(state.settings, target=target))
+        case BranchSummaryEntry(id=entry_id, summary=summary):
+            text = Text(f"{BRANCH_NOTICE}\n\n{summary}")
+            cached = state.envelope.cached.extend(
+                (Message(role="user", blocks=(text,), id=entry_id),)
+            )
+            requests = replace(state.requests, branched=True, left="")
+            envelope = replace(state.envelope, cached=cached)
+            state = replace(state, envelope=envelope, requests=requests)
+        case OpeningEntry():
+            state = _open_again(state, entry)
+        case InboxEntry(taken=""):
+            state = replace(state, inbox={**state.inbox, entry.id: entry})
+        case InboxEntry(taken=taken):
+            inbox = {key: message for key, message in state.inbox.items() if key != taken}
+            state = replace(state, inbox=inbox)
+        case LeafEntry(warm_at=warm_at, left=left):
+            requests = replace(state.requests, branched=True, left=left)
+            requests = replace(requests, warm_at=warm_at) if warm_at else requests
+            state = replace(state, requests=requests)
+        case LabelEntry() | InfoEntry() | CustomEntry() | UnknownEntry():
+            pass
+        case IncludeEntry(item=item_id, membership=membership, name=name):
+            # Added again, it comes last.
+            members = {item: own for item, own in state.library.members.items() if item != item_id}
+            if membership != "default":
+                members[item_id] = membership
+            withdrawn = {tool: why for tool, why in state.withdrawn.items() if tool != name}
+            if name and membership == "removed":
+                withdrawn[name] = TAKEN_OUT
+            state = replace(_change_library(state, members=members), withdrawn=withdrawn)
+        case AdoptEntry(include_modes=modes, with_agent_at=place):
+            state = _change_library(state, include_modes=modes, modes_from=place)
+        case ForgetEntry(item=item_id):
+            state = _change_library(state, forgotten=state.library.forgotten | {item_id})
+        case _:
+            assert_never(entry)
+    return replace(state, leaf=entry.id)
+
+
+def _laid_by(patch: Patch) -> list[tuple[ItemId, str]]:
+    return [key for op in patch.ops for key in laid_items(op)]
+
+
+def _change_library(state: State, **changes: Any) -> State:
+    return replace(state, library=replace(state.library, **changes))
+
+
+def _decide(state: State, entry: DecisionEntry) -> State:
+    decisions = {**state.turn.decisions, entry.call_id: entry}
+    state = replace(state, turn=replace(state.turn, decisions=decisions))
+    if entry.decision != "allow_session":
+        return state
+    return replace(state, allowed={**state.allowed, entry.tool: entry.digest})
+
+
+def _open_again(state: State, entry: OpeningEntry) -> State:
+    # In the order in which they are read back.
+    given = {name: entry.given[name] for name in sorted(entry.given)}
+    state = replace(state, given={**state.given, **given})
+    if entry.options is not None:
+        state = replace(state, envelope=replace(state.envelope, options=entry.options))
+    return state if entry.included is None else _always(state, entry.included, entry.id)
+
+
+def _always(state: State, items: tuple[Item, ...], entry: str) -> State:
+    for item in items:
+        if (item.id, item.version) not in state.library.items:
+            state = _keep_item(state, item, entry)
+    return _change_library(state, always=tuple((item.id, item.version) for item in items))
+
+
+def _keep_item(state: State, item: Item, entry: str) -> State:
+    key, library = (item.id, item.version), state.library
+    library = replace(
+        library,
+        items=library.items.with_entry(key, item),
+        item_entries=library.item_entries.with_entry(key, entry),
+    )
+    return replace(state, library=library, pictured=state.pictured or bool(item.pictures))
+
+
+def _append(state: State, message: Message, leaf: str) -> State:
+    cached, turn = state.envelope.cached, state.turn
+    messages = cached.extend((message,))
+    pictured = state.pictured or message.pictured
+    if message.role != "user":
+        if turn.behind_results and message.role == "tool":
+            messages = append_messages(messages, turn.behind_results)
+            turn = replace(turn, behind_results=())
+        if turn.called_by or turn.results or turn.decisions:
+            turn = replace(
+                turn, called_by="", results={}, whole_results={}, searches=(), decisions={}
+            )
+        envelope = replace(state.envelope, cached=messages)
+        state = replace(state, pictured=pictured, envelope=envelope, turn=turn, leaf=leaf)
+        if message.loads:
+            state = replace(state, loaded=load_tools(state.loaded, (message,)))
+        # An answer that no request of ours waits for: it was imported, and ends its turn.
+        ends = message.role == "assistant" and state.requests.open is None and not message.calls
+        return _end_turn(state) if ends else state
+    library, context, text = state.library, message.context, message.text
+    if context:
+        in_force = library.in_force if context.in_force is None else context.in_force
+        standing = lay_uses(library.standing, context.uses)
+        library = replace(library, standing=standing, in_force=in_force)
+    return replace(
+        state,
+        pictured=pictured,
+        envelope=replace(state.envelope, cached=messages, tool_texts=()),
+        library=library,
+        turn=OpenTurn(question=text, asked=message.id, start=len(cached)),
+        turn_count=state.turn_count + 1,
+        goal=state.goal or text,
+        leaf=leaf,
+    )
+
+
+def _request(state: State, entry: RequestEntry) -> State:
+    context, library, requests = entry.context, state.library, state.requests
+    copy = copy_for_request(state)
+    if context.items:
+        known = dict(library.known)
+        for item in context.items:
+            before = known.get(item.item)
+            known[item.item] = KnownItem(
+                priority=item.priority,
+                essential=item.essential,
+                added=before.added if before else len(known),
+                named=state.turn_count,
+            )
+        versions = {item.item: item.version for item in context.items}
+        library = replace(
+            library,
+            known=known,
+            # A pinned file that goes away stays as it last was.
+            pinned={item: versions.get(item, version) for item, version in library.pinned.items()},
+            forgotten=library.forgotten - frozenset(versions),
+        )
+    out = [o.what for o in context.left_out if o.reason in ("window", "still_out")]
+    if out or library.still_out:
+        library = replace(library, still_out=frozenset(map(ItemId, out)))
+    before_open = RecordedBefore(
+        reasons=len(requests.reasons),
+        cuts=len(requests.cuts),
+        standing=library.standing,
+        tools=state.envelope.tool_list,
+        options=options_for_request(state),
+        returning=copy.returning,
+    )
+    return replace(
+        state,
+        library=library,
+        turn=replace(state.turn, asked="", retried=state.turn.retried or entry.retry),
+        requests=replace(requests, open=entry, before_open=before_open),
+        leaf=entry.id,
+    )
+
+
+def _reply(state: State, entry: ReplyEntry) -> State:
+    requests = state.requests
+    request, before = requests.open, requests.before_open
+    if request is None or before is None or request.id != entry.request:
+        problem = f"answers request {entry.request!r}, which is not open"
+        raise JournalError(f"reply {entry.id!r} {problem}")
+    state = replace(
+        state,
+        envelope=replace(state.envelope, uncached=()),
+        once=(),
+        requests=LastRequests(
+            sent=request,
+            sent_usage=entry.usage,
+            sent_reply=entry.provider_id,
+            sent_standing=before.standing,
+            sent_tools=before.tools,
+            sent_options=before.options,
+            reasons=(*before.returning, *requests.reasons[before.reasons :]),
+            cuts=requests.cuts[before.cuts :],
+        ),
+        leaf=entry.id,
+    )
+    factor_before = state.calibration.get(request.target)
+    factor = calibrate(factor_before, entry.usage.input, request.tokens)
+    if factor is not None and factor != factor_before:
+        state = replace(state, calibration={**state.calibration, request.target: factor})
+    if awaits_results(state):
+        return replace(state, turn=replace(state.turn, called_by=request.id))
+    return _end_turn(state)
+
+
+def _end_turn(state: State) -> State:
+    envelope = replace(state.envelope, tool_texts=(), uncached=())
+    return replace(state, turn=replace(state.turn, start=None), envelope=envelope, once=())
+
+
+def awaits_results(state: State) -> bool:
+    """Whether the last message calls tools whose results are not there yet."""
+    return calls_wait(state.envelope)

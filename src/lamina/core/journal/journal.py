@@ -1,0 +1,268 @@
+"""From the lines of a journal to its tree.
+
+Laws: reading never raises because of damage; what proves itself is kept, what does not is reported
+with its place. A parent stands before its children, so a tree has no cycles: an entry whose parent
+is not there is put behind the entry that stood before it, which in a journal nearly always is its
+grandparent, and that is said.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.core.codec import entry_number, mint_id
+from lamina.core.journal.grown_entries import GrownEntries
+from lamina.core.journal.lines import Line, read_lines
+from lamina.core.values.damage import Damage, DamageKind
+from lamina.core.values.entry import Entry, SessionEntry, UnknownEntry
+from lamina.errors import JournalError
+
+
+class Journal(Struct, frozen=True, kw_only=True):
+    """A session as a store gives it: its entries in order of writing, and what is wrong with it.
+    The entries may be looked up in the store one by one, whenever they are asked for."""
+
+    entries: Mapping[str, Entry]
+    # The position at which the session goes on: the entry that was written last.
+    leaf: str
+    damage: tuple[Damage, ...] = ()
+    # The highest number an id has so far, and how many more may have been given out by writes of
+    # which nothing can be read.
+    last: int = -1
+    lost: int = 0
+    # The newest snapshot that was kept of it, and what was written behind that.
+    snapshot: bytes = b""
+    since: tuple[Entry, ...] = ()
+
+    @property
+    def header(self) -> SessionEntry:
+        """The entry that every path begins with."""
+        header = next(iter(self.entries.values()))
+        assert isinstance(header, SessionEntry)
+        return header
+
+
+def read_journal(data: bytes, session: str = "") -> Journal:
+    """The journal that lines hold. `session` is its id, should the header be lost."""
+    reader = TreeReader()
+    for line in read_lines(data):
+        reader.take(line)
+    return reader.finish(session)
+
+
+def journal_of(entries: Iterable[Entry]) -> Journal:
+    """The journal that holds these entries; they are sound."""
+    by_id = {entry.id: entry for entry in entries}
+    last = max((entry_number(entry_id) or 0 for entry_id in by_id), default=-1)
+    return Journal(entries=by_id, leaf=next(reversed(by_id)), last=last)
+
+
+class _Known(dict[str, Entry]):
+    """New entries, with older ones known to be there."""
+
+    def __init__(self, older: Mapping[str, Entry]) -> None:
+        super().__init__()
+        self._older = older
+
+    def __contains__(self, entry_id: object) -> bool:
+        return super().__contains__(entry_id) or entry_id in self._older
+
+    def __missing__(self, entry_id: str) -> Entry:
+        return self._older[entry_id]
+
+    def __bool__(self) -> bool:
+        return True
+
+
+# Damage of which nothing is left that has an id.
+_LOSSES = ("checksum", "no_checksum", "torn", "nul_bytes", "not_an_entry")
+
+
+class TreeReader:
+    """Puts lines into the tree, one after the other. The tree may have `older` entries already,
+    all of them sound, the last of which has the number `last`. `entries` are those that were read
+    here."""
+
+    def __init__(self, older: Mapping[str, Entry] | None = None, last: int = -1) -> None:
+        self._older = {} if older is None else older
+        self.entries: dict[str, Entry] = {} if older is None else _Known(older)
+        self.damage: list[Damage] = []
+        self.last = last
+        self.awaited = 0
+        self.lost = 0
+        self._before: Line | None = None
+        self._goes_on = False
+        # Whether the write under way is the copy of a session: it has gaps in its ids.
+        self._copies = False
+        self._leaf: str | None = None if older is None else mint_id(last)
+
+    @property
+    def _first(self) -> Entry | None:
+        return next(iter((self._older or self.entries).values()), None)
+
+    def take(self, line: Line | Damage) -> None:
+        if isinstance(line, Damage):
+            self.damage.append(line)
+            self.lost += line.kind in _LOSSES
+            return
+        self._check_write(line)
+        entry = line.entry
+        if isinstance(entry, SessionEntry):
+            self._take_header(line, entry)
+            return
+        if not self.entries:
+            # The header was lost; the session's id is filled in at the end.
+            self._add(SessionEntry(id="000000", parent=None, at=entry.at, session=""))
+        if entry.id in self.entries:
+            self._report_twin(line)
+            return
+        self._check_number(line)
+        if isinstance(entry, UnknownEntry):
+            detail = f"entry {entry.id!r} is of a type that is not known here: {entry.kind!r}"
+            self._report("unknown_type", line, detail)
+        if entry.parent is None or entry.parent not in self.entries:
+            problem = f"the parent {entry.parent!r} of entry {entry.id!r} is missing"
+            self._report("missing_parent", line, f"{problem}; put behind {self._leaf!r}")
+            entry = replace(entry, parent=self._leaf)
+        self._add(entry)
+
+    def _add(self, entry: Entry) -> None:
+        self.entries[entry.id] = entry
+        self._leaf = entry.id
+
+    def _take_header(self, line: Line, entry: SessionEntry) -> None:
+        if entry.parent is not None:
+            detail = f"the session's header names a parent {entry.parent!r}"
+            self._report("bad_header", line, detail)
+            entry = replace(entry, parent=None)
+        first = self._first
+        if first is None:
+            self._check_number(line)
+            self._add(entry)
+        elif isinstance(first, SessionEntry) and not first.session:
+            # It stands behind others, but it is the header all the same.
+            self._report("conflict", line, "the session's header stands behind other entries")
+            self.entries[first.id] = replace(entry, id=first.id)
+        elif entry.id in self.entries:
+            self._report_twin(line)
+        else:
+            self._check_number(line)
+            detail = f"a second session header {entry.id!r} inside the session"
+            self._report("conflict", line, detail)
+
+    def finish(self, session: str) -> Journal:
+        """The journal that was read. `session` is its id, should the header be lost."""
+        self._close()
+        if not self._older:
+            self._mend_header(session)
+        older, new = self._older, self.entries
+        return Journal(
+            entries=GrownEntries(older, new.values()) if older else new,
+            leaf=next(reversed(new), self._leaf or ""),
+            damage=tuple(self.damage),
+            last=self.last,
+            lost=self.lost + self.awaited,
+        )
+
+    def _close(self) -> None:
+        if self.awaited and self._before:
+            detail = f"the last write is not whole: {self._tell_awaited()}"
+            self._report("incomplete_write", self._before, detail)
+        self.last = max(self.last, 0)
+
+    def _tell_awaited(self) -> str:
+        entries = "entry was" if self.awaited == 1 else "entries were"
+        return f"{self.awaited} more {entries} to follow"
+
+    def _mend_header(self, session: str) -> None:
+        first = next(iter(self.entries.values()), None)
+        if first is None:
+            first = SessionEntry(id="000000", parent=None, at=0.0, session=session)
+            detail = "no line of the journal can be read"
+        elif isinstance(first, SessionEntry) and not first.session:
+            detail = (
+                "the session's header cannot be read: its system prompt, tools and settings are "
+                "lost; the conversation is kept"
+            )
+        else:
+            return
+        self.entries[first.id] = replace(first, session=session)
+        self.damage.insert(0, Damage(kind="bad_header", detail=detail))
+
+    def _check_write(self, line: Line) -> None:
+        before = self._before
+        follows = self._copies or before is None or _follows(line.entry.id, before.entry.id)
+        fits = not line.skip and line.more == self.awaited - 1
+        self._goes_on = bool(self.awaited and fits and follows)
+        if not self._goes_on:
+            self._copies = len(self._older) + len(self.entries) <= 1
+        if self.awaited and before and not self._goes_on:
+            detail = f"a write ended early: {self._tell_awaited()}"
+            self._report("incomplete_write", before, detail)
+        self.awaited = line.more
+        self.lost = 0
+        self._before = line
+
+    def _check_number(self, line: Line) -> None:
+        number = entry_number(line.entry.id)
+        if number is None:
+            return
+        missing = number - self.last - 1 - line.skip
+        # Ids may be left out inside of a copy: that of one path has those of that path only.
+        if missing > 0 and not self._goes_on:
+            first, end = self.last + 1, number - line.skip - 1
+            which = mint_id(first) if first == end else f"{mint_id(first)} to {mint_id(end)}"
+            self._report("missing_entries", line, f"in front of it is missing: {which}")
+        self.last = max(self.last, number)
+
+    def _report_twin(self, line: Line) -> None:
+        entry = line.entry
+        # An entry with a new parent differs from its own twin by the parent alone.
+        if replace(self.entries[entry.id], parent=entry.parent) == entry:
+            self._report("duplicate", line, f"entry {entry.id!r} stands there twice")
+        else:
+            detail = f"another entry {entry.id!r} stands before it; the first one holds"
+            self._report("conflict", line, detail)
+
+    def _report(self, kind: DamageKind, line: Line, detail: str) -> None:
+        place = {"line": line.number, "offset": line.offset, "length": line.length}
+        self.damage.append(Damage(kind=kind, detail=detail, **place))
+
+
+def _follows(entry: str, before: str) -> bool:
+    number, last = entry_number(entry), entry_number(before)
+    return number is None or last is None or number == last + 1
+
+
+def walk_back(
+    entries: Mapping[str, Entry], entry: str, until: str = "", limit: int | None = None
+) -> tuple[Entry, ...]:
+    """The entries of a path that ends with `entry`, in order: from behind `until` on, or from the
+    header, and no more than the last `limit` of them."""
+    path: list[Entry] = []
+    at: str | None = entry
+    while at is not None and at != until and (limit is None or len(path) < limit):
+        path.append(entries[at])
+        at = path[-1].parent
+    return tuple(reversed(path))
+
+
+def path_to(leaf: str, entries: Mapping[str, Entry]) -> tuple[Entry, ...]:
+    """The entries from the header to `leaf`.
+
+    Raises:
+        JournalError: a parent is missing, or parents form a cycle.
+    """
+    path: list[Entry] = []
+    visited: set[str] = set()
+    at: str | None = leaf
+    while at is not None:
+        if at in visited:
+            raise JournalError(f"entry {at!r} is its own ancestor")
+        if at not in entries:
+            raise JournalError(f"entry {at!r} is missing; its descendants cannot be placed")
+        visited.add(at)
+        path.append(entries[at])
+        at = entries[at].parent
+    return tuple(reversed(path))

@@ -1,0 +1,395 @@
+"""Applying patches to an envelope.
+
+Laws: a patch applies whole or raises and changes nothing. No patch parts a tool call from its
+result.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from lamina.core.journal.laid_versions import StandingItems, find_versions
+from lamina.core.values.collections import Chain
+from lamina.core.values.envelope import LIBRARY, Envelope, LaidItem, SystemPart
+from lamina.core.values.item import ItemId
+from lamina.core.values.message import Context, Message, Text, ToolCall, ToolResult, Use
+from lamina.core.values.patch import (
+    CompactionApply,
+    ItemLay,
+    ItemSupersede,
+    LibraryConsolidate,
+    MessagesCachedAppend,
+    MessagesCachedReplace,
+    MessagesUncachedAppend,
+    OptionsSet,
+    Patch,
+    PatchOp,
+    ResultsReplace,
+    SystemPartRemove,
+    SystemPartSet,
+    SystemPartsReplace,
+    ToolsRemove,
+    ToolsReplace,
+    lacks_reason,
+    op_name,
+)
+from lamina.errors import InvalidPatch, InvalidSetting
+
+# The id of the message that stands for what a compaction removed.
+SUMMARY_ID = "summary"
+
+_OPTIONS = ("temperature", "top_p", "max_tokens", "reasoning")
+
+
+def apply_patch(
+    envelope: Envelope, patch: Patch, turn_start: int | None = None, sent: bool = False
+) -> tuple[Envelope, int | None]:
+    """The envelope after every op of `patch`, and where the turn under way now starts.
+
+    Raises:
+        InvalidPatch: an op needs a reason and has none, or cannot be applied.
+    """
+    check_reasons(patch)
+    for op in patch.ops:
+        envelope, turn_start = apply_op(envelope, op, turn_start, sent)
+    return envelope, turn_start
+
+
+def check_reasons(patch: Patch) -> None:
+    """Raises:
+    InvalidPatch: an op needs a reason and has none.
+    """
+    for op in patch.ops:
+        if lacks_reason(op):
+            raise InvalidPatch(op_name(op), "changes what is cached and needs a non-blank reason")
+
+
+def apply_op(
+    envelope: Envelope, op: PatchOp, start: int | None, sent: bool,
+    stood: StandingItems | None = None,
+) -> tuple[Envelope, int | None]:  # fmt: skip
+    """The envelope after one op, and where the turn under way now starts. `stood` spares it to look
+    through all of history for what stands."""
+    match op:
+        case SystemPartSet(name=name, text=text):
+            envelope = replace(envelope, system=_set_part(envelope.system, op, name, text))
+        case SystemPartRemove(name=name):
+            _check_name(op, name)
+            parts = tuple(part for part in envelope.system if part.name != name)
+            envelope = replace(envelope, system=parts)
+        case SystemPartsReplace(parts=parts):
+            for part in parts:
+                _check_name(op, part.name)
+            envelope = replace(envelope, system=parts)
+        case ToolsReplace(tools=tools):
+            names = [tool.name for tool in tools]
+            if len(set(names)) != len(names):
+                raise InvalidPatch(op_name(op), f"tool names are not unique: {sorted(names)!r}")
+            if strangers := set(op.barred).difference(names):
+                raise InvalidPatch(op_name(op), f"barred and not in the list: {strangers!r}")
+            offered = tuple(tool for tool in tools if tool.name not in op.barred)
+            envelope = replace(envelope, tools=offered, listed=tools if op.barred else ())
+        case ToolsRemove():
+            tools = tuple(tool for tool in envelope.tools if tool.name not in op.names)
+            if len(tools) < len(envelope.tools):
+                envelope = replace(envelope, tools=tools, listed=())
+        case MessagesCachedReplace(messages=messages):
+            envelope = replace(envelope, cached=_replace_messages(envelope.cached, op))
+            start = None if start is None else min(start, len(envelope.cached))
+        case MessagesCachedAppend(messages=messages):
+            check_appended(op)
+            if calls_wait(envelope):
+                problem = "tool calls wait for their results; add messages behind those"
+                raise InvalidPatch(op_name(op), problem)
+            envelope = replace(envelope, cached=append_messages(envelope.cached, messages))
+        case ResultsReplace():
+            envelope = replace(envelope, cached=_replace_results(envelope.cached, op))
+        case MessagesUncachedAppend(messages=messages):
+            added = _with_ids(messages, "uncached", len(envelope.uncached))
+            envelope = replace(envelope, uncached=envelope.uncached + added)
+        case OptionsSet():
+            values = {name: getattr(op, name) for name in _OPTIONS}
+            changes = {name: value for name, value in values.items() if value is not None}
+            try:
+                envelope = replace(envelope, options=replace(envelope.options, **changes))
+            except InvalidSetting as error:
+                raise InvalidPatch(op_name(op), str(error)) from error
+        case CompactionApply():
+            envelope, start = _compact(envelope, op, start)
+        case ItemLay():
+            envelope = _lay(envelope, op, sent, stood)
+        case ItemSupersede():
+            pass
+        case LibraryConsolidate():
+            envelope = _consolidate(envelope, op, start)
+        case _:
+            assert_never(op)
+    return envelope, start
+
+
+def _compact(
+    envelope: Envelope, op: CompactionApply, start: int | None
+) -> tuple[Envelope, int | None]:
+    cached = envelope.cached
+    cut = max(0, min(op.first_kept, len(cached)))
+    after = max(0, min(op.after, cut))
+    _check_cut(op, cached, range(after, cut))
+    head = cached.until(after)
+    behind = list(map(_without_names, cached.since(cut)) if after else cached.since(cut))
+    split = start is not None and after <= start < cut
+    in_force = latest_in_force(cached.since(after)[: cut - after])
+    middle: list[Message] = []
+    there = {laid.item for laid in envelope.library} | brought_by((*head, *behind))
+    if op.summary:
+        summary = Message(role="user", blocks=(Text(op.summary),), id=SUMMARY_ID)
+        if split and start is not None:
+            named = _naming(cached[start].context, there, in_force)
+            summary = _with_context(summary, named)
+        middle = [summary]
+    if start is not None and start >= cut:
+        place = start - cut
+        if in_force is not None and latest_in_force(behind[: place + 1]) is None:
+            # They were named in what goes; the question under way names them instead.
+            for question in behind[place : place + 1]:
+                context = question.context or Context()
+                named = replace(context, in_force=_standing_of(in_force, there))
+                behind[place] = _with_context(question, named)
+        start += after + len(middle) - cut
+    elif split:
+        # A turn cut in the middle begins with the summary, which holds its question.
+        start = after
+    return replace(envelope, cached=head.extend((*middle, *behind))), start
+
+
+def _answers(messages: Iterable[Message]) -> Iterator[tuple[str, int | None, int]]:
+    """Every result by its call's id: where the call stands (None if no call in front of it waits
+    for one), and where the result does. Ids may be used again."""
+    waiting: dict[str, list[int]] = {}
+    for index, message in enumerate(messages):
+        for block in message.blocks:
+            match block:
+                case ToolCall(id=call):
+                    # An earlier call of this id is answered no more; one beside it is.
+                    beside = [place for place in waiting.get(call, ()) if place == index]
+                    waiting[call] = [*beside, index]
+                case ToolResult(call_id=call):
+                    calls = waiting.get(call)
+                    yield call, calls.pop() if calls else None, index
+                case _:
+                    pass
+
+
+def _check_cut(op: CompactionApply, cached: Iterable[Message], gone: range) -> None:
+    if not gone and (not op.summary or not gone.start):
+        return
+    for call, start, end in _answers(cached):
+        # A result that had no call in front of it before is none of this op's doing.
+        if start is not None and _side_of(start, gone) != _side_of(end, gone):
+            pair = f"the call {call!r} (message {start}) from its result (message {end})"
+            problem = f"a cut from {gone.start} to {gone.stop} would part {pair}"
+            raise InvalidPatch(op_name(op), problem)
+
+
+def _side_of(index: int, gone: range) -> int:
+    """In front of what goes, in it, or behind it."""
+    return (index >= gone.start) + (index >= gone.stop)
+
+
+def _check_replaced(
+    op: MessagesCachedReplace, before: Iterable[Message], messages: tuple[Message, ...]
+) -> None:
+    """Results need their calls in front of them, and calls that were answered keep their results,
+    except at the end. What was amiss before may stay so."""
+    earlier, now = list(_answers(before)), list(_answers(messages))
+    lost = {call for call, place, _ in now if place is None}
+    if lost := lost - {call for call, place, _ in earlier if place is None}:
+        problem = "would stand without its call in front of it"
+        raise InvalidPatch(op_name(op), f"the result of call {min(lost)!r} {problem}")
+    unanswered = {call for call, place, _ in earlier if place is not None}
+    unanswered -= {call for call, _, _ in now}
+    for message in messages[:-1]:
+        for call in message.calls:
+            if call.id in unanswered:
+                problem = "would stay without the result it has; drop both, or keep both"
+                raise InvalidPatch(op_name(op), f"the call {call.id!r} {problem}")
+
+
+def _replace_messages(cached: Chain[Message], op: MessagesCachedReplace) -> Chain[Message]:
+    messages = op.messages
+    if not 0 <= op.kept <= len(cached):
+        problem = f"cannot keep the first {op.kept} messages: history has {len(cached)}"
+        raise InvalidPatch(op_name(op), problem)
+    if not op.kept:
+        _check_replaced(op, cached, messages)
+        return Chain(_with_ids(messages, "replaced", 0))
+    head = cached.until(op.kept)
+    if op.kept < len(cached) or any(map(_is_paired, messages)):
+        _check_replaced(op, cached, (*head, *messages))
+    return head.extend(_with_ids(messages, "replaced", op.kept, head[-1].id))
+
+
+def check_appended(op: MessagesCachedAppend) -> None:
+    """Raises:
+    InvalidPatch: a call in it has no result there, or a result no call.
+    """
+    answered = list(_answers(op.messages))
+    calls = sum(len(message.calls) for message in op.messages)
+    if calls != len(answered) or any(place is None for _, place, _ in answered):
+        problem = "calls of tools and their results are added together, or not at all"
+        raise InvalidPatch(op_name(op), problem)
+
+
+def append_messages(cached: Chain[Message], messages: tuple[Message, ...]) -> Chain[Message]:
+    """History with messages behind it, each with an id."""
+    last = cached[-1].id if len(cached) else ""
+    return cached.extend(_with_ids(messages, "appended", len(cached), last))
+
+
+def calls_wait(envelope: Envelope) -> bool:
+    """Whether the last message calls tools whose results are not there yet."""
+    cached = envelope.cached
+    return bool(len(cached) and cached[-1].calls)
+
+
+def _is_paired(message: Message) -> bool:
+    """Whether it holds a call or a result."""
+    return any(isinstance(block, ToolCall | ToolResult) for block in message.blocks)
+
+
+def _replace_results(cached: Chain[Message], op: ResultsReplace) -> Chain[Message]:
+    messages = list(cached)
+    place = next((i for i, message in enumerate(messages) if message.id == op.message), None)
+    if place is None:
+        raise InvalidPatch(op_name(op), f"no message {op.message!r} in history")
+    results = {result.call_id: result for result in op.results}
+    if not results or len(results) < len(op.results):
+        raise InvalidPatch(op_name(op), "needs one result for each call that it is about")
+    blocks = list(messages[place].blocks)
+    for index, block in enumerate(blocks):
+        if isinstance(block, ToolResult) and block.call_id in results:
+            result = blocks[index] = results.pop(block.call_id)
+            if block.name != result.name:
+                problem = f"call {block.call_id!r} is one of {block.name!r}, not of {result.name!r}"
+                raise InvalidPatch(op_name(op), problem)
+    if results:
+        problem = f"message {op.message!r} has no result of call {min(results)!r}"
+        raise InvalidPatch(op_name(op), problem)
+    messages[place] = replace(messages[place], blocks=tuple(blocks))
+    return Chain(messages)
+
+
+def _consolidate(envelope: Envelope, op: LibraryConsolidate, start: int | None) -> Envelope:
+    there = {laid.item for laid in op.items}
+    in_force = latest_in_force(envelope.cached)
+    cached = []
+    for index, message in enumerate(envelope.cached):
+        names = index == start
+        rest = _naming(message.context, there, in_force, op.in_place) if names else None
+        cached.append(_with_context(message, rest))
+    return replace(envelope, library=op.items, cached=Chain(cached))
+
+
+def _naming(
+    context: Context | None,
+    there: set[ItemId],
+    in_force: tuple[ItemId, ...] | None,
+    in_place: tuple[ItemId, ...] = (),
+) -> Context | None:
+    """What a question under way goes on saying: the names of what stands, and what is in force."""
+    uses = []
+    for use in context.uses if context else ():
+        if use.item in in_place:
+            uses.append(use)
+        elif use.item in there:
+            uses.append(Use(item=use.item, version=use.version, form="named", shape=use.shape))
+    uses.sort(key=lambda use: use.form != "named")
+    absent = context.absent if context else ()
+    rest = Context(uses=tuple(uses), absent=absent, in_force=_standing_of(in_force, there))
+    return rest if rest != Context() else None
+
+
+def _standing_of(
+    in_force: tuple[ItemId, ...] | None, there: set[ItemId]
+) -> tuple[ItemId, ...] | None:
+    return None if in_force is None else tuple(item for item in in_force if item in there)
+
+
+def latest_in_force(messages: Iterable[Message]) -> tuple[ItemId, ...] | None:
+    """The latest list of rules in force in these messages; None if there is none."""
+    lists = [message.context.in_force for message in messages if message.context]
+    return next((items for items in reversed(lists) if items is not None), None)
+
+
+def brought_by(messages: Iterable[Message]) -> set[ItemId]:
+    """The items that messages hold in full."""
+    contexts = (message.context for message in messages)
+    return {u.item for context in contexts if context for u in context.uses if u.form == "full"}
+
+
+def _with_ids(
+    messages: tuple[Message, ...], stem: str, start: int, last: str = ""
+) -> tuple[Message, ...]:
+    """Messages with ids, behind one of the id `last`: neighbours without one, or of the same one,
+    would become one message on the wire."""
+    start += last == f"{stem}:{start}"
+    return tuple(
+        message if message.id else replace(message, id=f"{stem}:{index}")
+        for index, message in enumerate(messages, start)
+    )
+
+
+def _check_name(op: PatchOp, name: str) -> None:
+    if name == LIBRARY:
+        problem = f"the part {LIBRARY!r} is reserved; use library_consolidate"
+        raise InvalidPatch(op_name(op), problem)
+    if not name.strip():
+        raise InvalidPatch(op_name(op), "a system part needs a name")
+
+
+def _set_part(
+    parts: tuple[SystemPart, ...], op: PatchOp, name: str, text: str
+) -> tuple[SystemPart, ...]:
+    _check_name(op, name)
+    new = SystemPart(name=name, text=text)
+    for index, part in enumerate(parts):
+        if part.name == name:
+            return (*parts[:index], new, *parts[index + 1 :])
+    return (*parts, new)
+
+
+def _lay(envelope: Envelope, op: ItemLay, sent: bool, stood: StandingItems | None) -> Envelope:
+    item, version = op.item, op.version
+    if not sent:
+        others = tuple(laid for laid in envelope.library if laid.item != item)
+        return replace(envelope, library=(*others, LaidItem(item=item, version=version)))
+    if calls_wait(envelope):
+        raise InvalidPatch("item_lay", "tool calls wait for their results; lay it down after them")
+    versions = stood.versions_in(envelope, item) if stood else find_versions(envelope, item)
+    use = Use(item=item, version=version, form="full", replaces=bool(versions))
+    # Where its text stands above, that it applies again is all there is to say.
+    is_told = op.in_force is not None and version in versions
+    name = f"lay:{len(envelope.cached)}:{item}"
+    context = Context(uses=() if is_told else (use,), in_force=op.in_force)
+    message = Message(role="user", blocks=(context,), id=name)
+    return replace(envelope, cached=envelope.cached.extend((message,)))
+
+
+def _with_context(message: Message, context: Context | None) -> Message:
+    """The message with this context instead of its own; itself if that is none as well."""
+    if context is None and message.context is None:
+        return message
+    others = tuple(block for block in message.blocks if not isinstance(block, Context))
+    return replace(message, blocks=(context, *others) if context else others)
+
+
+def _without_names(message: Message) -> Message:
+    """The message with the items it brought, but not the names of those that stood elsewhere."""
+    context = message.context
+    if context is None:
+        return message
+    full = tuple(use for use in context.uses if use.form == "full")
+    if full == context.uses and not context.absent:
+        return message
+    rest = Context(uses=full, in_force=context.in_force)
+    return _with_context(message, rest if rest != Context() else None)

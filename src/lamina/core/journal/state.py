@@ -1,0 +1,203 @@
+"""What a session amounts to at one entry of its tree.
+
+Law: a state is the fold of the path to its leaf, and holds nothing else. The library, the turn
+under way and the last requests are values of their own.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.core.journal.laid_versions import LaidVersions
+from lamina.core.journal.reasons import RecordedReason
+from lamina.core.values.collections import FrozenMap
+from lamina.core.values.entry import (
+    DecisionEntry,
+    InboxEntry,
+    Membership,
+    RequestEntry,
+    ResultEntry,
+    SessionEntry,
+)
+from lamina.core.values.envelope import Envelope, Options
+from lamina.core.values.item import Include, Item, ItemId
+from lamina.core.values.message import LoadedTool, Message, ToolDefinition, ToolResult
+from lamina.core.values.patch import OnceOps
+from lamina.core.values.settings import OPTION_SETTINGS, Settings
+from lamina.core.values.usage import Usage
+
+
+class KnownItem(Struct, frozen=True, kw_only=True):
+    """What is remembered of an item once it was part of a turn."""
+
+    priority: int
+    essential: bool
+    added: int
+    named: int
+
+
+class Library(Struct, frozen=True, kw_only=True):
+    """The items of a session: their contents, what of them stands, and what people want with them.
+
+    `items` holds every version that was part of the session, `item_entries` the entry that holds
+    each of them. `standing` is what is laid down, `known` what is remembered of an item once it was
+    part of a turn.
+
+    `pinned` holds each item with the version it had when it was pinned, for when it can no longer
+    be read; `forgotten` is what leaves at the next boundary; `members` are what a person added and
+    took out, in order; `always` is what applies to every turn. `include_modes` are those of the
+    agent's rules, references and tools, as the session took them over from the agent at
+    `modes_from`; None if it never recorded any and follows the agent's files.
+
+    `still_out` is attached, but out for want of room, and stays out while it stays attached.
+    `in_force` are the rules and references that the latest list still standing names; None if none
+    stands.
+    """
+
+    items: FrozenMap[tuple[ItemId, str], Item] = FrozenMap()
+    item_entries: FrozenMap[tuple[ItemId, str], str] = FrozenMap()
+    standing: Mapping[ItemId, LaidVersions] = {}
+    known: Mapping[ItemId, KnownItem] = {}
+    pinned: Mapping[ItemId, str] = {}
+    forgotten: frozenset[ItemId] = frozenset()
+    members: Mapping[ItemId, Membership] = {}
+    include_modes: Mapping[ItemId, Include] | None = None
+    modes_from: str = ""
+    always: tuple[tuple[ItemId, str], ...] = ()
+    still_out: frozenset[ItemId] = frozenset()
+    in_force: tuple[ItemId, ...] | None = None
+
+
+class OpenTurn(Struct, frozen=True, kw_only=True):
+    """The turn under way; between two turns, what is left of the last one.
+
+    `question` is what was typed, which must survive a cut in the middle of the turn; `asked` the id
+    of that message while no request was made for it; `start` its place among the cached messages,
+    None if no turn is under way. `retried` says that the provider refused a request of it as too
+    long.
+
+    Of calls that wait: `called_by` is the request whose answer called, `results` what has run
+    already, `whole_results` the blobs with all of those that were cut, `searches` those of them
+    that found tools, `decisions` what a person decided, and `behind_results` messages that come
+    behind the results.
+    """
+
+    question: str = ""
+    asked: str = ""
+    start: int | None = None
+    retried: bool = False
+    called_by: str = ""
+    results: Mapping[str, ToolResult] = {}
+    whole_results: Mapping[str, str] = {}
+    searches: tuple[ResultEntry, ...] = ()
+    decisions: Mapping[str, DecisionEntry] = {}
+    behind_results: tuple[Message, ...] = ()
+
+
+class RecordedBefore(Struct, frozen=True, kw_only=True):
+    """What had been recorded when a request was prepared: how many reasons and cuts, what stood,
+    the list of tools and the options. The rest is for the next one to explain, and so is what moves
+    back after a request that had something of its own (`returning`)."""
+
+    reasons: int
+    cuts: int
+    standing: Mapping[ItemId, LaidVersions]
+    tools: tuple[ToolDefinition, ...]
+    options: Options = Options()
+    returning: tuple[RecordedReason, ...] = ()
+
+
+class LastRequests(Struct, frozen=True, kw_only=True):
+    """The request that waits for its answer, the last one that was sent, and what has been recorded
+    since then that a comparison with it needs.
+
+    `open` is the one that waits, `before_open` what had been recorded when it was prepared.
+
+    `sent` is the last one known to be sent, `sent_usage` what the provider said it cost, and
+    `sent_reply` what the provider calls its answer. `sent_standing` is what stood then (whatever is
+    gone since has to be reported), `sent_tools` the list of tools and `sent_options` the options
+    that went with it.
+
+    `reasons` are those recorded on this path since then, with what they cover; `cuts` how many
+    messages gave way to a summary, each with the reason. `warm_at` is when a request of another
+    branch that begins with `sent` was sent, if one was: it kept the cache alive. `branched` says
+    that the path left another one since then, whose requests may be in the cache as well. `left` is
+    where the session was, if it asks again for something and has no answer yet.
+    """
+
+    open: RequestEntry | None = None
+    before_open: RecordedBefore | None = None
+    sent: RequestEntry | None = None
+    sent_usage: Usage | None = None
+    sent_reply: str = ""
+    sent_standing: Mapping[ItemId, LaidVersions] = {}
+    sent_tools: tuple[ToolDefinition, ...] = ()
+    sent_options: Options = Options()
+    reasons: tuple[RecordedReason, ...] = ()
+    cuts: tuple[tuple[str, int], ...] = ()
+    warm_at: float = 0.0
+    branched: bool = False
+    left: str = ""
+
+    @property
+    def cached_at(self) -> float | None:
+        """When what `sent` left in the cache was last in use; None if nothing was sent."""
+        return max(self.sent.at, self.warm_at) if self.sent is not None else None
+
+
+class State(Struct, frozen=True, kw_only=True):
+    """What a session amounts to at one entry of its tree, which is its `leaf`.
+
+    `session` is the header, `given` digests of what was given otherwise when the session was opened
+    again. `turn_count` counts the questions so far.
+
+    `goal` is what the session set out from, `read_files` and `modified_files` are what compactions
+    took out of sight. `pictured` says whether any message or item has images, whose bytes a request
+    then needs. `calibration` is what each target counts, over what we estimate. `inbox` are
+    messages that wait for the next turn, by the entry that holds them. `once` is what changes the
+    next request only.
+
+    Of tools: `allowed` run unasked, each with the digest of the definition that was allowed;
+    `withdrawn` were removed by a person or a hook, by the model's names for them and with the
+    reason, and stay away until somebody gives them back; `hosted` are names in the list that came
+    with a runner's tools, which alone can run them; `tool_joins` is how often chosen tools joined a
+    list that had been sent. `shortened` are results that are not sent in full, by message and call,
+    with the digest of all of each. `loaded` are the tools that results which stand have loaded, by
+    the model's names for them.
+    """
+
+    session: SessionEntry
+    settings: Settings
+    envelope: Envelope
+    library: Library = Library()
+    turn: OpenTurn = OpenTurn()
+    requests: LastRequests = LastRequests()
+    leaf: str = ""
+    turn_count: int = 0
+    given: Mapping[str, str] = {}
+    goal: str = ""
+    read_files: tuple[str, ...] = ()
+    modified_files: tuple[str, ...] = ()
+    pictured: bool = False
+    calibration: Mapping[str, float] = {}
+    inbox: Mapping[str, InboxEntry] = {}
+    once: tuple[OnceOps, ...] = ()
+    allowed: Mapping[ItemId, str] = {}
+    withdrawn: Mapping[str, str] = {}
+    hosted: frozenset[str] = frozenset()
+    tool_joins: int = 0
+    shortened: Mapping[tuple[str, str], str] = {}
+    loaded: Mapping[str, LoadedTool] = {}
+
+    @property
+    def options(self) -> Options:
+        """How a model is to answer: as options say, else as settings do."""
+        return self.envelope.options.over(self.settings.options)
+
+    @property
+    def settings_in_force(self) -> Settings:
+        """The settings, with what options say instead of them."""
+        options = {name: getattr(self.envelope.options, name) for name in OPTION_SETTINGS}
+        given = {name: value for name, value in options.items() if value is not None}
+        return replace(self.settings, **given) if given else self.settings

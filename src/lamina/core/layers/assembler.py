@@ -1,0 +1,421 @@
+"""L1-L5 to a `Prompt` of segments in wire order.
+
+Laws: the same envelope gives the same segments, whether assembled from nothing or by extending
+the prompt before it. In `lazy` a message in history has the bytes it was sent with, less what was
+uncached; in `eager` history holds bare questions and answers. Separators stand at the head of the
+segment they introduce, so that growth never touches an earlier one.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import is_
+from typing import Any, Literal
+
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+import lamina.core.text as render
+from lamina.core.codec import canonical_bytes, segment_digest
+from lamina.core.layers.layout import Layout
+from lamina.core.layers.thinking import advance, is_signed, is_valid
+from lamina.core.layers.token_sizes import CALL_TOKENS, MESSAGE_TOKENS, picture_tokens
+from lamina.core.text.loaded_tools import render_loaded
+from lamina.core.values.collections import Chain
+from lamina.core.values.envelope import Envelope, SystemPart, is_personal
+from lamina.core.values.item import Item, ItemId, Picture
+from lamina.core.values.message import (
+    Context,
+    Image,
+    LoadedTools,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    ToolText,
+)
+from lamina.core.values.prompt import (
+    Content,
+    Layer,
+    Prompt,
+    Segment,
+    SegmentLink,
+    Standing,
+    Strand,
+    StrandRecord,
+    ToolReferences,
+    WireRole,
+    link_segments,
+)
+
+# Where a message stands: before this turn, as its question, or as a step taken since.
+Region = Literal["history", "asked", "steps"]
+ItemVersions = Mapping[tuple[ItemId, str], Item]
+Count = Callable[[str], int]
+
+
+class Assembler:
+    """Assembles prompts and remembers the last one's parts, so that a turn costs what it adds."""
+
+    def __init__(self, count: Count, layout: Layout) -> None:
+        self._count = count
+        self.layout = layout
+        self._blocks: dict[tuple[str, ...], tuple[str, int]] = {}
+        self._front_key: tuple[object, object, object] = (None, None, None)
+        self._front: Chain[SegmentLink] = Chain()
+        self._history = Strand()
+        self._steps = Strand()
+        # The last question that stands in history as it was asked, but for its layer.
+        self._asked: tuple[Message | None, list[Segment]] = (None, [])
+
+    def assemble(self, envelope: Envelope, items: ItemVersions, turn_start: int) -> Prompt:
+        """The prompt of `envelope`; messages from `turn_start` on belong to the turn under way."""
+        cached = envelope.cached
+
+        def render_message(
+            message: Message, standing: Standing | None
+        ) -> tuple[list[Segment], Standing | None]:
+            question, segments = self._asked
+            if message is question:
+                # Counting it again would take as long as it is.
+                segments = [replace(segment, layer="L4") for segment in segments]
+                return segments, advance(standing, segments) if standing else None
+            return self._render(message, items, "history", standing)
+
+        def render_step(
+            message: Message, standing: Standing | None
+        ) -> tuple[list[Segment], Standing | None]:
+            return self._render(message, items, "steps", standing)
+
+        front = self._assemble_front(envelope, items)
+        base = None
+        if self.layout.binds_thinking:
+            base = Standing(front=front[-1].running if front else "")
+        history = self._history.follow(cached.until(turn_start), 0, render_message, base, advance)
+        standing = self._history.standing
+        segments: list[Segment] = []
+        behind = turn_start
+        if turn_start < len(cached) and (first := cached[turn_start]).role == "user":
+            question, segments = self._asked
+            if first is not question or envelope.tool_texts:
+                segments = self._message_segments(first, items, "asked", envelope.tool_texts)
+                bare = not (first.context or envelope.tool_texts)
+                self._asked = (first, segments) if bare else (None, [])
+            standing = advance(standing, segments) if standing else None
+            behind += 1
+        steps = self._steps.follow(cached, behind, render_step, standing, advance)
+        standing = self._steps.standing
+        tail: list[Segment] = []
+        for message in envelope.uncached:
+            own, standing = render_message(message, standing)
+            tail += [replace(segment, layer="L3", cached=False) for segment in own]
+        return Prompt(
+            front=front,
+            history=history,
+            asked=tuple(segments),
+            steps=steps,
+            tail=tuple(tail),
+            standing=standing,
+        )
+
+    def block(self, item: Item, shape: str) -> tuple[str, int]:
+        """The rendered block of an item version and its tokens, made once per version."""
+        key = (
+            item.id, item.version, shape, item.title, item.ctime, item.mtime,
+            str(item.unseen_pictures),
+        )  # fmt: skip
+        if key not in self._blocks:
+            bare = render.render_bare(item) if shape == "bare" else None
+            text = bare or render.render_item(item, "attached" if shape == "bare" else shape)  # type: ignore[arg-type]
+            self._blocks[key] = (text, self._count(text))
+        return self._blocks[key]
+
+    def item_tokens(self, item: Item) -> int:
+        tokens = self.block(item, "attached")[1]
+        if self.layout.hides_pictures:
+            return tokens + len(item.pictures) * self._count(render.UNSEEN_PICTURE)
+        return tokens + sum(map(picture_tokens, item.pictures))
+
+    def count_text(self, text: str) -> int:
+        return self._count(text)
+
+    def definition_tokens(self, tool: ToolDefinition) -> int:
+        return self._count(canonical_bytes(tool).decode()) + CALL_TOKENS
+
+    def message_sizes(
+        self, messages: Sequence[Message], items: ItemVersions | None = None
+    ) -> list[int]:
+        """Tokens of each message as history has it or, without `items`, as a boundary leaves it:
+        bare, without what was attached."""
+        sizes = []
+        for message in messages:
+            if items is None and message.context:
+                bare = tuple(block for block in message.blocks if not isinstance(block, Context))
+                message = replace(message, blocks=bare)
+            segments = self._message_segments(message, items or {}, "history")
+            sizes.append(sum(segment.tokens for segment in segments))
+        return sizes
+
+    # -- caches that outlive the process -----------------------------------------------------------
+
+    def freeze(self, messages: Chain[Message]) -> StrandRecord | None:
+        """The totals of history so far, if they are those of the first of `messages`."""
+        return self._history.freeze(messages)
+
+    def thaw(self, record: StrandRecord, messages: Chain[Message], items: ItemVersions) -> None:
+        """Takes up totals that were kept for `messages`; segments are rendered when looked at."""
+        # Their tokens are known: nothing is counted again.
+        quiet = Assembler(lambda _: 0, self.layout)
+
+        def render_message(message: Message) -> list[Segment]:
+            return quiet._message_segments(message, items, "history")
+
+        self._history = Strand.thaw(record, messages, render_message)
+
+    # -- front: tools, L1, library ---------------------------------------------------------------
+
+    def _assemble_front(self, envelope: Envelope, items: ItemVersions) -> Chain[SegmentLink]:
+        key = (envelope.tool_list, envelope.system, envelope.library)
+        if not all(map(is_, self._front_key, key)):
+            self._front = link_segments(Chain(), self._front_segments(envelope, items))
+            self._front_key = key
+        return self._front
+
+    def _front_segments(self, envelope: Envelope, items: ItemVersions) -> Iterator[Segment]:
+        shared = self.layout.shares_front
+        for tool in envelope.tool_list:
+            yield self._segment(
+                "tools", "tools", "tools", tool, f"tool:{tool.name}", opens=True, shared=shared
+            )
+        glue = ""
+        order = self.layout.order_parts(envelope.system)
+        for part in order.before:
+            if text := part.text.strip():
+                shared = shared and not is_personal(part.name)
+                yield self._part(part, glue + text, opens=not glue, shared=shared)
+                glue = "\n\n"
+        if library := envelope.library:
+            shared = shared and library[0].item in envelope.always
+            yield self._system(
+                "L2", glue + render.LIBRARY_HEADER, "system:library", opens=not glue, shared=shared
+            )
+            glue = ""
+            for laid in library:
+                shared = shared and laid.item in envelope.always
+                text, tokens = self.block(items[laid.item, laid.version], "attached")
+                source = f"{laid.item}@{laid.version[:8]}"
+                tokens += bool(glue)
+                yield self._system("L2", glue + text, source, tokens=tokens, shared=shared)
+                glue = "\n\n"
+        for part in order.behind:
+            if text := part.text.strip():
+                yield self._part(part, glue + text, opens=not glue)
+                glue = "\n\n"
+
+    def _part(self, part: SystemPart, text: str, **how: Any) -> Segment:
+        return self._system("L1", text, f"system:{part.name}", **how)
+
+    def _system(self, layer: Layer, text: str, source: str, **how: Any) -> Segment:
+        return self._segment(layer, "system", "system", Text(text), source, **how)
+
+    # -- messages --------------------------------------------------------------------------------
+
+    def _render(
+        self, message: Message, items: ItemVersions, region: Region, standing: Standing | None
+    ) -> tuple[list[Segment], Standing | None]:
+        segments = self._message_segments(message, items, region, standing=standing)
+        return segments, advance(standing, segments) if standing else None
+
+    def _message_segments(
+        self,
+        message: Message,
+        items: ItemVersions,
+        region: Region,
+        tool_texts: Sequence[ToolText] = (),
+        standing: Standing | None = None,
+    ) -> list[Segment]:
+        """What a message is on the wire. Without `standing`, all thinking that may be valid is."""
+        segments: list[Segment] = []
+        role, layout = message.role, self.layout
+        layer: Layer = "L4"
+        strips = False
+        if role == "user":
+            layer = "L5" if region == "asked" else "L4"
+            strips = layout.promotion == "eager"
+            context = message.context
+            bare = strips and region == "history"
+            if (context or tool_texts) and not bare:
+                segments += self._context_segments(message, context, items, region, tool_texts)
+        source = f"message:{message.id}"
+        loads = message.loads if role == "tool" else {}
+        for block in message.blocks:
+            # Not by `match`: nearly all blocks are texts, and all of history comes by here.
+            if isinstance(block, Text):
+                text = block.text
+                if not text or text.isspace():
+                    continue
+                if strips:
+                    block = Text(text.strip())
+            elif isinstance(block, Context | LoadedTools):
+                continue
+            elif isinstance(block, Thinking):
+                if not self._takes_back(block, message.model):
+                    continue
+                if standing:
+                    before = advance(standing, segments, is_whole=False)
+                    if not is_valid(block, before):
+                        continue
+                block = replace(block, binding=UNSET)
+            content: Content = block
+            if loads and isinstance(block, ToolResult) and block.call_id in loads:
+                content = self._load(block, loads[block.call_id])
+            opens = not segments
+            segments.append(self._segment(layer, role, message.id, content, source, opens=opens))
+        return segments
+
+    def _load(self, result: ToolResult, loads: LoadedTools) -> ToolReferences | ToolResult:
+        """A result that loads tools; for whom it cannot, it describes them."""
+        if self.layout.loads_for(loads.model):
+            return ToolReferences(
+                call_id=result.call_id,
+                name=result.name,
+                text=result.text,
+                tools=tuple(tool.definition for tool in loads.tools),
+            )
+        return replace(result, text=render_loaded(result.text, loads.tools))
+
+    def _takes_back(self, block: Thinking, model: str) -> bool:
+        layout = self.layout
+        if not is_signed(block) or block.provider != layout.wire:
+            return False
+        if layout.binds_thinking and block.binding is not UNSET:
+            return True
+        # Whose it is was not always recorded; what was sent then goes on being sent.
+        return not (model and layout.model) or model == layout.model
+
+    def _context_segments(
+        self,
+        message: Message,
+        context: Context | None,
+        items: ItemVersions,
+        region: Region,
+        tool_texts: Sequence[ToolText],
+    ) -> Iterator[Segment]:
+        """L3 of one user message, in front of what was typed. What is uncached stands in front of
+        L3 in eager, where all of it is gone next turn, and behind it in lazy."""
+        eager = self.layout.promotion == "eager"
+        pieces = list(self._context_pieces(message, context, items)) if context else []
+        asks = bool(message.text.strip())
+        has_context = bool(pieces)
+        frames = asks and (has_context or not eager)
+        if tool_texts:
+            extra = _Piece(text=render.render_tool_texts(tool_texts), source="tool_texts")
+            pieces.insert(0 if eager else len(pieces), extra)
+        before: _Piece | None = None
+        for piece in pieces:
+            # Glue stands at the head: a line break in front of text keeps its tokens whatever
+            # follows, one behind it does not. The original joins blocks with a single one.
+            glue = "" if before is None else "\n" if before.is_block and piece.is_block else "\n\n"
+            tail = "\n\n" if asks and not frames and piece is pieces[-1] else ""
+            layer = _context_layer(piece, region)
+            cached = not (eager and region == "asked") and piece.source != "tool_texts"
+            yield self._segment(
+                layer, "user", message.id, Text(f"{glue}{piece.text}{tail}"), piece.source,
+                opens=before is None, tokens=piece.tokens and piece.tokens + bool(glue),
+                cached=cached,
+            )  # fmt: skip
+            for picture in piece.pictures:
+                yield self._segment(
+                    layer, "user", message.id, Image(picture), piece.source, cached=cached
+                )
+            before = piece
+        if frames and pieces:
+            yield self._segment(
+                "L4" if region == "history" else "L3", "user", message.id,
+                Text(f"\n\n{render.QUERY_FRAME}"), f"frame:{message.id}",
+                cached=has_context and not (eager and region == "asked"),
+            )  # fmt: skip
+
+    def _context_pieces(
+        self, message: Message, context: Context, items: ItemVersions
+    ) -> Iterator["_Piece"]:
+        eager = self.layout.promotion == "eager"
+        names = render.render_names(context, in_library=eager)
+        if names:
+            yield _Piece(text=names, source=f"names:{message.id}")
+        for use in context.uses:
+            if use.form == "full":
+                item = items[use.item, use.version]
+                shape = "bare" if eager and use.shape == "attached" else use.shape
+                text, tokens = self.block(item, shape)
+                yield _Piece(
+                    text=text,
+                    source=f"{use.item}@{use.version[:8]}",
+                    tokens=tokens,
+                    pictures=item.pictures,
+                    is_block=True,
+                )
+
+    # -- segments --------------------------------------------------------------------------------
+
+    def _segment(
+        self,
+        layer: Layer,
+        role: WireRole,
+        message: str,
+        content: Content,
+        source: str,
+        *,
+        opens: bool = False,
+        tokens: int | None = None,
+        cached: bool = True,
+        shared: bool = False,
+    ) -> Segment:
+        if self.layout.hides_pictures and isinstance(content, Image):
+            content = Text(("" if opens else "\n") + render.UNSEEN_PICTURE)
+        if tokens is None:
+            tokens = self._content_tokens(content)
+        if opens:
+            tokens += MESSAGE_TOKENS
+        return Segment(
+            layer=layer,
+            role=role,
+            message=message,
+            content=content,
+            source=source,
+            digest=segment_digest(role, content, opens=opens),
+            tokens=tokens,
+            cached=cached,
+            shared=shared,
+        )
+
+    def _content_tokens(self, content: Content) -> int:
+        match content:
+            case Text(text=text) | Thinking(text=text):
+                return self._count(text)
+            case ToolCall(name=name, arguments=arguments):
+                return self._count(name) + self._count(arguments) + CALL_TOKENS
+            case ToolResult(text=text):
+                return self._count(text) + CALL_TOKENS
+            case ToolReferences(tools=tools):
+                return sum(map(self.definition_tokens, tools)) + CALL_TOKENS
+            case Image(picture=picture):
+                return picture_tokens(picture)
+            case ToolDefinition():
+                return self.definition_tokens(content)
+
+
+class _Piece(Struct, frozen=True, kw_only=True):
+    """A run of L3 text before it is joined to its neighbours."""
+
+    text: str
+    source: str
+    tokens: int | None = None
+    pictures: tuple[Picture, ...] = ()
+    is_block: bool = False
+
+
+def _context_layer(piece: _Piece, region: Region) -> Layer:
+    if region != "history":
+        return "L3"
+    return "L2" if piece.is_block else "L4"

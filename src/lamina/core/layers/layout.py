@@ -1,0 +1,76 @@
+"""What decides how an envelope is laid out, besides the envelope."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from lamina.core.journal import known_renderer
+from lamina.core.values.entry import RENDERER, RequestEntry, SessionEntry
+from lamina.core.values.envelope import SystemOrder, SystemPart, order_parts
+from lamina.core.values.settings import Promotion
+
+# Over these, thinking goes back to the model that it is of.
+_THINKING_WIRES = ("anthropic", "gemini")
+# Over this one a result can load tools.
+_LOADING_WIRE = "anthropic"
+
+
+class Layout(Struct, frozen=True, kw_only=True):
+    """What decides how an envelope is laid out, besides the envelope."""
+
+    promotion: Promotion = "lazy"
+    # Thinking is only sent back to the vendor that signed it, and to the model whose it is.
+    wire: str = "openai"
+    model: str = ""
+    renderer: int = RENDERER
+    # Whether the model binds thinking to what stood before it, and refuses it elsewhere.
+    binds_thinking: bool = False
+    # Words stand for pictures, for a model that cannot see them.
+    hides_pictures: bool = False
+
+    @property
+    def shares_front(self) -> bool:
+        """Whether what is personal stands behind what is shared, since the second renderer."""
+        return self.renderer > 1
+
+    def loads_for(self, model: str) -> bool:
+        """Whether tools that were loaded for `model` can be named to whom this is for."""
+        return self.wire == _LOADING_WIRE and model == self.model
+
+    def order_parts(self, parts: Iterable[SystemPart]) -> SystemOrder:
+        """Where the parts of L1 stand. In eager the library grows, and stands last of all."""
+        lazy = self.promotion == "lazy"
+        return order_parts(parts, shared_first=self.shares_front, library_first=lazy)
+
+
+def layout_for(
+    promotion: Promotion,
+    wire: str,
+    model: str,
+    renderer: int = RENDERER,
+    *,
+    binds_thinking: bool = False,
+    hides_pictures: bool = False,
+) -> Layout:
+    """The layout of requests to `model` over `wire`; models that take no thinking back share it."""
+    bound_model = model if wire in _THINKING_WIRES else ""
+    return Layout(
+        promotion=promotion,
+        wire=wire,
+        model=bound_model,
+        renderer=renderer,
+        binds_thinking=binds_thinking,
+        hides_pictures=hides_pictures,
+    )
+
+
+def layout_of(request: RequestEntry, wire: str, header: SessionEntry) -> Layout:
+    """The layout that a request was sent with over `wire`, as the journal recorded it."""
+    return layout_for(
+        request.promotion,
+        wire,
+        request.target.partition(":")[2],
+        known_renderer(request, header),
+        binds_thinking=request.binds_thinking,
+        hides_pictures=request.hides_pictures,
+    )

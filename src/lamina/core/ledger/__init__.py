@@ -1,0 +1,19 @@
+"""Comparing a prompt with the one sent before it (`agreement`), what a provider's cache figures
+mean, and what requests cost.
+
+Private: see `lamina` for what is public.
+"""
+
+from lamina.core.ledger.cache_verdict import expected_cached_tokens, judge_cache
+from lamina.core.ledger.cost import CostRange, cost_of, cost_range, sum_cost
+from lamina.core.ledger.history_price import price_history
+
+__all__ = [
+    "CostRange",
+    "cost_of",
+    "cost_range",
+    "expected_cached_tokens",
+    "judge_cache",
+    "price_history",
+    "sum_cost",
+]

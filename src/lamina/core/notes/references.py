@@ -1,0 +1,112 @@
+"""What a person writes to attach something, as a value.
+
+    notes/api.md, api, [[api]], [[api#Errors]]      a note or file, or a section of one
+    notes/api.md#L3-L10                             lines of one
+    projects/, folder:projects                      a folder
+    #draft, tag:draft                               a tag
+    https://example.org/page, url:example.org       a page of the web
+    note:a.md, query:a.md#0123456789abcdef          an item by its id
+
+Law: reading opens nothing. A file with exactly such a name goes first, so callers that can look
+try the plain path before anything else.
+"""
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+
+from lamina.core.values.item import canonical_url
+from lamina.core.values.item_kind import FILE_KINDS
+
+_URL = re.compile(r"https?://", re.IGNORECASE)
+_LINES = re.compile(r"(?P<path>.+)#L(?P<start>[1-9][0-9]{0,8})(?:-L?(?P<end>[1-9][0-9]{0,8}))?")
+_LINK = re.compile(r"!?\[\[(.+)\]\]", re.DOTALL)
+_QUERY = re.compile(r"(?P<path>.+)#(?P<digest>[0-9a-f]{16})")
+
+
+class Reference(Struct, frozen=True, kw_only=True):
+    """What is meant. `name` is a path, the name of a note, a tag without `#`, or an address;
+    `anchor` a heading; `digest` the end of a query's id; `wanted` the kind that an id names."""
+
+    kind: Literal["path", "folder", "tag", "url", "lines", "query"]
+    name: str
+    anchor: str = ""
+    start: int = 0
+    end: int = 0
+    digest: str = ""
+    wanted: str = ""
+
+    @property
+    def text(self) -> str:
+        """How it is written: what `read_reference` reads as this."""
+        match self.kind:
+            case "lines":
+                return f"{self.name}#L{self.start}-L{self.end}"
+            case "query":
+                return f"query:{self.name}#{self.digest}"
+            case "path" if self.anchor:
+                return f"[[{self.name}#{self.anchor}]]"
+            case "path":
+                return f"{self.wanted}:{self.name}" if self.wanted else self.name
+            case _:
+                return f"{self.kind}:{self.name}"
+
+
+def read_reference(text: str) -> Reference:
+    """What `text` means; a path, unless it has another form."""
+    reference = text.strip()
+    if _URL.match(reference):
+        return Reference(kind="url", name=canonical_url(reference))
+    kind, colon, rest = reference.partition(":")
+    if colon and rest:
+        if kind == "url":
+            return Reference(kind="url", name=canonical_url(rest))
+        if kind == "tag":
+            return Reference(kind="tag", name=rest.removeprefix("#"))
+        if kind == "folder":
+            return Reference(kind="folder", name=rest.strip("/"))
+        if kind == "query" and (match := _QUERY.fullmatch(rest)):
+            return Reference(kind="query", name=match["path"], digest=match["digest"])
+        if kind == "selection" and (lines := _read_lines(rest)):
+            return lines
+        if kind in FILE_KINDS:
+            return Reference(kind="path", name=rest, wanted=kind)
+    if reference.startswith("#") and len(reference) > 1 and not re.search(r"\s", reference):
+        return Reference(kind="tag", name=reference[1:])
+    if lines := _read_lines(reference):
+        return lines
+    if len(reference) > 1 and reference.endswith("/"):
+        return Reference(kind="folder", name=reference.rstrip("/"))
+    return _read_path(reference)
+
+
+def is_url(text: str) -> bool:
+    """Whether a reference names a page of the web."""
+    return read_reference(text).kind == "url"
+
+
+def _read_lines(reference: str) -> Reference | None:
+    match = _LINES.fullmatch(reference)
+    if not match:
+        return None
+    start = int(match["start"])
+    end = int(match["end"] or start)
+    first, last = min(start, end), max(start, end)
+    return Reference(kind="lines", name=_bare(match["path"]), start=first, end=last)
+
+
+def _read_path(reference: str) -> Reference:
+    """A path or the name of a note. What follows a `#` is a heading or part of the name: only the
+    known names can tell, so a bare reference keeps it."""
+    link = _bare(reference)
+    if link == reference:
+        return Reference(kind="path", name=reference)
+    name, _, anchor = link.partition("#")
+    return Reference(kind="path", name=name.strip(), anchor=anchor.strip())
+
+
+def _bare(reference: str) -> str:
+    """A link without its brackets and label."""
+    match = _LINK.fullmatch(reference)
+    return match[1].partition("|")[0].strip() if match else reference

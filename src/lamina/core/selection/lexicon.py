@@ -1,0 +1,150 @@
+"""How well chunks fit a text by the words they share: BM25.
+
+Law: scores depend on the chunks of one lexicon and on the text, and on nothing else that was ever
+indexed. What is kept of a chunk is a function of its text alone and can be stored.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from math import log1p
+
+import numpy
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from lamina.core.selection.packed_terms import PACKED, hash_term
+from lamina.core.selection.terms import find_terms
+
+# A whole number for each chunk.
+Times = NDArray[numpy.int64]
+
+MOST_CHUNKS = 1 << 24
+# Chunks that are sorted together: some 3 million terms of passages, 25 MB.
+PART = 1 << 15
+# How soon repetition stops to count, and how much long chunks are held back.
+SATURATION, LENGTH_SHARE = 1.5, 0.75
+
+
+class _Part(Struct, frozen=True):
+    """Terms with the chunks they occur in: those of the n-th term from `bounds[n]` on. `size` is
+    how many chunks there are."""
+
+    size: int
+    terms: NDArray[numpy.uint32]
+    bounds: NDArray[numpy.int64]
+    chunks: NDArray[numpy.int32]
+    counts: NDArray[numpy.uint8]
+
+    def of(self, term: int) -> slice:
+        place = int(numpy.searchsorted(self.terms, numpy.uint32(term)))
+        if place == len(self.terms) or self.terms[place] != term:
+            return slice(0, 0)
+        return slice(int(self.bounds[place]), int(self.bounds[place + 1]))
+
+    def join(self, other: "_Part") -> "_Part":
+        """Both in one; the chunks of the other come after those of this one."""
+        return _sort(numpy.concatenate((self._numbers(), other._numbers())), self.size + other.size)
+
+    def _numbers(self) -> NDArray[numpy.uint64]:
+        terms = numpy.repeat(self.terms, numpy.diff(self.bounds))
+        return _pack_numbers(terms, self.chunks, self.counts)
+
+
+class Postings(Struct, frozen=True):
+    """The terms of chunks, which are numbered in the order they came, and how many terms each has.
+    It never changes: what has grown from it shares its parts. No part is large, so that none takes
+    much memory or time to sort; and there are few small ones, so that little is looked through."""
+
+    parts: tuple[_Part, ...]
+    lengths: Times
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def extended(self, packs: Sequence[bytes]) -> "Postings":
+        """With these chunks, too, behind the others."""
+        first, size = len(self), len(self) + len(packs)
+        if size > MOST_CHUNKS:
+            raise ValueError(f"a lexicon holds up to {MOST_CHUNKS:,} chunks, not {size:,}")
+        parts, lengths = list(self.parts), [self.lengths]
+        for start in range(0, len(packs), PART):
+            part, part_lengths = _gather(packs[start : start + PART], first + start)
+            lengths.append(part_lengths)
+            while parts and parts[-1].size < 2 * part.size <= 2 * (PART - parts[-1].size):
+                part = parts.pop().join(part)
+            parts.append(part)
+        return Postings(tuple(parts), numpy.concatenate(lengths))
+
+
+NO_POSTINGS = Postings((), numpy.zeros(0, numpy.int64))
+
+
+def _gather(packs: Sequence[bytes], first: int) -> tuple[_Part, Times]:
+    """A part of chunks, of which the first has the number `first`; and their lengths."""
+    sizes = numpy.fromiter(map(len, packs), numpy.int64, len(packs)) // PACKED.itemsize
+    records = numpy.frombuffer(b"".join(packs), PACKED)
+    chunks = numpy.repeat(numpy.arange(len(packs), dtype=numpy.int32), sizes)
+    lengths = numpy.bincount(chunks, records["count"], len(packs)).astype(numpy.int64)
+    chunks += numpy.int32(first)
+    return _sort(_pack_numbers(records["term"], chunks, records["count"]), len(packs)), lengths
+
+
+def _pack_numbers(
+    terms: NDArray[numpy.uint32], chunks: NDArray[numpy.int32], counts: NDArray[numpy.uint8]
+) -> NDArray[numpy.uint64]:
+    """Term, chunk and count in one number: a plain sort is far cheaper than one of places."""
+    numbers = terms.astype(numpy.uint64)
+    numbers <<= numpy.uint64(24)
+    numbers |= chunks.view(numpy.uint32)
+    numbers <<= numpy.uint64(8)
+    numbers |= counts
+    return numbers
+
+
+def _sort(numbers: NDArray[numpy.uint64], size: int) -> _Part:
+    numbers.sort()
+    terms = (numbers >> numpy.uint64(32)).astype(numpy.uint32)
+    begins = numpy.flatnonzero(numpy.diff(terms, prepend=terms[:1] ^ 1))
+    return _Part(
+        size,
+        terms[begins],
+        numpy.append(begins, len(terms)),
+        (numbers >> numpy.uint64(8)).astype(numpy.int32) & (MOST_CHUNKS - 1),
+        numbers.astype(numpy.uint8),
+    )
+
+
+class Lexicon:
+    """Chunks by their terms. `times` says how often each stands in the corpus, once if not said;
+    one that does not stand there counts for nothing."""
+
+    def __init__(self, postings: Postings, times: Times | None = None) -> None:
+        lengths = postings.lengths
+        self._parts = postings.parts
+        self._times = numpy.ones(len(lengths), numpy.int64) if times is None else times
+        # Whole numbers until here: in which order they are added up makes no difference.
+        self._count = int(self._times.sum())
+        mean = float(lengths @ self._times) / max(1, self._count) or 1.0
+        share = 1 - LENGTH_SHARE + LENGTH_SHARE * lengths / mean
+        self._length_penalty = (SATURATION * share).astype(numpy.float32)
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def has(self, text: str) -> bool:
+        """Whether any chunk shares a term with the text."""
+        hashes = {hash_term(term) for term in find_terms(text)}
+        return any(part.of(term).stop for term in hashes for part in self._parts)
+
+    def score(self, text: str) -> NDArray[numpy.float32]:
+        """The score of each chunk; 0 where it shares no term with the text."""
+        scores = numpy.zeros(len(self), numpy.float32)
+        for term, count in Counter(hash_term(term) for term in find_terms(text)).items():
+            places = [(part, at) for part in self._parts if (at := part.of(term)).stop]
+            frequency = sum(int(self._times[part.chunks[at]].sum()) for part, at in places)
+            rarity = numpy.float32(log1p((self._count - frequency + 0.5) / (frequency + 0.5)))
+            for part, at in places:
+                chunks, counts = part.chunks[at], part.counts[at].astype(numpy.float32)
+                shares = counts * (SATURATION + 1) / (counts + self._length_penalty[chunks])
+                scores[chunks] += count * rarity * shares
+        return scores

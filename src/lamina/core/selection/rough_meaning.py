@@ -1,0 +1,176 @@
+"""A guess at what chunks mean before any of them is embedded, and which to embed next.
+
+Laws: a guess costs next to nothing and decides nothing but the order in which chunks are embedded:
+whatever is found is ranked by its vector. It depends on the chunks, the words and what is known so
+far, and on nothing else.
+
+A chunk's guess is the sum of its words' vectors, rare words counting more. What was embedded of a
+question corrects it: chunks that mean alike, or stand in one document, tend to fit alike.
+"""
+
+import numpy
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from lamina.core.selection.lexicon import Postings
+from lamina.core.selection.packed_terms import hash_term
+from lamina.core.selection.scores import PART, WHOLE, WORDS, Indices, Matrix
+from lamina.core.selection.terms import find_terms
+
+# How much words count against the guess, before anything is known. This and what follows was
+# chosen with the questions for trying of `bench/first_search.py`; the ones reported are others.
+WORDS_FIRST = 0.6
+# How alike chunks of one document are taken to fit, and how much of a fit nothing explains.
+SAME_DOCUMENT, NOISE = 0.5, 0.5
+# Directions that nearly all chunks share say nothing about any of them.
+SHARED_DIRECTIONS = 2
+# How many chunks are added up at a time.
+_BLOCK = 2048
+_TINY = numpy.float32(1e-9)
+
+
+class WordVectors(Struct, frozen=True, kw_only=True):
+    """What words mean by themselves: `hashes` of terms, in order, and a row for each."""
+
+    hashes: NDArray[numpy.uint32]
+    rows: Matrix
+
+
+class ChunkSketches(Struct, frozen=True, kw_only=True):
+    """A guess at the meaning of each chunk, a row of length 1 (or 0 if nothing is known of its
+    words), and what the guess at a question is to be made with."""
+
+    rows: Matrix
+    vectors: WordVectors
+    rarity: NDArray[numpy.float32]
+    mean: Matrix
+    shared: Matrix
+
+    def of_text(self, text: str) -> Matrix:
+        """The guess at the meaning of a question."""
+        total = numpy.zeros((1, self.rows.shape[1]), numpy.float32)
+        hashes = numpy.array([hash_term(term) for term in find_terms(text)], numpy.uint32)
+        places = _find(self.vectors.hashes, hashes)
+        for place in places[places >= 0].tolist():
+            total += self.rarity[place] * self.vectors.rows[place]
+        sketch: Matrix = _clean(_unit(total), self.mean, self.shared)[0]
+        return sketch
+
+
+def sketch_chunks(postings: Postings, vectors: WordVectors) -> ChunkSketches:
+    """Sketches of all chunks: a second for a million different words of chunks."""
+    count, width = len(postings), vectors.rows.shape[1]
+    found = [_find(vectors.hashes, part.terms) for part in postings.parts]
+    uses = numpy.zeros(len(vectors.hashes), numpy.int64)
+    for part, places in zip(postings.parts, found, strict=True):
+        known = places >= 0
+        numpy.add.at(uses, places[known], numpy.diff(part.bounds)[known])
+    rarity = numpy.log1p(count / (uses + 1)).astype(numpy.float32)
+    sums = numpy.zeros((count, width), numpy.float32)
+    for part, places in zip(postings.parts, found, strict=True):
+        terms = numpy.repeat(places, numpy.diff(part.bounds))
+        known_terms = numpy.flatnonzero(terms >= 0)
+        order = known_terms[numpy.argsort(part.chunks[known_terms], kind="stable")]
+        _add_terms(sums, part.chunks[order], terms[order], part.counts[order], vectors, rarity)
+    rows = _unit(sums)
+    mean: Matrix = (
+        rows.mean(axis=0, keepdims=True) if count else numpy.zeros((1, width), numpy.float32)
+    )
+    centred = rows - mean
+    _, directions = numpy.linalg.eigh(centred.T @ centred)
+    shared: Matrix = directions[:, -SHARED_DIRECTIONS:].astype(numpy.float32)
+    return ChunkSketches(
+        rows=_clean(rows, mean, shared), vectors=vectors, rarity=rarity, mean=mean, shared=shared
+    )
+
+
+class CandidateOrder:
+    """Which chunks to embed for a question, the most promising first. `lexical` has a row for each
+    part of it, `sketches` are of the chunks, `documents` the numbers of theirs."""
+
+    def __init__(
+        self, parts: "tuple[str, ...]", lexical: Matrix, sketches: ChunkSketches, documents: Indices
+    ) -> None:
+        self._sketches = sketches.rows
+        self._documents = documents
+        self._words = _best_of_parts(lexical)
+        guesses = [sketches.rows @ sketches.of_text(part) for part in parts]
+        self._rough = _best_of_parts(numpy.array(guesses, numpy.float32))
+        self.fits = WORDS_FIRST * self._words + (1 - WORDS_FIRST) * self._rough
+
+    def learn(self, rows: Indices, cosine: Matrix) -> NDArray[numpy.float32]:
+        """Guesses anew with the cosines of some chunks to each part, the whole question first;
+        returns how well these fit."""
+        fits: NDArray[numpy.float32] = (
+            WHOLE * cosine[0] + PART * cosine.max(axis=0) + WORDS * self._words[rows]
+        ).astype(numpy.float32)
+        if not len(rows):
+            return fits
+        features = numpy.stack((self._words, self._rough, numpy.ones_like(self._words)), axis=1)
+        own = features[rows]
+        shares = numpy.linalg.solve(own.T @ own + 0.1 * numpy.eye(3), own.T @ fits)
+        plain = (features @ shares).astype(numpy.float32)
+        known, documents = self._sketches[rows], self._documents[rows]
+        likeness = known @ known.T + SAME_DOCUMENT * (documents[:, None] == documents)
+        likeness[numpy.diag_indices(len(rows))] += NOISE
+        weights = numpy.linalg.solve(likeness, fits - plain[rows])
+        by_document = numpy.bincount(documents, weights, int(self._documents.max()) + 1)
+        lift = self._sketches @ (known.T @ weights).astype(numpy.float32)
+        self.fits = plain + lift + SAME_DOCUMENT * by_document[self._documents]
+        return fits
+
+    def best(self, rows: Indices, most: int) -> Indices:
+        """The most promising of these chunks."""
+        fits = self.fits[rows]
+        if most < len(rows):
+            near = numpy.argpartition(-fits, most)[:most]
+            rows, fits = rows[near], fits[near]
+        order: Indices = rows[numpy.argsort(-fits, kind="stable")]
+        return order
+
+
+def _add_terms(
+    sums: Matrix,
+    chunks: NDArray[numpy.int32],
+    terms: Indices,
+    counts: NDArray[numpy.uint8],
+    vectors: WordVectors,
+    rarity: NDArray[numpy.float32],
+) -> None:
+    """Adds the vectors of terms to their chunks, which are in order."""
+    weights = rarity[terms] * numpy.sqrt(counts.astype(numpy.float32))
+    for first in range(0, len(sums), _BLOCK):
+        some = slice(*numpy.searchsorted(chunks, (first, first + _BLOCK)).tolist())
+        begins = numpy.flatnonzero(numpy.diff(chunks[some], prepend=-1))
+        if len(begins):
+            rows = vectors.rows[terms[some]] * weights[some, None]
+            sums[chunks[some][begins]] += numpy.add.reduceat(rows, begins, axis=0)
+
+
+def _find(hashes: NDArray[numpy.uint32], wanted: NDArray[numpy.uint32]) -> Indices:
+    """The places of hashes; -1 for those that are not there."""
+    if not len(hashes):
+        return numpy.full(len(wanted), -1)
+    places = numpy.minimum(numpy.searchsorted(hashes, wanted), len(hashes) - 1)
+    found: Indices = numpy.where(hashes[places] == wanted, places, -1)
+    return found
+
+
+def _best_of_parts(rows: Matrix) -> NDArray[numpy.float32]:
+    """Of each chunk its best among the parts, each of which has 1 for its best chunk."""
+    most = numpy.maximum(rows.max(axis=1, keepdims=True, initial=0.0), _TINY)
+    best: NDArray[numpy.float32] = (rows / most).max(axis=0)
+    return best
+
+
+def _unit(rows: Matrix) -> Matrix:
+    lengths = numpy.linalg.norm(rows, axis=1, keepdims=True)
+    unit: Matrix = rows / numpy.maximum(lengths, _TINY)
+    return unit
+
+
+def _clean(rows: Matrix, mean: Matrix, shared: Matrix) -> Matrix:
+    """Rows without what all have in common."""
+    own: Matrix = (rows - mean).astype(numpy.float32)
+    common: Matrix = ((own @ shared) @ shared.T).astype(numpy.float32)
+    return _unit(own - common)

@@ -1,0 +1,271 @@
+"""The pictures that a note refers to.
+
+Law: time grows with the length of the note, whatever it holds. What stands in code or in a comment
+is not a reference. Nothing is opened here: a reference is text until a workspace reads it.
+"""
+
+import html
+import re
+from collections.abc import Iterator, Mapping
+from typing import Literal
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from lamina.core.text.code_masks import Fence, find_fence, is_escaped, line_spans, mask_code
+from lamina.core.text.comments import mask_comments
+
+__all__ = [
+    "PICTURE_SUFFIXES", "Fence", "PicturePlace", "PictureRef", "count_pictures", "decode_target",
+    "find_destination", "find_fence", "find_pictures", "is_escaped", "line_spans",
+    "locate_definitions", "locate_pictures", "mask_code",
+]  # fmt: skip
+
+PICTURE_SUFFIXES = (
+    ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".avif", ".heic", ".heif",
+    ".ico", ".svg",
+)  # fmt: skip
+
+_MARK = re.compile(r"\\[^\n]|!\[\[[^\[\]\n]*+\]\]|!?\[|\]|\n[ \t\r]*+(?=\n)")
+# The name of a definition behind an image, and a definition.
+_NAMED = re.compile(r"\[([^\[\]\n]{0,1000})\]")
+_DEFINITION = re.compile(
+    r"^ {0,3}\[([^\[\]\n]{1,1000})\]:[ \t]*+(<[^<>\n]*+>|[^\s<]\S*+)", re.MULTILINE
+)
+_TAG = re.compile(r"<img(?=[\s/])[^<>]*+>", re.IGNORECASE)
+_ATTRIBUTE = re.compile(
+    r"""(?<![^\s"'])([a-zA-Z-]{1,40})[ \t\n]{0,9}=[ \t\n]{0,9}("[^"]*+"|'[^']*+'|[^\s"'>]++)"""
+)
+_GAP = re.compile(r"[ \t]*+(?:\r?\n[ \t]*+)?")
+_BLANKS = re.compile(r"[ \t]*+")
+_ANGLED = re.compile(r"<((?:[^<>\\\n]|\\[^\n])*+)>")
+_TITLE = re.compile(
+    r""""(?:[^"\\]|\\[\s\S])*+"|'(?:[^'\\]|\\[\s\S])*+'|\((?:[^()\\]|\\[\s\S])*+\)"""
+)
+_PLAIN = re.compile(r"[^\s()\\]++")
+# Deeper nesting is not a destination; the limit also keeps the scan linear.
+_MAX_DEPTH = 8
+# As much of a description is looked at.
+_MOST_ALT = 1_000
+
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_AFTER_SUFFIX = re.compile(
+    rf"(?<=\.)({'|'.join(name[1:] for name in PICTURE_SUFFIXES)})[?#].*+", re.IGNORECASE | re.DOTALL
+)
+_URL = re.compile(r"//|[a-z][a-z0-9+.-]{1,30}+://", re.IGNORECASE)
+
+
+class PictureRef(Struct, frozen=True, kw_only=True):
+    """A picture that a note refers to: a decoded path, a data URI or a URL."""
+
+    kind: Literal["path", "data", "url"]
+    target: str
+
+
+class PicturePlace(Struct, frozen=True, kw_only=True):
+    """Where a picture stands in a text, from `start` to before `end`, and how it is described.
+    `has_definition` if its target stands elsewhere."""
+
+    reference: PictureRef
+    start: int
+    end: int
+    alt: str = ""
+    has_definition: bool = False
+
+
+class _Definition(Struct, frozen=True):
+    target: str
+    start: int
+    end: int
+
+
+def find_pictures(markdown: str) -> tuple[PictureRef, ...]:
+    """The pictures of a note in order, each once: `![[x.png]]`, `![alt](target "title")`,
+    `![alt][name]` with a line `[name]: target`, and `<img src="target">`."""
+    return tuple(dict.fromkeys(place.reference for place in locate_pictures(markdown)))
+
+
+def count_pictures(markdown: str) -> int:
+    """How many pictures a note refers to; most have none, and are not looked through."""
+    if "![" not in markdown and "<img" not in markdown.lower():
+        return 0
+    return len(find_pictures(markdown))
+
+
+def locate_pictures(markdown: str) -> tuple[PicturePlace, ...]:
+    """The pictures of a note and where they stand, in order."""
+    text = _mask(markdown)
+    places = list(_locate_images(markdown, text)) if "![" in text else []
+    if tags := list(_locate_tags(markdown, text)):
+        places = sorted([*places, *tags], key=lambda place: place.start)
+    return tuple(places)
+
+
+def locate_definitions(markdown: str) -> tuple[PicturePlace, ...]:
+    """The targets that lines like `[name]: target` give to pictures and links, and where."""
+    definitions = _find_definitions(markdown, _mask(markdown)) if "]:" in markdown else {}
+    return tuple(
+        PicturePlace(reference=_refer(target.target), start=target.start, end=target.end)
+        for target in definitions.values()
+        if target.target
+    )
+
+
+def _mask(markdown: str) -> str:
+    text, _ = mask_code(markdown)
+    return mask_comments(text) if "%%" in text or "<!--" in text else text
+
+
+def _locate_images(markdown: str, text: str) -> list[PicturePlace]:
+    """Images in Markdown's forms; `text` is the note with its code and comments masked."""
+    places: list[PicturePlace] = []
+    open_brackets: list[int] = []  # where an image's `![` stands; -1 for a plain bracket
+    definitions: Mapping[str, _Definition] | None = None if "]:" in text else {}
+    position = 0
+    while mark := _MARK.search(text, position):
+        position = mark.end()
+        match mark[0]:
+            case "![":
+                open_brackets.append(mark.start())
+            case "[":
+                open_brackets.append(-1)
+            case "]" if open_brackets:
+                start = open_brackets.pop()
+                if start < 0:
+                    continue
+                alt = markdown[max(start + 2, mark.start() - _MOST_ALT) : mark.start()]
+                definition = None
+                if inside := find_destination(text, position):
+                    target_start, target_end, end = inside
+                    target = decode_target(markdown[target_start:target_end].strip())
+                else:
+                    if definitions is None:
+                        definitions = _find_definitions(markdown, text)
+                    named = _NAMED.match(text, position)
+                    definition = definitions.get(_fold_name((named and named[1]) or alt))
+                    if definition is None:
+                        continue
+                    target, end = definition.target, named.end() if named else position
+                position = end
+                # A picture in another one's description is only words.
+                while places and places[-1].start > start:
+                    places.pop()
+                if target:
+                    places.append(
+                        PicturePlace(
+                            reference=_refer(target),
+                            start=start,
+                            end=end,
+                            alt=alt,
+                            has_definition=definition is not None,
+                        )
+                    )
+            case wiki if wiki.startswith("![["):
+                name = markdown[mark.start() + 3 : mark.end() - 2].partition("|")[0]
+                name = name.removesuffix("\\").partition("#")[0].strip()
+                if name.lower().endswith(PICTURE_SUFFIXES):
+                    places.append(
+                        PicturePlace(reference=_refer(name), start=mark.start(), end=mark.end())
+                    )
+            case gap if gap.startswith("\n"):
+                open_brackets.clear()
+    return places
+
+
+def _locate_tags(markdown: str, text: str) -> Iterator[PicturePlace]:
+    """Images in HTML."""
+    for tag in _TAG.finditer(text):
+        attributes = {
+            match[1].lower(): html.unescape(match[2].strip("\"'").strip())
+            for match in _ATTRIBUTE.finditer(markdown, tag.start() + 4, tag.end())
+        }
+        if source := attributes.get("src"):
+            target = source if _is_data(source) or _URL.match(source) else decode_target(source)
+            yield PicturePlace(
+                reference=_refer(target),
+                start=tag.start(),
+                end=tag.end(),
+                alt=attributes.get("alt", ""),
+            )
+
+
+def _find_definitions(markdown: str, text: str) -> dict[str, _Definition]:
+    """The targets that lines like `[name]: target` give; the first of a name counts."""
+    definitions: dict[str, _Definition] = {}
+    for match in _DEFINITION.finditer(text):
+        start, end = match.span(2)
+        target = markdown[start:end].removeprefix("<").removesuffix(">").strip()
+        name = _fold_name(markdown[match.start(1) : match.end(1)])
+        definitions.setdefault(name, _Definition(decode_target(target), start, end))
+    return definitions
+
+
+def _fold_name(name: str) -> str:
+    return " ".join(name.split()).casefold()
+
+
+def find_destination(text: str, at: int) -> tuple[int, int, int] | None:
+    """Start and end of the target in `(target "title")` at `at`, and the end of it all."""
+    if not text.startswith("(", at):
+        return None
+    start = _skip(_GAP, text, at + 1)
+    if text.startswith("<", start):
+        brackets = _ANGLED.match(text, start)
+        end = _close(text, brackets.end()) if brackets else None
+        return (*brackets.span(1), end) if brackets and end else None
+    position, depth = start, 0
+    while position < len(text):
+        character = text[position]
+        if character == "\\":
+            position += 2
+        elif character == "(":
+            depth += 1
+            position += 1
+            if depth > _MAX_DEPTH:
+                return None
+        elif character == ")" and depth:
+            depth -= 1
+            position += 1
+        elif character == ")" or character.isspace():
+            # Blanks are not allowed in a bare target, but people write them.
+            if depth == 0 and (end := _close(text, position)):
+                return start, position, end
+            if character in ")\n":
+                return None
+            position = _skip(_BLANKS, text, position + 1)
+        else:
+            position = _skip(_PLAIN, text, position)
+    return None
+
+
+def _close(text: str, at: int) -> int | None:
+    """The end of an optional title and `)` at `at`; None if something else stands there."""
+    position = _skip(_GAP, text, at)
+    if position > at and (title := _TITLE.match(text, position)):
+        position = _skip(_GAP, text, title.end())
+    return position + 1 if text.startswith(")", position) else None
+
+
+def _skip(pattern: re.Pattern[str], text: str, at: int) -> int:
+    match = pattern.match(text, at)
+    return match.end() if match else at
+
+
+def decode_target(target: str) -> str:
+    """The target of a link as it is meant: without escapes, and a path without percent signs."""
+    target = _ENTITY.sub(lambda match: html.unescape(match[0]), target)
+    target = _ESCAPED.sub(r"\1", target)
+    if _is_data(target) or _URL.match(target):
+        return target
+    return unquote(_AFTER_SUFFIX.sub(r"\1", target, count=1))
+
+
+def _refer(target: str) -> PictureRef:
+    if _is_data(target):
+        return PictureRef(kind="data", target=target)
+    return PictureRef(kind="url" if _URL.match(target) else "path", target=target)
+
+
+def _is_data(target: str) -> bool:
+    return target[:5].lower() == "data:"

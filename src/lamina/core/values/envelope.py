@@ -1,0 +1,154 @@
+"""The envelope: everything a request is made of, as values."""
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import Any, Self
+
+from msgspec import Struct
+from msgspec.structs import asdict, force_setattr, replace
+
+from lamina.core.values.collections import Chain
+from lamina.core.values.field_types import settle_fields
+from lamina.core.values.item import ItemId
+from lamina.core.values.message import Message, ToolDefinition, ToolText, sort_keys
+from lamina.errors import InvalidSetting
+
+LIBRARY = "library"
+# The parts of L1 that are about one person: these, and all whose name begins like the last.
+_PERSONAL, _PERSONAL_PREFIX = ("memory", "user"), "user_"
+
+
+class SystemPart(Struct, frozen=True, kw_only=True):
+    """A named part of the system prompt (L1)."""
+
+    name: str
+    text: str
+
+
+def is_personal(part: str) -> bool:
+    """Whether a part of L1, by its name, is about one person: `memory`, `user`, `user_...`."""
+    return part in _PERSONAL or part.startswith(_PERSONAL_PREFIX)
+
+
+class SystemOrder(Struct, frozen=True, kw_only=True):
+    """The parts of L1 in the order they are sent in: those in front of the library, and those
+    behind it."""
+
+    before: tuple[SystemPart, ...]
+    behind: tuple[SystemPart, ...] = ()
+
+
+def order_parts(
+    parts: Iterable[SystemPart], *, shared_first: bool, library_first: bool
+) -> SystemOrder:
+    """The parts as they are given or, with `shared_first`, what is personal last: two people who
+    use one agent share all that is in front of it. With `library_first` that is the library,
+    too."""
+    parts = tuple(parts)
+    if not shared_first:
+        return SystemOrder(before=parts)
+    shared = tuple(part for part in parts if not is_personal(part.name))
+    personal = tuple(part for part in parts if is_personal(part.name))
+    if library_first:
+        return SystemOrder(before=shared, behind=personal)
+    return SystemOrder(before=shared + personal)
+
+
+class SystemParts(tuple[SystemPart, ...]):
+    """The parts of a system prompt in order, and `compiled`: the text that is sent of them, with
+    the library where it stands among them. What a session and its hooks give out has it whole; it
+    is made when it is first looked at."""
+
+    _compile: Callable[[], str] | None
+
+    def __new__(
+        cls, parts: Iterable[SystemPart] = (), compile_text: Callable[[], str] | None = None
+    ) -> Self:
+        system = super().__new__(cls, parts)
+        system._compile = compile_text
+        return system
+
+    @property
+    def parts(self) -> tuple[SystemPart, ...]:
+        """The named parts, without the library."""
+        return tuple(self)
+
+    @cached_property
+    def compiled(self) -> str:
+        """The system prompt as a model gets it."""
+        if self._compile is not None:
+            return self._compile()
+        return "\n\n".join(text for part in self if (text := part.text.strip()))
+
+
+class LaidItem(Struct, frozen=True, kw_only=True):
+    """An item version that stands in the system library."""
+
+    item: ItemId
+    version: str
+
+
+class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a model is to answer; None leaves it to the vendor. Options do not stand in the prefix,
+    so changing them costs no cache."""
+
+    temperature: float | None = None
+    """How much chance there is in the answer, from 0 to 2."""
+    top_p: float | None = None
+    """The share of likely words that is drawn from, from 0 to 1."""
+    max_tokens: int | None = None
+    """How long the answer may be."""
+    reasoning: str | None = None
+    """How much a model is to think before it answers, in the vendor's own word, as `low`. Vendors
+    have no such word as `off`: nothing is sent of it."""
+    schema: dict[str, Any] | None = None
+    """What an answer must be, as a JSON schema; its keys are put in order, as a tool's are."""
+
+    def __post_init__(self) -> None:
+        settle_fields(self)
+        if self.temperature is not None and not 0 <= self.temperature < float("inf"):
+            raise InvalidSetting("temperature", self.temperature, "must be a number from 0 on")
+        if self.top_p is not None and not 0 <= self.top_p <= 1:
+            raise InvalidSetting("top_p", self.top_p, "must be a number from 0 to 1")
+        if self.max_tokens is not None and self.max_tokens < 0:
+            raise InvalidSetting("max_tokens", self.max_tokens, "must not be below 0")
+        if self.schema is not None:
+            force_setattr(self, "schema", sort_keys(self.schema))
+
+    @property
+    def effort(self) -> str | None:
+        """What a vendor is told of `reasoning`: nothing if it is off."""
+        return None if self.reasoning == "off" else self.reasoning
+
+    def over(self, others: "Options") -> "Options":
+        """These options, and `others` where these say nothing."""
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        return replace(others, **given) if given else others
+
+
+class Envelope(Struct, frozen=True, kw_only=True):
+    """Everything a request is made of, as values; what hooks get to see."""
+
+    system: SystemParts = SystemParts()
+    library: tuple[LaidItem, ...] = ()
+    # What was laid down because it applies to every turn, in whatever version.
+    always: frozenset[ItemId] = frozenset()
+    # What may be called.
+    tools: tuple[ToolDefinition, ...] = ()
+    # The list as it stands on the wire, where that holds more: what was taken away and could be
+    # barred without moving a byte. Empty if it is the same.
+    listed: tuple[ToolDefinition, ...] = ()
+    cached: Chain[Message] = Chain()
+    # Text for the next request only; always behind everything cached that precedes it.
+    tool_texts: tuple[ToolText, ...] = ()
+    uncached: tuple[Message, ...] = ()
+    options: Options = Options()
+
+    def __post_init__(self) -> None:
+        if type(self.system) is not SystemParts:
+            force_setattr(self, "system", SystemParts(self.system))
+
+    @property
+    def tool_list(self) -> tuple[ToolDefinition, ...]:
+        """The tools that stand on the wire."""
+        return self.listed or self.tools

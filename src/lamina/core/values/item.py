@@ -1,0 +1,265 @@
+"""Items: one artefact, one identity, wherever it comes from; a version per content."""
+
+import hashlib
+import re
+from typing import Literal, NewType, cast
+from urllib.parse import parse_qs, urlsplit, urlunsplit
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from lamina.core.values.item_kind import (
+    FILE_KINDS,
+    GROUP_KINDS,
+    GUIDE_KINDS,
+    MEMBER_KINDS,
+    PART_KINDS,
+    TRAITS,
+    kind_of_file,
+)
+from lamina.core.values.item_kind import ITEM_KINDS as ITEM_KINDS
+from lamina.core.values.item_kind import ItemKind as ItemKind
+from lamina.core.values.item_kind import Shape as Shape
+
+# `kind:key`; the key is the path, URL or name exactly as it is, never escaped.
+ItemId = NewType("ItemId", str)
+
+ESSENTIAL, HIGH, MEDIUM, LOW = 0, 3, 5, 10
+
+_BINDING_KINDS = tuple(kind for kind, traits in TRAITS.items() if traits.is_binding)
+_YOUTUBE_HOSTS = {
+    "youtube.com",
+    "www.youtube.com",
+    "m.youtube.com",
+    "music.youtube.com",
+    "youtube-nocookie.com",
+    "www.youtube-nocookie.com",
+}
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+_VIDEO_ID = re.compile(r"[\w-]{11}")
+
+
+def item_id(kind: ItemKind, key: str) -> ItemId:
+    """The id of an item by its kind and its path, URL or name."""
+    return ItemId(f"{kind}:{key}")
+
+
+def kind_of(item: ItemId) -> ItemKind:
+    """Its kind. Of what a later version wrote, it may be one that has no row in the table."""
+    return cast(ItemKind, item.partition(":")[0])
+
+
+def is_guidance(item: ItemId) -> bool:
+    """Rules and references: named as a set in force, not turn by turn."""
+    return kind_of(item) in GUIDE_KINDS
+
+
+def is_binding(item: ItemId) -> bool:
+    """Whether an item stays when room is short, although nobody made it essential."""
+    return kind_of(item) in _BINDING_KINDS
+
+
+def is_member(item: ItemId) -> bool:
+    """Rules, references and tools: an agent brings them, and nobody attaches them."""
+    return kind_of(item) in MEMBER_KINDS
+
+
+def key_of(item: ItemId) -> str:
+    return item.partition(":")[2]
+
+
+def file_of(item: ItemId) -> str:
+    """The path of the file that an item is, or is a part of; empty for other items."""
+    kind, _, key = item.partition(":")
+    if kind in PART_KINDS:
+        return key.rpartition("#")[0] or key
+    return key if kind in FILE_KINDS else ""
+
+
+def reference_to(item: ItemId) -> str:
+    """How a workspace is asked for an item again; empty for what does not come from one."""
+    kind, _, key = item.partition(":")
+    if kind in FILE_KINDS:
+        # The path is enough, unless it would be read as another kind.
+        return key if kind_of_file(key) == kind_of_file(key, kind) else item
+    return item if kind in PART_KINDS + GROUP_KINDS else ""
+
+
+def note_id(path: str) -> ItemId:
+    """The id of a note by its path in the workspace."""
+    return item_id("note", path)
+
+
+def selection_id(path: str, start_line: int, end_line: int) -> ItemId:
+    """The id of lines of a file, from `start_line` to `end_line`."""
+    return item_id("selection", f"{path}#L{start_line}-L{end_line}")
+
+
+def query_id(path: str, query: str) -> ItemId:
+    """The id of the result of a query in a note."""
+    digest = hashlib.sha256(query.encode("utf-8", "surrogatepass")).hexdigest()
+    return item_id("query", f"{path}#{digest[:16]}")
+
+
+def tool_id(server: str, name: str) -> ItemId:
+    """The id of a tool by its server and its name. A slash in the server's own name is written
+    `%2F`, so that the first one ends it."""
+    place = server.replace("%", "%25").replace("/", "%2F")
+    return item_id("tool", f"{place}/{name}")
+
+
+def url_id(url: str) -> ItemId:
+    """The id of a page, the same for all spellings of its address."""
+    return item_id("url", canonical_url(url))
+
+
+def canonical_url(url: str) -> str:
+    """The full URL in one spelling: scheme and host in lower case, no fragment, one form for a
+    YouTube video whichever of its addresses was pasted."""
+    text = url.strip()
+    if "://" not in text:
+        text = f"https://{text}"
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return text  # not an address anyone can read; its spelling is its identity
+    host = (parts.hostname or "").lower()
+    video = None
+    if host in {"youtu.be", "www.youtu.be"}:
+        video = parts.path.strip("/").split("/")[0]
+    elif host in _YOUTUBE_HOSTS:
+        pieces = parts.path.strip("/").split("/")
+        if pieces[0] in {"shorts", "embed", "live", "v"} and len(pieces) > 1:
+            video = pieces[1]
+        else:
+            video = next(iter(parse_qs(parts.query).get("v", ())), None)
+    if video and _VIDEO_ID.fullmatch(video):
+        return f"https://www.youtube.com/watch?v={video}"
+    user, at, place = parts.netloc.rpartition("@")
+    place = place.lower().removesuffix(_DEFAULT_PORTS.get(parts.scheme, " "))
+    netloc = f"{user}{at}{place}"
+    return urlunsplit((parts.scheme.lower(), netloc, parts.path or "/", parts.query, ""))
+
+
+class Picture(Struct, frozen=True, kw_only=True):
+    """An image by digest; its bytes are a blob beside the journal."""
+
+    digest: str
+    media_type: str
+    width: int = 0
+    height: int = 0
+
+
+class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One version of one artefact. `ctime` and `mtime` are shown but are not content: a touched
+    file is not a new version."""
+
+    id: ItemId
+    content: str
+    title: str = ""
+    ctime: str = ""
+    mtime: str = ""
+    pictures: tuple[Picture, ...] = ()
+    # How many further ones it refers to, which are not shown; said, but no part of the version.
+    unseen_pictures: int = 0
+    version: str = ""
+    # Which workspace it was read from. Empty in a journal, which belongs to one.
+    workspace: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.version:
+            force_setattr(self, "version", content_version(self.content, self.pictures))
+
+    @property
+    def kind(self) -> ItemKind:
+        """What kind of item it is, as `note`."""
+        return kind_of(self.id)
+
+    @property
+    def key(self) -> str:
+        """The path, URL or name, without the kind."""
+        return key_of(self.id)
+
+
+def content_version(content: str, pictures: tuple[Picture, ...] = ()) -> str:
+    """sha256 of the content's bytes (what `sha256sum` says of a text file), then of its images."""
+    digest = hashlib.sha256(content.encode("utf-8", "surrogatepass"))
+    for picture in pictures:
+        # A byte that no text encodes to: text cannot pass for an image.
+        digest.update(b"\xff" + picture.digest.encode())
+    return digest.hexdigest()
+
+
+Include = Literal["always", "manual", "agent"]
+
+# How an item came along with another one.
+_BROUGHT = ("embed", "query", "folder", "tag")
+
+
+class Provenance(Struct, frozen=True, kw_only=True):
+    """How an item came to be in a turn. It goes from where the item was found into the record of
+    the request as it is."""
+
+    include: Include = "manual"
+    # Of what was chosen for a question: how well it fits it, and how it was found, from what.
+    score: float | None = None
+    origin: str = ""
+    source: str = ""
+    # Of rules and references: their own order, the lower number first.
+    level: int | None = None
+    # What its priority was before relevance moved it.
+    priority_before: int | None = None
+
+    @property
+    def brought_by(self) -> str:
+        """The folder, tag or note that it came along with; empty if it came by itself."""
+        return self.source if self.origin in _BROUGHT else ""
+
+
+BY_HAND = Provenance()
+ALWAYS = Provenance(include="always")
+
+
+class Attachment(Struct, frozen=True, kw_only=True):
+    """An item that applies to one turn, and what it is worth. The higher number goes first."""
+
+    item: Item
+    priority: int = MEDIUM
+    essential: bool = False
+    shape: Shape = "attached"
+    provenance: Provenance = BY_HAND
+
+    @property
+    def is_essential(self) -> bool:
+        """Whether it is never left out."""
+        return self.essential or self.priority <= ESSENTIAL
+
+
+class AttachmentSpec(Struct, frozen=True, kw_only=True):
+    """What a caller attaches: a reference into the workspace or an item, and what it is worth."""
+
+    what: str | Item
+    priority: int = MEDIUM
+    essential: bool = False
+    shape: Shape = "attached"
+
+
+class Excerpt(Struct, frozen=True, kw_only=True):
+    """A part of a text. `secrets` are the kinds of those that it holds a piece of, judged in the
+    whole text; `safe` is the part without them, and empty if there are none."""
+
+    text: str
+    safe: str = ""
+    secrets: tuple[str, ...] = ()
+
+
+class LoadedItem(Struct, frozen=True, kw_only=True):
+    """An item as it was read, with the bytes of its images. One that is a part of something larger
+    has its content as the `excerpt` that it is. What came along with something else has that as its
+    provenance."""
+
+    item: Item
+    excerpt: Excerpt | None = None
+    blobs: tuple[bytes, ...] = ()
+    warnings: tuple[str, ...] = ()
+    provenance: Provenance = BY_HAND

@@ -1,0 +1,223 @@
+"""Messages: a role and blocks. What a turn attached stands as references, not as text."""
+
+from typing import Any, Literal
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import force_setattr, replace
+
+from lamina.core.values.item import ItemId, Picture, Shape
+
+Role = Literal["user", "assistant", "tool"]
+
+# A session holds very many of these values, and none can be part of a cycle: with `gc=False` the
+# garbage collector does not look at them.
+
+
+class Text(Struct, frozen=True, gc=False, tag="text"):
+    """A block of a message: text."""
+
+    text: str
+
+
+class Image(Struct, frozen=True, gc=False, tag="image"):
+    """A block of a message: a picture, by its digest."""
+
+    picture: Picture
+
+
+class ToolCall(Struct, frozen=True, gc=False, tag="tool_call", kw_only=True):
+    """A call of a tool by the model. `arguments` is the JSON text exactly as the model wrote it:
+    bytes sent do not move."""
+
+    id: str
+    name: str
+    arguments: str = "{}"
+    signature: str = ""
+
+
+class ToolResult(Struct, frozen=True, gc=False, tag="tool_result", kw_only=True):
+    """The result of a call: the text that the model gets for it."""
+
+    call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+
+
+class ThinkingBinding(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """What a block of thinking is bound to. `prefix` is the digest of all that stood before it,
+    other thinking aside; empty if its model binds nothing. `follows` is the thinking that came
+    before it, by the digest of its signature; empty if there was none."""
+
+    prefix: str = ""
+    follows: str = ""
+
+
+class Thinking(Struct, frozen=True, gc=False, tag="thinking", kw_only=True):
+    """A model's thinking, and what its provider needs to take it back. `binding` is missing where
+    it was not recorded; it is not sent."""
+
+    text: str = ""
+    signature: str = ""
+    redacted: str = ""
+    provider: str = ""
+    binding: ThinkingBinding | UnsetType = UNSET
+
+
+# An item is sent in full once; afterwards a turn only names it.
+Form = Literal["full", "named"]
+
+
+class Use(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """One item in one turn. `replaces` says that an earlier version stands above, and that it
+    changed; `ordinal` and `shown` say which of several standing versions applies again."""
+
+    item: ItemId
+    version: str
+    form: Form
+    shape: Shape = "attached"
+    replaces: bool = False
+    ordinal: int = 0
+    shown: int = 0
+
+
+class AbsentAttachment(Struct, frozen=True, gc=False, kw_only=True):
+    """Something attached that the model does not get, in the words it reads instead."""
+
+    label: str
+    why: str
+
+
+class Context(Struct, frozen=True, gc=False, tag="context", kw_only=True, omit_defaults=True):
+    """What was attached to a message. `in_force` is set when the rules in force changed."""
+
+    uses: tuple[Use, ...] = ()
+    absent: tuple[AbsentAttachment, ...] = ()
+    in_force: tuple[ItemId, ...] | None = None
+
+
+class LoadedTool(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """A tool that a vendor loads late: what it is, the definition that is sent of it, and how well
+    it fits what was searched for."""
+
+    item: ItemId
+    definition: "ToolDefinition"
+    score: float | None = None
+    source: str = ""
+
+
+class LoadedTools(Struct, frozen=True, gc=False, tag="loaded_tools", kw_only=True):
+    """The tools that the result of `call_id`, which stands in the same message, loads for `model`.
+    For any other model they are described in that result."""
+
+    call_id: str
+    model: str
+    tools: tuple[LoadedTool, ...]
+
+
+Block = Text | Image | ToolCall | ToolResult | Thinking | Context | LoadedTools
+
+
+class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """A message of the conversation: a role and its blocks. `custom_type` says what an application
+    calls a message of its own, which the model reads like any other; people are shown it only if
+    `shown` says so. `model` is whose thinking it holds, if that is known."""
+
+    role: Role
+    blocks: tuple[Block, ...]
+    id: str = ""
+    custom_type: str = ""
+    shown: bool = True
+    model: str = ""
+
+    def thought_by(self, model: str) -> "Message":
+        """The message; if it holds thinking that was signed, as one that `model` wrote."""
+        signed = (isinstance(b, Thinking) and (b.signature or b.redacted) for b in self.blocks)
+        return replace(self, model=model) if any(signed) else self
+
+    @property
+    def thinks(self) -> bool:
+        """Whether it holds thinking."""
+        return Thinking in map(type, self.blocks)
+
+    def without_last_thinking(self, count: int) -> "Message":
+        """The message without the last `count` blocks of thinking that were signed."""
+        blocks: list[Block] = []
+        for block in reversed(self.blocks):
+            if count and isinstance(block, Thinking) and (block.signature or block.redacted):
+                count -= 1
+            else:
+                blocks.append(block)
+        return replace(self, blocks=tuple(reversed(blocks)))
+
+    @property
+    def text(self) -> str:
+        """Its text, without calls, thinking and what was attached."""
+        blocks = self.blocks
+        # Nearly all messages are one text.
+        if len(blocks) == 1 and isinstance(only := blocks[0], Text):
+            return only.text
+        return "".join([block.text for block in blocks if isinstance(block, Text)])
+
+    @property
+    def pictured(self) -> bool:
+        """Whether it has images."""
+        return Image in map(type, self.blocks)
+
+    @property
+    def context(self) -> Context | None:
+        """What was attached to it, if anything was."""
+        for block in self.blocks:
+            if isinstance(block, Context):
+                return block
+        return None
+
+    @property
+    def loads(self) -> dict[str, LoadedTools]:
+        """The tools that its results load, by call; only those whose result is there."""
+        if self.role != "tool":
+            return {}
+        loads = {block.call_id: block for block in self.blocks if isinstance(block, LoadedTools)}
+        calls = {b.call_id for b in self.blocks if isinstance(b, ToolResult)} if loads else ()
+        return {call: block for call, block in loads.items() if call in calls}
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls of tools in it."""
+        return tuple([block for block in self.blocks if isinstance(block, ToolCall)])
+
+
+class ToolText(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """The result of a planned tool as text for this request only: uncached, gone next turn.
+    `time_range` is the time that a search was for, in words; its block says so. `citations` are the
+    numbers of the sources in it, if an answer has to cite them: where all texts of a request have
+    some, a target that can be held to it writes no statement without one."""
+
+    name: str
+    text: str
+    time_range: str = ""
+    citations: tuple[int, ...] = ()
+
+
+class ToolDefinition(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A tool as the model sees it; serialisable, matched to an implementation by name.
+
+    Keys of the schema are put in order: a journal that is read back must give the same bytes."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "parameters", sort_keys(self.parameters))
+
+
+def sort_keys(value: Any) -> Any:
+    """A JSON value with the keys of its objects in order."""
+    match value:
+        case dict():
+            return {key: sort_keys(value[key]) for key in sorted(value)}
+        case list() | tuple():
+            return [sort_keys(inner) for inner in value]
+        case _:
+            return value

@@ -1,0 +1,212 @@
+"""Patch operations: the only way an envelope changes besides appending.
+
+Every op that changes what was or may have been sent carries `reason`, the journal's
+`invalidate_cache_reason`; `item_lay` and appends need none.
+"""
+
+from typing import Any, ClassVar, Literal
+
+from msgspec import Struct
+
+from lamina.core.values.envelope import LaidItem, SystemPart
+from lamina.core.values.item import ItemId
+from lamina.core.values.message import Message, ToolDefinition, ToolResult
+
+
+class Op(Struct, frozen=True, kw_only=True, tag_field="op", omit_defaults=True):
+    needs_reason: ClassVar[bool] = True
+
+
+class SystemPartSet(Op, frozen=True, kw_only=True, tag="system_part_set"):
+    """Sets a system part: changes it in place, or adds it behind the others."""
+
+    name: str
+    text: str
+    reason: str = ""
+
+
+class SystemPartRemove(Op, frozen=True, kw_only=True, tag="system_part_remove"):
+    """Takes a system part away."""
+
+    name: str
+    reason: str = ""
+
+
+class SystemPartsReplace(Op, frozen=True, kw_only=True, tag="system_parts_replace"):
+    """Makes these all system parts there are."""
+
+    parts: tuple[SystemPart, ...]
+    reason: str = ""
+
+
+class ToolsReplace(Op, frozen=True, kw_only=True, tag="tools_replace"):
+    """Makes these the tools; `barred` are the names of those that stand in the list and are not to
+    be called."""
+
+    tools: tuple[ToolDefinition, ...]
+    barred: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class ToolsRemove(Op, frozen=True, kw_only=True, tag="tools_remove"):
+    """Takes tools away, by their names."""
+
+    names: tuple[str, ...]
+    reason: str = ""
+
+
+class MessagesCachedReplace(Op, frozen=True, kw_only=True, tag="messages_cached_replace"):
+    """Makes these the messages of history, behind the first `kept` ones, which stay as they are."""
+
+    messages: tuple[Message, ...]
+    kept: int = 0
+    reason: str = ""
+
+
+class MessagesCachedAppend(Op, frozen=True, kw_only=True, tag="messages_cached_append"):
+    """Adds messages behind those of history, where they stay. Nothing that was sent moves, so that
+    it needs no reason; one that is given is recorded. While calls wait for their results, the
+    messages come behind these."""
+
+    needs_reason: ClassVar[bool] = False
+    messages: tuple[Message, ...]
+    reason: str = ""
+
+
+class ResultsReplace(Op, frozen=True, kw_only=True, tag="results_replace"):
+    """Results in the message of id `message` become these, which answer the same calls: what is no
+    longer needed in full is shortened, and the rest of history stays."""
+
+    message: str
+    results: tuple[ToolResult, ...]
+    reason: str = ""
+
+
+class MessagesUncachedAppend(Op, frozen=True, kw_only=True, tag="messages_uncached_append"):
+    """Adds messages for the next request only, behind everything that is sent again."""
+
+    needs_reason: ClassVar[bool] = False
+    messages: tuple[Message, ...]
+
+
+class OptionsSet(Op, frozen=True, kw_only=True, tag="options_set"):
+    """Sets options from now on; those that are None stay as they are. The scope `cached` says so
+    with a reason, which covers what a provider's cache loses by it; `uncached` is for one request
+    only."""
+
+    needs_reason: ClassVar[bool] = False
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    reasoning: str | None = None
+    scope: Literal["cached", "uncached"] | None = None
+    reason: str = ""
+
+
+class CompactionApply(Op, frozen=True, kw_only=True, tag="compaction_apply"):
+    """Cached messages from `after` up to `first_kept` give way to `summary` (none if it is empty).
+    Those behind lose what named items no longer above them. `read` and `modified` are the files
+    of everything that has gone so far, for the next compaction to carry on."""
+
+    first_kept: int
+    after: int = 0
+    summary: str = ""
+    read: tuple[str, ...] = ()
+    modified: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class ItemLay(Op, frozen=True, kw_only=True, tag="item_lay"):
+    """Lays an item at the end of the library while nothing was sent, else behind the messages.
+    `in_force` are the rules and references that apply from here on, if they are others now."""
+
+    needs_reason: ClassVar[bool] = False
+    item: ItemId
+    version: str
+    in_force: tuple[ItemId, ...] | None = None
+
+
+class ItemSupersede(Op, frozen=True, kw_only=True, tag="item_supersede"):
+    """The standing version no longer applies; its bytes stay until a boundary."""
+
+    needs_reason: ClassVar[bool] = False
+    item: ItemId
+    version: str
+
+
+class LibraryConsolidate(Op, frozen=True, kw_only=True, tag="library_consolidate"):
+    """The library becomes `items`; earlier messages keep only what was typed and answered. The
+    question under way goes on naming what applies to it, with `in_place` still in full."""
+
+    items: tuple[LaidItem, ...]
+    in_place: tuple[ItemId, ...] = ()
+    reason: str = ""
+
+
+PatchOp = (
+    SystemPartSet
+    | SystemPartRemove
+    | SystemPartsReplace
+    | ToolsReplace
+    | ToolsRemove
+    | MessagesCachedReplace
+    | MessagesCachedAppend
+    | ResultsReplace
+    | MessagesUncachedAppend
+    | OptionsSet
+    | CompactionApply
+    | ItemLay
+    | ItemSupersede
+    | LibraryConsolidate
+)
+
+
+class Display(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a person is shown a patch. `data` is for programs: whatever JSON can hold. A face that
+    knows the renderer `renderer_id` may draw it from `renderer_props`, and one that has a chat may
+    show it there if `show_in_chat` asks for that; all others show the texts."""
+
+    title: str
+    summary: str = ""
+    markdown: str = ""
+    data: Any = None
+    renderer_id: str = ""
+    renderer_props: Any = None
+    show_in_chat: bool = False
+
+
+class HookDisplay(Struct, frozen=True, kw_only=True):
+    """What is to be shown of a patch, and whose it is."""
+
+    hook: str
+    display: Display
+
+
+class Patch(Struct, frozen=True, kw_only=True):
+    """Operations that apply together or not at all, and how a person is shown them."""
+
+    ops: tuple[PatchOp, ...]
+    display: Display | None = None
+
+
+class OnceOps(Struct, frozen=True, kw_only=True):
+    """Operations for one request only, on a copy that nothing else is made of; and whose they
+    are."""
+
+    transformer: str
+    ops: tuple[PatchOp, ...]
+
+
+def op_name(op: PatchOp) -> str:
+    return str(op.__struct_config__.tag)
+
+
+def lacks_reason(op: PatchOp) -> bool:
+    """Whether an op has to say why, and does not."""
+    has_to = op.needs_reason or (isinstance(op, OptionsSet) and op.scope == "cached")
+    return has_to and not op_reason(op)
+
+
+def op_reason(op: PatchOp) -> str:
+    reason: Any = getattr(op, "reason", "")
+    return str(reason).strip()

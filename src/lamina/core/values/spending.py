@@ -1,0 +1,132 @@
+"""Money: limits, what is reserved and settled for requests, and what that comes to.
+
+Law: an amount that nobody knows is None, never 0.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from lamina.core.values.usage import Usage
+
+SpendScope = Literal["turn", "session", "day"]
+SPEND_SCOPES: tuple[SpendScope, ...] = ("turn", "session", "day")
+# What a request was for: an answer, a plan of tool calls, a summary of history, or creating an
+# explicit cache. Storing that cache is no request, and paid for by the time that it was kept.
+SpendPurpose = Literal["answer", "plan", "summary", "cache", "storage"]
+SpendState = Literal["open", "settled", "released", "cleared"]
+
+
+class SpendLimits(Struct, frozen=True, kw_only=True):
+    """The most that may be spent, in US dollars; None where there is no limit."""
+
+    turn: float | None = None
+    session: float | None = None
+    day: float | None = None
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, scope) is not None for scope in SPEND_SCOPES)
+
+    def strictest(self, other: "SpendLimits") -> "SpendLimits":
+        """The lower limit of each scope."""
+
+        def lower(one: float | None, two: float | None) -> float | None:
+            return min((limit for limit in (one, two) if limit is not None), default=None)
+
+        return SpendLimits(
+            turn=lower(self.turn, other.turn),
+            session=lower(self.session, other.session),
+            day=lower(self.day, other.day),
+        )
+
+
+class SpendRequest(Struct, frozen=True, kw_only=True):
+    """A request that is about to be sent, with its price range in US dollars. `turn` None goes on
+    with the turn that its session was in last."""
+
+    at: float
+    day: str
+    session: str
+    target: str
+    low: float
+    high: float
+    turn: str | None = None
+    purpose: SpendPurpose = "answer"
+
+
+class Reservation(Struct, frozen=True, kw_only=True):
+    """What is held back for a request: its upper price, until it is settled, released or cleared by
+    a person."""
+
+    id: str
+    request: SpendRequest
+
+
+class Settlement(Struct, frozen=True, kw_only=True):
+    """What a request came to. `reservation` is empty for one that nothing was reserved for. `cost`
+    is None if it is not known: then `high` counts, or, if no price is known at all, nothing does
+    and sums say so."""
+
+    at: float
+    day: str
+    session: str
+    target: str
+    turn: str | None = None
+    purpose: SpendPurpose = "answer"
+    reservation: str = ""
+    cost: float | None = None
+    high: float | None = None
+    usage: Usage | None = None
+
+
+class SpendSum(Struct, frozen=True, kw_only=True):
+    """What was spent and what is reserved, in US dollars. `assumed` is what requests count for
+    whose answers did not say what they took: their upper prices. `unpriced` is how many requests
+    are in none of the amounts, as nobody knows their price; `waiting` how many are reserved for."""
+
+    spent: float = 0.0
+    assumed: float = 0.0
+    reserved: float = 0.0
+    unpriced: int = 0
+    waiting: int = 0
+
+    @property
+    def counted(self) -> float:
+        """All that counts towards a limit."""
+        return self.spent + self.assumed + self.reserved
+
+
+class ReachedLimit(Struct, frozen=True, kw_only=True):
+    """A limit that a request would pass, and what counts towards it already."""
+
+    scope: SpendScope
+    limit: float
+    sum: SpendSum
+
+
+class SpendStanding(Struct, frozen=True, kw_only=True):
+    """What a session spent, its last turn, and everybody on a day. `limits` are those in force for
+    the session."""
+
+    day_name: str = ""
+    turn: SpendSum = SpendSum()
+    session: SpendSum = SpendSum()
+    day: SpendSum = SpendSum()
+    limits: SpendLimits = SpendLimits()
+
+
+class SpendEntry(Struct, frozen=True, kw_only=True):
+    """One request in the account, and what became of it. `ended` is when, if anything did."""
+
+    id: str
+    at: float
+    day: str
+    session: str
+    target: str
+    purpose: SpendPurpose = "answer"
+    state: SpendState = "open"
+    low: float | None = None
+    high: float | None = None
+    cost: float | None = None
+    usage: Usage | None = None
+    ended: float | None = None

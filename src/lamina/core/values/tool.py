@@ -1,0 +1,105 @@
+"""Tools as the engine sees them: what is offered, on which terms, and the output of a call."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from lamina.core.values.item import Include, ItemId
+from lamina.core.values.message import ToolDefinition
+
+# Of one tool: whether a person is asked before it runs.
+Permission = Literal["required", "free"]
+# Of a session: ask before every call, before none, or as each tool says.
+ApprovalPolicy = Literal["always", "never", "tool"]
+Decision = Literal["allow_once", "allow_session", "deny"]
+DENIED = "Tool call denied"
+
+
+class OfferedTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A tool that can be called. `definition.name` is the name the model knows; `id` is the
+    tool's own identity, whatever it is called; `digest` is of the definition, so that another
+    description is another digest."""
+
+    id: ItemId
+    definition: ToolDefinition
+    digest: str
+    permission: Permission = "required"
+    # Whether it is part of every request, of none unless it is asked for, or searched for.
+    include: Include = "always"
+    # Whether the files of the session's agent bring it: then `include` is theirs, and the session
+    # may have another one.
+    of_agent: bool = False
+    # What people see, as `server · tool`.
+    label: str = ""
+    # What its server says of itself: it helps to find the tool, and is not part of its definition.
+    about: str = ""
+
+
+class WithheldTool(Struct, frozen=True, kw_only=True):
+    """A tool or a whole server that is not offered, and why."""
+
+    what: str
+    reason: Literal["changed", "unreachable", "invalid", "duplicate", "untrusted"]
+    detail: str
+
+
+class Toolset(Struct, frozen=True, kw_only=True):
+    """All that can be offered now, in an order that stays."""
+
+    tools: tuple[OfferedTool, ...] = ()
+    withheld: tuple[WithheldTool, ...] = ()
+
+
+class ToolOutput(Struct, frozen=True, kw_only=True):
+    """The output of a call, as text for the model; and all of it, if that was cut."""
+
+    text: str
+    is_error: bool = False
+    whole: str = ""
+
+
+def stricter_policy(one: ApprovalPolicy, other: ApprovalPolicy) -> ApprovalPolicy:
+    """That of two policies by which a person is asked more often."""
+    order: tuple[ApprovalPolicy, ...] = ("never", "tool", "always")
+    return max(one, other, key=order.index)
+
+
+def translate_server_terms(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry of `mcpServers` with `permission` and `include` of the server and of its `tools`,
+    also where they are spelled as TeamSpark does. Our own words win; what has no known form stays
+    as it is, for a reader that is strict."""
+    translation = dict(entry)
+    defaults = translation.pop("serverToolDefaults", None)
+    _translate(translation, defaults)
+    tools = dict(_table(translation.get("tools")))
+    for name, terms in tools.items():
+        if isinstance(terms, Mapping):
+            own = dict(terms)
+            _translate(own, {key: own.pop(key) for key in ("permissionRequired",) if key in own})
+            tools[name] = own
+    # As it was before there were `serverToolDefaults`.
+    for old, new in (("toolPermissionRequired", "permissionRequired"), ("toolInclude", "include")):
+        older = _table(translation.pop(old, None))
+        if "serverDefault" in older:
+            _translate(translation, {new: older["serverDefault"]})
+        for name, value in _table(older.get("tools")).items():
+            own = dict(_table(tools.get(name)))
+            _translate(own, {new: value})
+            tools[name] = own
+    if tools:
+        translation["tools"] = tools
+    return translation
+
+
+def _translate(terms: dict[str, Any], theirs: Any) -> None:
+    for key, value in _table(theirs).items():
+        if key == "permissionRequired":
+            words = {True: "required", False: "free"}
+            terms.setdefault("permission", words[value] if isinstance(value, bool) else value)
+        elif key == "include":
+            terms.setdefault("include", value)
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

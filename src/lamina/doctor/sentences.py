@@ -1,0 +1,155 @@
+"""The doctor in words: what a person reads on a screen, a page or a card."""
+
+from datetime import UTC, datetime
+
+from lamina.adapters.formats.agent_stores import SUFFIXES
+from lamina.core.audit.vocabulary import CAUSES, count_of
+from lamina.core.values.cache_break import CauseName
+from lamina.doctor.findings import Finding
+from lamina.doctor.records import DoctorReport
+
+_PROGRAMS = {
+    "claude_code": "Claude Code", "codex": "Codex", "pi": "pi", "opencode": "OpenCode",
+    "copilot_cli": "Copilot CLI", "gemini_cli": "Gemini CLI", "lamina": "Lamina",
+    "request_log": "request log", "har": "HAR",
+}  # fmt: skip
+
+_FRONT = "the system prompt or the tools changed"
+_CANDIDATES: dict[CauseName, str] = {
+    "clock": _FRONT, "system_changed": _FRONT, "tools_changed": _FRONT,
+    "other_machine": "the provider did not have it",
+    "first_message": "the first message changed",
+    "parameter": "a parameter did",
+    "thinking": "earlier thinking was dropped",
+    "history_edited": "an earlier message changed",
+    "gateway": "something on the way rewrites requests",
+    "fan_out": "it was sent too early",
+}  # fmt: skip
+
+
+def name_program(source: str) -> str:
+    return _PROGRAMS.get(source, source)
+
+
+def short_count(number: int) -> str:
+    """A count of tokens as people read it."""
+    if number >= 999_500:
+        return f"{number / 1e6:.1f}M"
+    return f"{number / 1e3:.0f}k" if number >= 10_000 else f"{number:,}"
+
+
+def short_tokens(number: int) -> str:
+    return f"{short_count(number)} token{'s' * (number != 1)}"
+
+
+def short_money(dollars: float | None) -> str:
+    """An amount with as many digits as say something."""
+    if dollars is None:
+        return "?"
+    if dollars >= 1_000:
+        return f"${dollars:,.0f}"
+    return f"${dollars:.2f}" if dollars >= 0.01 or not dollars else f"${dollars:.4f}"
+
+
+def tell_left_out(number: int, noun: str) -> str:
+    """What a sum of money is without; empty if it is whole."""
+    return f"without {count_of(number, noun)} of unknown price" if number else ""
+
+
+def tell_nothing(report: DoctorReport) -> str:
+    """Why there is no request in a report."""
+    read = report.read
+    since = "" if report.since is None else name_day(report.since)
+    if not read.files and read.paths:
+        places = ", ".join(repr(path) for path in read.paths)
+        return f"No file in {places} ends in {' '.join(SUFFIXES)}."
+    if not read.files:
+        return (
+            "No sessions were found on this machine. Give files or folders: transcripts of Claude "
+            "Code, Codex, pi, OpenCode, Copilot CLI or Gemini CLI, journals of Lamina, logs of "
+            "requests, HAR. lamina doctor --sample shows what comes out."
+        )
+    if not read.requests:
+        them = "it" if read.files == 1 else "them"
+        return f"{count_of(read.files, 'file')} looked at, and no request with usage in {them}."
+    amount = f"{count_of(read.requests, 'request')} in {count_of(read.sessions, 'session')}"
+    if report.session and since:
+        return (
+            f"No session whose id begins with {report.session!r} has a request since {since}; "
+            f"what was read has {amount}."
+        )
+    if report.session:
+        return f"No session's id begins with {report.session!r}; what was read has {amount}."
+    newest = "none of them has a time" if read.newest is None else (
+        f"the newest is of {name_day(read.newest)}"
+    )  # fmt: skip
+    return f"No request since {since} (UTC): what was read has {amount}, and {newest}."
+
+
+def tell_unjudged(report: DoctorReport) -> str:
+    """Why nobody can say how much was lost; empty if that can be said."""
+    totals = report.totals
+    if not totals.requests:
+        return tell_nothing(report)
+    if totals.unreported == totals.requests:
+        return "No record says what was read from the cache."
+    return ""
+
+
+def name_day(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d")
+
+
+def describe_finding(finding: Finding) -> str:
+    """One finding as a sentence."""
+    when = ""
+    if finding.at is not None:
+        when = datetime.fromtimestamp(finding.at, UTC).strftime("%m-%d %H:%M ")
+    agent = f" ({finding.agent[:12]})" if finding.agent else ""
+    parts = [f"{when}{finding.session[:8]}{agent} request {finding.request}: {_reason(finding)}"]
+    parts.append(f"{_place(finding)}")
+    cost = f"{count_of(finding.tokens, 'token')} again"
+    if finding.paid is not None and finding.would_have_cost is not None:
+        cost += f", {short_money(finding.paid)} instead of {short_money(finding.would_have_cost)}"
+    parts.append(cost)
+    parts.append(_certainty(finding))
+    return "; ".join(part for part in parts if part)
+
+
+def _reason(finding: Finding) -> str:
+    if finding.cause == "unexplained":
+        names = [_candidate(name) for name in finding.candidates]
+        if not names:
+            return "the record does not say why"
+        return f"either {' or '.join(dict.fromkeys(names))}"
+    detail = f" ({finding.detail})" if finding.detail else ""
+    return f"{CAUSES[finding.cause].sentence}{detail}"
+
+
+def _candidate(cause: CauseName) -> str:
+    """A cause that is one of several, in few words."""
+    return _CANDIDATES.get(cause) or CAUSES[cause].label
+
+
+def _place(finding: Finding) -> str:
+    place = finding.place
+    if place.segment:
+        offset = f" byte {place.offset:,}" if place.offset is not None else ""
+        return f"at {place.segment}{offset}"
+    match place.stopped:
+        case "nothing":
+            return "nothing was read"
+        case "floor":
+            return f"read {place.start:,}, the tools and system"
+        case "end_of" if place.request:
+            return f"read {place.start:,}, where request {place.request} ended"
+        case "end_of":
+            return f"read {place.start:,}, as once before"
+        case _:
+            return f"read {place.start:,}"
+
+
+def _certainty(finding: Finding) -> str:
+    if finding.chance is None:
+        return finding.certainty
+    return f"{finding.certainty} ({finding.sign}: {finding.chance:.0%} by chance)"

@@ -1,0 +1,189 @@
+"""OpenAI's prompt cache, worked out from the bodies of requests alone.
+
+Laws: a prefix belongs to the rendered prompt, token by token, with the same model, key and
+settings. Before GPT-5.6 every prefix is kept and found in steps of tokens; since then only those
+that end at a breakpoint are, and a request finds only what it marks again. Nothing below the
+minimum is kept. Use keeps an entry alive.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from hashlib import blake2b
+from itertools import takewhile
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from lamina.core.values.settings import CacheRules, Target
+from lamina.emulators.openai.rendered_prompt import OpenAIPromptPart, RenderedPrompt, render_prompt
+
+JSON = Mapping[str, Any]
+MAX_WRITES = 4
+# Breakpoints that a request can be found by, and endings of earlier messages in implicit mode.
+LOOKBACK_BREAKPOINTS = 80
+LOOKBACK_ENDINGS = 20
+# How much of a prompt decides, with its key, which machine gets it.
+ROUTING_TOKENS = 256
+_REMEMBERED = 64
+# What belongs to the prefix without being text, and what a change of it is called.
+_SETTINGS = {
+    "model": "model_changed",
+    "prompt_cache_key": "prompt_cache_key_changed",
+    "response_format": "text_format_changed",
+    "reasoning_effort": "reasoning_effort_changed",
+    "verbosity": "verbosity_changed",
+    "parallel_tool_calls": "parallel_tool_calls_changed",
+}
+
+
+class OpenAICacheUse(Struct, frozen=True, kw_only=True):
+    """The input of a request; `missed` says why it was not read from the cache."""
+
+    tokens: int
+    cached: int = 0
+    written: int = 0
+    missed: str = ""
+
+
+class _PastRequest(Struct, frozen=True, kw_only=True):
+    """A request that was sent."""
+
+    at: float
+    settings: tuple[bytes, ...]
+    parts: tuple[OpenAIPromptPart, ...]
+
+
+class OpenAICache:
+    """Entries by the digest of the prefix, with the time of their last use. Requests of one prefix
+    and key beyond `per_minute` go to a machine that knows nothing of the others."""
+
+    def __init__(self, *, per_minute: int | None = None) -> None:
+        self._last_uses: dict[bytes, float] = {}
+        self._past: deque[_PastRequest] = deque(maxlen=_REMEMBERED)
+        self._per_minute = per_minute
+        self._recent_requests: dict[bytes, deque[float]] = {}
+
+    def use(self, body: JSON, target: Target, now: float) -> OpenAICacheUse:
+        """Accounts for a request, and stores what the cache keeps of it."""
+        prompt = render_prompt(body, target.encoding)
+        settings = tuple(
+            blake2b(msgspec.json.encode(body.get(name)), digest_size=16).digest()
+            for name in _SETTINGS
+        )
+        machine = self._route(prompt, settings, now)
+        seed = b"".join((*settings, machine.to_bytes(2, "big")))
+        find = self._at_breakpoints if target.cache.explicit else self._in_steps
+        cached_tokens, written_tokens = find(body, prompt, target.cache, seed, now)
+        past = _PastRequest(at=now, settings=settings, parts=prompt.parts)
+        miss_reason = "overflow" if machine and not cached_tokens else ""
+        cache_use = OpenAICacheUse(
+            tokens=len(prompt.ids),
+            cached=cached_tokens,
+            written=written_tokens,
+            missed=miss_reason or self._explain(past, cached_tokens, target.cache),
+        )
+        self._past.append(past)
+        return cache_use
+
+    def _route(self, prompt: RenderedPrompt, settings: tuple[bytes, ...], now: float) -> int:
+        if self._per_minute is None:
+            return 0
+        head = prompt.ids[:ROUTING_TOKENS].tobytes()
+        recent = self._recent_requests.setdefault(b"".join((*settings[:2], head)), deque())
+        while recent and recent[0] <= now - 60:
+            recent.popleft()
+        recent.append(now)
+        return (len(recent) - 1) // self._per_minute
+
+    # -- what is found and kept --------------------------------------------------------------------
+
+    def _in_steps(
+        self, _: JSON, prompt: RenderedPrompt, rules: CacheRules, seed: bytes, now: float
+    ) -> tuple[int, int]:
+        # The last token is always read: the model continues from it.
+        ends = list(range(rules.step, len(prompt.ids), rules.step))
+        digests = prompt.digests(seed, ends)
+        cached_end = 0
+        for end, digest in zip(ends, digests, strict=True):
+            if not self._is_alive(digest, rules, now):
+                break
+            cached_end = end
+        if len(prompt.ids) >= rules.minimum:
+            self._last_uses.update(dict.fromkeys(digests, now))
+        return (cached_end if cached_end >= rules.minimum else 0), 0
+
+    def _at_breakpoints(
+        self, body: JSON, prompt: RenderedPrompt, rules: CacheRules, seed: bytes, now: float
+    ) -> tuple[int, int]:
+        marks, endings = prompt.marks, prompt.endings
+        if is_explicit(body):
+            readable, writable = marks[-LOOKBACK_BREAKPOINTS:], marks[-MAX_WRITES:]
+        else:
+            readable = (*marks[-LOOKBACK_BREAKPOINTS:], *endings[-LOOKBACK_ENDINGS - 1 :])
+            writable = (*marks[-MAX_WRITES + 1 :], *endings[-1:])
+        ends = sorted(end for end in {*readable, *writable} if end >= rules.minimum)
+        entries = dict(zip(ends, prompt.digests(seed, ends), strict=True))
+        alive = [
+            end for end in ends if end in readable and self._is_alive(entries[end], rules, now)
+        ]
+        cached_end = max(alive, default=0)
+        kept_ends = {end for end in ends if end in writable} | {cached_end} - {0}
+        self._last_uses.update({entries[end]: now for end in kept_ends})
+        return cached_end, max(0, max(kept_ends, default=0) - cached_end)
+
+    def _is_alive(self, digest: bytes, rules: CacheRules, now: float) -> bool:
+        last_use = self._last_uses.get(digest)
+        if last_use is None:
+            return False
+        if rules.lifetime_s is not None and now - last_use > rules.lifetime_s:
+            del self._last_uses[digest]
+            return False
+        return True
+
+    # -- why not more ------------------------------------------------------------------------------
+
+    def _explain(self, request: _PastRequest, cached_tokens: int, rules: CacheRules) -> str:
+        """The reason in OpenAI's words, where it has one; empty if everything was found that an
+        earlier request had in common with this one."""
+        shared_count, before = max(
+            ((_count_shared(past.parts, request.parts), past) for past in self._past),
+            key=lambda match: (match[0], match[1].at),
+            default=(0, None),
+        )
+        if before is None:
+            return "nothing_sent_before"
+        for name, mine, other in zip(
+            _SETTINGS.values(), request.settings, before.settings, strict=True
+        ):
+            if mine != other:
+                return name
+        agreed_end = request.parts[shared_count - 1].end if shared_count else 0
+        if shared_count < len(before.parts) and shared_count < len(request.parts):
+            name = request.parts[shared_count].name
+            if "tools" in (name, before.parts[shared_count].name):
+                return "tools_changed"
+            if cached_tokens or agreed_end < rules.minimum or rules.explicit:
+                return f"input_changed: {name}"
+        if agreed_end < rules.minimum:
+            return "below_minimum"
+        if cached_tokens:
+            return ""
+        if rules.lifetime_s is not None and request.at - before.at > rules.lifetime_s:
+            return "expired"
+        return "no_breakpoint" if rules.explicit else "not_kept"
+
+
+def count_tokens(body: JSON, target: Target) -> int:
+    """The length of a request."""
+    return len(render_prompt(body, target.encoding).ids)
+
+
+def is_explicit(body: JSON) -> bool:
+    """Whether a request is cached only at its own breakpoints."""
+    return (body.get("prompt_cache_options") or {}).get("mode") == "explicit"
+
+
+def _count_shared(before: tuple[OpenAIPromptPart, ...], after: tuple[OpenAIPromptPart, ...]) -> int:
+    pairs = zip(before, after, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0].digest == pair[1].digest, pairs))

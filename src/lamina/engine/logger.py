@@ -1,0 +1,265 @@
+"""What Lamina tells Python's `logging`: which lines there are, at which level and in which words.
+
+Laws: a line holds ids, counts, names of targets and tools, and recorded reasons; never a text that
+is sent or came back, a key, or what another program said of its troubles. Nothing is put into words
+unless somebody wants to read it. Without a handler of the program's own nothing is written.
+
+Private: see `lamina` for what is public. The names of the loggers are: `lamina`, and below it
+`session`, `request`, `tools`, `hooks` and `downloads`.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from logging import DEBUG, INFO, WARNING
+
+from lamina.core.audit.vocabulary import name_verdict
+from lamina.core.ledger import cost_of
+from lamina.core.values.damage import Damage
+from lamina.core.values.entry import Entry, RequestEntry, TransformEntry
+from lamina.core.values.event import (
+    ApprovalDecided,
+    ApprovalWanted,
+    Event,
+    RequestRetried,
+    ToolFinished,
+    ToolStarted,
+)
+from lamina.core.values.patch import CompactionApply
+from lamina.core.values.request import CacheVerdict
+from lamina.core.values.settings import Target
+from lamina.core.values.usage import InputTransformation, Usage
+from lamina.errors import LaminaError
+
+ROOT = "lamina"
+# Longest name in a line; what is longer, or has odd characters, does not get through as it is.
+_MOST_LETTERS = 80
+# Verdicts on a cache that did less than it should have.
+_MISSES = ("prefix_moved", "routed_elsewhere")
+
+logging.getLogger(ROOT).addHandler(logging.NullHandler())
+
+
+class LogLine:
+    """One kind of line: whose it is, how much it matters, and its words."""
+
+    def __init__(self, owner: str, level: int, words: str) -> None:
+        self.logger = logging.getLogger(f"{ROOT}.{owner}")
+        self.level = level
+        self.words = words
+
+    @property
+    def is_wanted(self) -> bool:
+        return self.logger.isEnabledFor(self.level)
+
+    def tell(self, *values: object) -> None:
+        """Writes the line; texts in it become names that fit one line."""
+        if self.is_wanted:
+            names = [_name(value) if isinstance(value, str) else value for value in values]
+            self.logger.log(self.level, self.words, *names)
+
+
+OPENED = LogLine("session", INFO, "session %s opened: entries %d, target %s")
+CLOSED = LogLine("session", INFO, "session %s closed")
+DAMAGED = LogLine("session", WARNING, "session %s has a damaged journal: %s")
+COMPACTED = LogLine("session", INFO, "session %s: messages replaced by a summary %d, reason: %s")
+PREPARED = LogLine(
+    "request", DEBUG,
+    "request %s of session %s for %s: tokens %d, as sent before %d, items %d, left out %d",
+)  # fmt: skip
+BROKEN = LogLine(
+    "request", INFO,
+    "request %s of session %s moves the prefix: from %s on, tokens read again %d, %s, reason: %s",
+)  # fmt: skip
+PRICED = LogLine(
+    "request", INFO,
+    "request %s of session %s reads history afresh: tokens %d, cost %s",
+)  # fmt: skip
+SUMMED_UP = LogLine(
+    "request", INFO,
+    "request %s of session %s: a summary %s for tokens %d, cost %s, saved on each request %s",
+)  # fmt: skip
+UNEXPLAINED = LogLine(
+    "request", WARNING,
+    "request %s of session %s moves the prefix without a reason: from %s on, places %d",
+)  # fmt: skip
+WARNED = LogLine("request", WARNING, "request %s of session %s carries warnings: %d")
+ANSWERED = LogLine(
+    "request", INFO,
+    "request %s of session %s %s by %s: tokens in %s, cached %s, out %s, cost %s, ms %d",
+)  # fmt: skip
+MISSED = LogLine(
+    "request", WARNING,
+    "request %s of session %s: the cache had less than expected, tokens %d of %d, %s "
+    "(%s, %s, %s)",
+)  # fmt: skip
+DROPPED = LogLine(
+    "request", WARNING,
+    "request %s of session %s: thinking blocks that no longer fit what stands before them %d, %s",
+)  # fmt: skip
+FAILED = LogLine("request", WARNING, "request %s of session %s failed: %s")
+RETRIED = LogLine("request", WARNING, "%s is busy: attempt %d of %d follows in ms %d")
+SHORTENED = LogLine("request", WARNING, "session %s: a request was too long and is made smaller")
+TOOL_STARTED = LogLine("tools", DEBUG, "call %s of session %s: %s begins")
+TOOL_ENDED = LogLine("tools", INFO, "call %s of session %s: %s ended, %s, ms %d")
+APPROVAL_WANTED = LogLine("tools", INFO, "call %s of session %s: %s waits for a decision")
+APPROVAL_DECIDED = LogLine("tools", INFO, "call %s of session %s: decided, %s")
+HOOK_LEFT = LogLine("hooks", WARNING, "hook %s of session %s runs on and nobody waits: ms %d")
+HOOK_ENDED = LogLine("hooks", WARNING, "hook %s of session %s ended late: ms %d")
+FETCHED = LogLine("downloads", INFO, "model %s fetched: bytes %d")
+FETCHING = LogLine("downloads", INFO, "model %s is being fetched: bytes %d")
+NOT_FETCHED = LogLine("downloads", WARNING, "model %s could not be fetched: %s")
+
+
+def _name(text: str) -> str:
+    plain = "".join(letter if letter.isprintable() else "?" for letter in text[: _MOST_LETTERS + 1])
+    if len(plain) <= _MOST_LETTERS:
+        return plain
+    # Between words, if there are some.
+    beginning = plain[:_MOST_LETTERS]
+    return f"{beginning.rpartition(' ')[0].rstrip(', ') or beginning}..."
+
+
+def tell_opened(session: str, target: str, entries: int, damage: Sequence[Damage]) -> None:
+    """A session was opened, and what is wrong with its journal."""
+    OPENED.tell(session, entries, target)
+    if damage:
+        counts = Counter(problem.kind for problem in damage)
+        DAMAGED.tell(session, ", ".join(f"{kind} {count}" for kind, count in counts.items()))
+
+
+def tell_closed(session: str) -> None:
+    """A session was closed."""
+    CLOSED.tell(session)
+
+
+def tell_entries(session: str, entries: Iterable[Entry]) -> None:
+    """What was just written into a journal, as far as it is worth a line."""
+    for entry in entries:
+        if isinstance(entry, RequestEntry):
+            _tell_request(session, entry)
+        elif isinstance(entry, TransformEntry) and COMPACTED.is_wanted:
+            for op in entry.patch.ops:
+                if isinstance(op, CompactionApply):
+                    COMPACTED.tell(session, op.first_kept - op.after, op.reason)
+
+
+def _tell_request(session: str, request: RequestEntry) -> None:
+    context, agreement = request.context, request.context.agreement
+    if PREPARED.is_wanted:
+        items, missing = len(context.items), len(context.left_out)
+        PREPARED.tell(
+            request.id, session, request.target, request.tokens, agreement.tokens, items, missing
+        )
+    if (broke := agreement.broke) is not None and BROKEN.is_wanted:
+        kinds = ", ".join(boundary.kind for boundary in context.boundaries) or "no boundary"
+        BROKEN.tell(request.id, session, broke.layer, agreement.reprocessed, kinds, broke.reason)
+    if (price := context.history_price) is not None and PRICED.is_wanted:
+        costs = (price.keep_cost, price.summary_cost, price.summary_saving)
+        keep, summary, saving = ("unknown" if c is None else f"${c:.6f}" for c in costs)
+        if not price.is_summarised:
+            PRICED.tell(request.id, session, price.tokens, keep)
+        if older := price.older_tokens:
+            stands = "stands" if price.is_summarised else "could stand"
+            SUMMED_UP.tell(request.id, session, stands, older, summary, saving)
+    if agreement.unexplained:
+        first = agreement.unexplained[0].layer
+        UNEXPLAINED.tell(request.id, session, first, len(agreement.unexplained))
+    tell_warnings(session, request.id, len(context.warnings))
+
+
+def tell_answer(
+    session: str,
+    request: RequestEntry,
+    usage: Usage,
+    *,
+    target: Target,
+    verdict: CacheVerdict,
+    is_complete: bool,
+    seconds: float,
+    transformations: Sequence[InputTransformation] = (),
+) -> None:
+    """A request was answered: what that took, and whether its cache did what it should."""
+    if ANSWERED.is_wanted:
+        outcome = "answered" if is_complete else "answered in part"
+        is_known = bool(usage.input or usage.output)
+        counts = [
+            str(count) if known else "unknown"
+            for count, known in (
+                (usage.input, is_known),
+                (usage.cached, usage.cache_reported and is_known),
+                (usage.output, is_known),
+            )
+        ]
+        dollars = cost_of(usage, target) if is_known else None
+        cost = "unknown" if dollars is None else f"${dollars:.6f}"
+        ms = round(seconds * 1_000)
+        ANSWERED.tell(request.id, session, outcome, request.target, *counts, cost, ms)
+    words = name_verdict(verdict, request.context.agreement)
+    # A declared change is nothing to warn of, nor is one behind which nothing was to be found.
+    is_missed = verdict.meaning in _MISSES and verdict.reported < verdict.expected
+    if words is not None and words.kind != "expected" and is_missed:
+        MISSED.tell(
+            request.id, session, verdict.reported, verdict.expected, verdict.meaning,
+            words.kind, words.blame, words.certainty,
+        )  # fmt: skip
+    surprises = Counter(change.kind for change in transformations if change.is_surprise)
+    for kind, count in surprises.items():
+        DROPPED.tell(request.id, session, count, kind)
+
+
+def tell_warnings(session: str, request: str, count: int) -> None:
+    """A person should know something about a request; its turn has the words."""
+    if count:
+        WARNED.tell(request, session, count)
+
+
+def tell_failure(session: str, request: str, error: LaminaError) -> None:
+    """A request has no answer; the kind of error says why."""
+    FAILED.tell(request, session, error.code)
+
+
+def tell_retry(target: str, attempt: int, attempts: int, wait: float) -> None:
+    """A request is sent again, as its target was busy."""
+    RETRIED.tell(target, attempt, attempts, round(wait * 1_000))
+
+
+def tell_event(session: str, event: Event) -> None:
+    """What happens during a turn, as far as it is worth a line and no entry says it."""
+    match event:
+        case ToolStarted(call=call):
+            TOOL_STARTED.tell(call.id, session, call.name)
+        case ToolFinished(result=result, seconds=seconds):
+            outcome, ms = "error" if result.is_error else "ok", round(seconds * 1_000)
+            TOOL_ENDED.tell(result.call_id, session, result.name, outcome, ms)
+        case ApprovalWanted(call=call):
+            APPROVAL_WANTED.tell(call.id, session, call.name)
+        case ApprovalDecided(call_id=call_id, decision=decision):
+            APPROVAL_DECIDED.tell(call_id, session, decision)
+        case RequestRetried():
+            SHORTENED.tell(session)
+        case _:
+            pass
+
+
+def tell_hook_left(session: str, hook: str, seconds: float) -> None:
+    """A hook runs on that nobody waits for any more."""
+    HOOK_LEFT.tell(hook, session, round(seconds * 1_000))
+
+
+def tell_hook_ended(session: str, hook: str, seconds: float) -> None:
+    """A hook ended that nobody waited for any more."""
+    HOOK_ENDED.tell(hook, session, round(seconds * 1_000))
+
+
+@contextmanager
+def told_download(model: str, size: int) -> Iterator[None]:
+    """Tells that a model is fetched, and how that ended."""
+    FETCHING.tell(model, size)
+    try:
+        yield
+    except LaminaError as error:
+        NOT_FETCHED.tell(model, error.code)
+        raise
+    FETCHED.tell(model, size)

@@ -1,0 +1,158 @@
+"""Where a session goes on from, and going on beside a request that was never answered.
+
+Laws: what a person pinned, set or changed meanwhile belongs to the session, not to the branch that
+is left behind. An answered question gives way only to an answered one: what is asked again and gets
+no answer leaves the session where it was.
+"""
+
+from collections.abc import Sequence
+
+from lamina.core.assembly.boundary import BOUNDARY, consolidate
+from lamina.core.assembly.page import Page
+from lamina.core.journal import State, awaits_results, laid_items, lost_results
+from lamina.core.layers import Assembler, ItemVersions
+from lamina.core.values.entry import (
+    CustomEntry,
+    Entry,
+    InboxEntry,
+    InfoEntry,
+    ItemEntry,
+    LabelEntry,
+    LeafEntry,
+    LeaveEntry,
+    MessageEntry,
+    PinEntry,
+    RequestEntry,
+    TransformEntry,
+)
+from lamina.core.values.item import ItemId
+from lamina.core.values.patch import op_reason
+from lamina.engine.record.layouts import Layouts
+from lamina.engine.record.record import Record
+from lamina.errors import TurnStateError
+
+# What an entry has from its place in the tree, not from what it says.
+_PLACE = ("id", "parent", "at")
+
+
+def page_for_question(record: Record, layouts: Layouts) -> Page:
+    """Where a new message goes on from. A request that was never answered is left as a branch
+    of its own, and the new message becomes its sibling; results that it carried stay.
+
+    Raises:
+        TurnStateError: calls wait for their results, and can be resumed.
+    """
+    state = record.state
+    request = state.requests.open
+    if request is not None:
+        before = record.state_at(record.before(request))
+        leaf = request.parent if awaits_results(before) else None
+        page = page_beside(record, layouts, request, leaf)
+        if page.state.turn.start is not None:
+            page.write(LeaveEntry)
+        return page
+    if awaits_results(state) and not state.turn.called_by:
+        # The request that could go on with them is lost, and nobody can resume it.
+        page = record.page()
+        stand_in = lost_results(state, page.next_id(), page.at)
+        page.write(MessageEntry, message=stand_in.message)
+        page.write(LeaveEntry)
+        return page
+    if awaits_results(state):
+        calls = ", ".join(call.name for call in state.envelope.cached[-1].calls)
+        raise TurnStateError(f"the last answer calls {calls}: give their results to turn.resume()")
+    if (question := unsent_question(state)) is not None:
+        # Its request was lost with the power; it was never sent, and stays as a branch.
+        parent = record.entries[question].parent
+        assert parent is not None
+        since = record.since(question)
+        return _page_at(parent, record, layouts, since, state.settings.target)
+    return record.page()
+
+
+def page_back(record: Record, layouts: Layouts) -> Page:
+    """A page where the session was before it asked again for something and got no answer, with what
+    was pinned, set or changed since then."""
+    state, left = record.state, record.state.requests.left
+    asked = state.requests.open.id if state.requests.open else unsent_question(state)
+    since = record.since(asked) if asked else _brought_here(record)
+    page = _page_at(left, record, layouts, since, state.settings.target)
+    page.write(LeafEntry)
+    return page
+
+
+def _brought_here(record: Record) -> list[Entry]:
+    """What a person did here, where something was to be asked again and was not."""
+    left = record.state.requests.left
+    path = record.path(record.state.leaf)
+    came = max(i for i, e in enumerate(path) if isinstance(e, LeafEntry) and e.left == left)
+    waiting = {message.text for message in record.state_at(left).inbox.values()}
+    # What waits there came along from there, and what the engine did was for this branch.
+    return [
+        entry
+        for entry in path[came + 1 :]
+        if not (isinstance(entry, InboxEntry) and entry.text in waiting)
+        and not (isinstance(entry, TransformEntry) and entry.transformer.startswith("lamina."))
+    ]
+
+
+def page_beside(
+    record: Record, layouts: Layouts, request: RequestEntry, leaf: str | None = None
+) -> Page:
+    """A page in front of a request that was never answered, or at `leaf`. What was pinned, set
+    or changed since then comes along."""
+    since = record.since(request.id)
+    return _page_at(leaf or record.before(request), record, layouts, since, request.target)
+
+
+def _page_at(
+    leaf: str, record: Record, layouts: Layouts, since: Sequence[Entry], target: str
+) -> Page:
+    """A page at `leaf`, with what was pinned, set or changed by the entries `since`."""
+    state = record.state
+    page = record.page(record.state_at(leaf))
+    assembler = layouts.assembler_for(layouts.book.find(target), state.settings.promotion)
+    carry_over(page, since, state.library.items, assembler)
+    return page
+
+
+def unsent_question(state: State) -> str | None:
+    """The id of a question that stands at the end with no request for it, if one does."""
+    cached = state.envelope.cached
+    if state.turn.start is None or state.turn.start != len(cached) - 1:
+        return None
+    question = cached[-1]
+    return question.id if question.role == "user" and question.id == state.turn.asked else None
+
+
+def carry_over(
+    page: Page, since: Sequence[Entry], items: ItemVersions, assembler: Assembler
+) -> None:
+    """Writes the entries `since` the unanswered request again, for the branch of `page`."""
+    for entry in since:
+        if isinstance(entry, LabelEntry | InfoEntry | LeafEntry | CustomEntry):
+            # These are about the tree, or about no context at all: they hold where they stand.
+            continue
+        if isinstance(entry, TransformEntry) and entry.transformer == BOUNDARY:
+            # What it laid out was the other branch; this one is laid out for itself.
+            reason = "; ".join(filter(None, map(op_reason, entry.patch.ops)))
+            consolidate(page, assembler, reason)
+            continue
+        for key in _items_of(entry):
+            if key not in page.state.library.items and key in items:
+                page.write(ItemEntry, item=items[key])
+        fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
+        page.write(type(entry), **{k: v for k, v in fields.items() if k not in _PLACE})
+    # The next request may be left in turn; these entries are not.
+    page.began_at = page.state.leaf
+
+
+def _items_of(entry: Entry) -> list[tuple[ItemId, str]]:
+    """The item versions that an entry speaks of, whose contents it needs."""
+    match entry:
+        case PinEntry(item=item, version=version, pinned=True):
+            return [(item, version)]
+        case TransformEntry(patch=patch):
+            return [key for op in patch.ops for key in laid_items(op)]
+        case _:
+            return []

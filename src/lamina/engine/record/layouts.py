@@ -1,0 +1,343 @@
+"""How a target is laid out for: assemblers, room, and the prompt that was sent last.
+
+All of it can be rebuilt from the journal; it is kept so that a turn costs what it adds.
+"""
+
+from typing import get_args
+
+from msgspec.structs import replace
+
+from lamina.core.assembly.budget import Budget, assemble_turn, make_budget
+from lamina.core.audit.requests import other_digests
+from lamina.core.codec import entry_number
+from lamina.core.journal import (
+    State,
+    copy_for_request,
+    find_changed_options,
+    options_for_request,
+    renderer_in,
+    texts_of,
+)
+from lamina.core.layers import Assembler, Layout, layout_for, layout_of
+from lamina.core.ledger import judge_cache
+from lamina.core.ledger.agreement import SentPrompt, shared_digests
+from lamina.core.ports import TargetBook
+from lamina.core.text import UNSEEN_PICTURE
+from lamina.core.values.entry import RENDERER, RENDERERS, WIRE_FORM, RequestEntry
+from lamina.core.values.envelope import Envelope
+from lamina.core.values.message import Image, Text
+from lamina.core.values.prompt import Prompt, Segment
+from lamina.core.values.request import Boundary, CacheVerdict
+from lamina.core.values.settings import (
+    CacheRules,
+    Promotion,
+    Settings,
+    Target,
+    WireName,
+    cache_rules,
+)
+from lamina.core.values.wire import Reply
+from lamina.engine.record.record import Record
+from lamina.engine.record.snapshot import SentLayout, freeze
+
+
+class Layouts:
+    def __init__(self, book: TargetBook, record: Record) -> None:
+        self.book = book
+        self._record = record
+        self._assembler: Assembler | None = None
+        # The name of the counter, and what the layout is of.
+        self._assembled_for: tuple[str, Layout] | None = None
+        self._sent: SentPrompt | None = None
+        self._sent_for: str | None = None
+        self._sent_at: tuple[Envelope, int] | None = None
+
+    def choose(self, name: str | None, settings: Settings) -> Target:
+        return self.book.find(name or settings.target)
+
+    def assembler_for(
+        self, target: Target, promotion: Promotion, renderer: int | None = None
+    ) -> Assembler:
+        """What lays out requests to `target`; by default with the renderer that the session goes on
+        with, and without pictures if it cannot see them."""
+        renderer = renderer or renderer_in(self._record.state)
+        layout = layout_for(
+            promotion,
+            target.wire,
+            target.model,
+            renderer,
+            binds_thinking=target.binds_thinking,
+            hides_pictures=not target.sees_pictures,
+        )
+        return self._assembler_of(layout, target)
+
+    def _assembler_of(self, layout: Layout, target: Target) -> Assembler:
+        counter = self.book.counter(target)
+        key = (counter.name, layout)
+        if self._assembler is None or self._assembled_for != key:
+            self._assembler = Assembler(counter.count, layout)
+            self._assembled_for = key
+            if snapshot := self._record.snapshot:
+                snapshot.restore(self._assembler, counter.name)
+        return self._assembler
+
+    def rebuild(self, request: RequestEntry) -> Prompt:
+        """The prompt of a request, as it would be sent today."""
+        state = self._record.state_at(request.id)
+        target = self.book.find(request.target)
+        layout = layout_of(request, target.wire, state.session)
+        return assemble_turn(state, self._assembler_of(layout, target))
+
+    def is_as_recorded(self, request: RequestEntry, prompt: Prompt) -> bool:
+        """Whether a prompt that was rebuilt is the one that was recorded, on its wire."""
+        target = self.book.find(request.target)
+        if _wire_change(request, request.wire or target.wire, target):
+            return False
+        return other_digests(request, prompt, self._record.entries) is None
+
+    def room(self, target: Target, state: State) -> Budget:
+        """The room for a request. What a provider reports never moves a count that is exact, and
+        only ever takes room away from an estimate: who reports too little must not be sent more
+        than fits."""
+        factor = 1.0
+        if not self.book.counter(target).exact:
+            factor = max(1.0, state.calibration.get(target.name, 1.0))
+        return make_budget(state.settings, target, options_for_request(state).max_tokens, factor)
+
+    def remember(self, request: RequestEntry, prompt: Prompt) -> None:
+        """`prompt` is what was sent for `request`."""
+        wire = request.wire or self.book.find(request.target).wire
+        layout = layout_of(request, wire, self._record.state.session)
+        self._sent, self._sent_for = SentPrompt(prompt=prompt, layout=layout), request.id
+        # Not today's state: something else than the answer may have come since.
+        state = self._record.requested_state
+        self._sent_at = None
+        if state is not None and _is_laid_out(state, request) and not state.once:
+            self._sent_at = (state.envelope, state.turn.start or 0)
+
+    def last_sent(self, base: State, assembler: Assembler, target: Target) -> SentPrompt | None:
+        """The last request known to be sent on this path, for the next one, to `target`, to be
+        compared with."""
+        last = base.requests.sent
+        if last is None:
+            return None
+        if self._sent is None or self._sent_for != last.id:
+            self._recall(last, assembler)
+        sent = self._sent
+        assert sent is not None
+        if last.target == target.name and (cause := _wire_change(last, sent.layout.wire, target)):
+            return replace(sent, cause=cause, replaced=True)
+        if sent.cause is None and (cause := _hidden_pictures(last, sent, assembler, target)):
+            return replace(sent, cause=cause)
+        return sent
+
+    def _recall(self, last: RequestEntry, assembler: Assembler) -> None:
+        """Makes the prompt of the last request again, to be compared with what was recorded."""
+        state = self._as_sent(last) or self._record.state_at(last.id)
+        wires: tuple[str, ...] = (last.wire,)
+        if not last.wire:
+            # It does not say which one: the one that gives what was recorded.
+            today = self.book.find(last.target).wire
+            wires = (today, *(wire for wire in get_args(WireName) if wire != today))
+        trials = (self._make_again(last, wire, state, assembler) for wire in wires)
+        sent = next(trials)
+        if sent.digests is not None:
+            sent = next((trial for trial in trials if trial.digests is None), sent)
+        self._sent, self._sent_for = sent, last.id
+        self._sent_at = None if state.once else (state.envelope, state.turn.start or 0)
+
+    def _make_again(
+        self, last: RequestEntry, wire: str, state: State, assembler: Assembler
+    ) -> SentPrompt:
+        # Laid out as it was then: the settings may have changed since.
+        layout = layout_of(last, wire, state.session)
+        if assembler.layout != layout:
+            target = self.book.find(last.target)
+            assembler = Assembler(self.book.counter(target).count, layout)
+        prompt = assemble_turn(state, assembler)
+        digests = other_digests(last, prompt, self._record.entries)
+        if digests is None:
+            return SentPrompt(prompt=prompt, layout=layout)
+        return SentPrompt(
+            prompt=prompt,
+            layout=layout,
+            digests=digests,
+            cause=self._find_cause(last),
+            cached_run=last.cached_run,
+            same=shared_digests(digests, prompt),
+        )
+
+    def _find_cause(self, last: RequestEntry) -> Boundary | None:
+        """Why a request is not made again as it was recorded; None if the journal was changed."""
+        header = self._record.state.session
+        renderer = last.renderer or header.renderer
+        if renderer not in RENDERERS:
+            reason = f"texts are rendered otherwise since an upgrade ({renderer}, now {RENDERER})"
+            return Boundary(kind="renderer_change", reason=reason)
+        repaired = entry_number(header.repaired_until) or -1
+        if self._record.damage or (entry_number(last.id) or 0) <= repaired:
+            reason = "the journal is damaged: some of what was sent is lost"
+            return Boundary(kind="damage", reason=reason)
+        return None
+
+    def _as_sent(self, last: RequestEntry) -> State | None:
+        """The state that the last request was laid out from, if opening the session met it, or a
+        snapshot says how to get it."""
+        state = self._record.sent_state
+        if state is not None and _is_laid_out(state, last):
+            return state
+        snapshot = self._record.snapshot
+        if snapshot is None or snapshot.sent is None or snapshot.sent.request != last.id:
+            return None
+        sent, state = snapshot.sent, snapshot.state
+        envelope = replace(
+            state.envelope,
+            cached=state.envelope.cached.until(sent.messages),
+            tool_texts=sent.tool_texts,
+            uncached=sent.uncached,
+        )
+        turn = replace(state.turn, start=sent.turn_start)
+        return replace(state, envelope=envelope, turn=turn)
+
+    async def keep_snapshot(self, *, least: int, share: float = 0.0, is_new: bool = False) -> None:
+        """Keeps what can be taken up again when the session is opened, if it is worth it. Who only
+        looks into a session leaves its file as it is, unless the session `is_new`."""
+        record = self._record
+        # Not while a request is open: leaving it means going back in front of it.
+        if record.state.requests.open is not None:
+            return
+        is_checkpoint_due = (record.has_written or is_new) and record.is_checkpoint_due
+        if not is_checkpoint_due and not record.is_snapshot_due(least, share):
+            return
+        counter = self._assembled_for[0] if self._assembled_for else ""
+        sent = self._describe_sent(record.state)
+        frozen = freeze(record.state, record.entries, sent, self._assembler, counter)
+        if is_checkpoint_due:
+            await record.keep_checkpoint(frozen)
+        if record.is_snapshot_due(least, share):
+            await record.keep_snapshot(frozen)
+
+    def _describe_sent(self, state: State) -> SentLayout | None:
+        """How to get from the envelope of `state` to the last one sent: only if it was appended to
+        since, and nothing else."""
+        if (
+            self._sent_at is None
+            or state.requests.sent is None
+            or self._sent_for != state.requests.sent.id
+        ):
+            return None
+        then, turn_start = self._sent_at
+        now = state.envelope
+        if (then.system, then.library) != (now.system, now.library):
+            return None
+        if (then.tools, then.listed) != (now.tools, now.listed):
+            return None
+        if now.cached.shared_with(then.cached) < len(then.cached):
+            return None
+        return SentLayout(
+            request=state.requests.sent.id,
+            messages=len(then.cached),
+            turn_start=turn_start,
+            tool_texts=then.tool_texts,
+            uncached=then.uncached,
+        )
+
+    def judge(self, state: State, request: RequestEntry, reply: Reply) -> CacheVerdict:
+        """What the provider's cache figures mean, and what it says of them itself."""
+        usage = reply.usage
+        target = self.book.find(request.target)
+        last = state.requests.sent
+        rules, warm = cache_rules(state.settings, target), request.context.warm
+        # What the provider counts, over what we counted: the truest factor for this request.
+        factor = usage.input / request.tokens if usage.input and request.tokens else 1.0
+        agreement = request.context.agreement
+        if rules.keeps_answers and last and last.cache_key not in ("", request.cache_key):
+            # A fork: the memory of a server is a session's own, and has nothing of another's.
+            agreement = replace(agreement, first=True)
+        verdict = judge_cache(
+            agreement,
+            last.cached_tokens if last else 0,
+            request.at - used_at if (used_at := state.requests.cached_at) is not None else None,
+            rules,
+            usage,
+            factor,
+            same_cache=last is not None and last.target == request.target,
+            held=_held(state, rules),
+            explicit_before=state.requests.sent_usage is not None
+            and bool(state.requests.sent_usage.explicit),
+            warm=warm,
+            warm_age=request.at - warm.at if warm else 0.0,
+        )
+        if verdict.meaning == "as_expected":
+            return verdict
+        details = [verdict.detail, *_describe_options(state)]
+        details += [f"the provider says: {reply.missed}"] if reply.missed else []
+        return replace(verdict, detail="; ".join(details))
+
+
+def _is_laid_out(state: State, request: RequestEntry) -> bool:
+    """Whether `request` is the one that was laid out from `state`."""
+    return state.requests.open is not None and state.requests.open.id == request.id
+
+
+def _hidden_pictures(
+    last: RequestEntry, sent: SentPrompt, assembler: Assembler, target: Target
+) -> Boundary | None:
+    """That words stand for pictures which the same model was sent, or the other way round: more is
+    known of it by now."""
+    if last.target != target.name or last.hides_pictures == assembler.layout.hides_pictures:
+        return None
+    if not any(_is_picture(segment) for segment in sent.prompt):
+        return None
+    sees = "sees" if target.sees_pictures else "cannot see"
+    reason = f"the model book says by now that {target.name} {sees} pictures"
+    return Boundary(kind="wire_change", reason=reason)
+
+
+def _is_picture(segment: Segment) -> bool:
+    """Whether a segment is a picture, or the words that stand for one."""
+    content = segment.content
+    return isinstance(content, Image) or (
+        isinstance(content, Text) and content.text.strip() == UNSEEN_PICTURE
+    )
+
+
+def _describe_options(state: State) -> list[str]:
+    """The options that changed since the last request with a reason, and that reason: some
+    providers keep their caches apart by them."""
+    changed = find_changed_options(state.requests.sent_options, options_for_request(state))
+    if state.requests.sent is None or not changed:
+        return []
+    reasons = (*state.requests.reasons, *copy_for_request(state).reasons)
+    given = {
+        name: texts_of(reason for reason in reasons if reason.covers_source(f"option:{name}"))
+        for name in changed
+    }
+    return [f"the option {name} changed ({why})" for name, why in given.items() if why]
+
+
+def _wire_change(last: RequestEntry, wire: str, target: Target) -> Boundary | None:
+    """Why the same segments are other bytes on the wire than those of a request over `wire`."""
+    if wire != target.wire:
+        reason = f"{target.name} is sent over the wire of {target.wire}, and was over {wire}"
+    elif last.wire_form != WIRE_FORM:
+        reason = (
+            f"requests are encoded otherwise since an upgrade ({last.wire_form}, now {WIRE_FORM})"
+        )
+    else:
+        return None
+    return Boundary(kind="wire_change", reason=reason)
+
+
+def _held(state: State, rules: CacheRules) -> int | None:
+    """What a provider has of the last request, as it counted it itself: what it said it read and
+    wrote, where it does so at markers. One that keeps answers has all of it and the answer, but
+    for its last token, which was said and never read."""
+    last, usage = state.requests.sent, state.requests.sent_usage
+    if rules.explicit and usage is not None:
+        return usage.cached + usage.written or None
+    if not rules.keeps_answers or last is None or usage is None or not usage.input:
+        return None
+    if last.cached_tokens < last.tokens:
+        return None
+    return usage.input + max(0, usage.output - 1)

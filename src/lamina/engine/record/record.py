@@ -1,0 +1,199 @@
+"""What a session remembers of its journal.
+
+Law: the state only moves on when the store has kept the entries; a failed append changes nothing.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from lamina.core.assembly.page import Page
+from lamina.core.codec import mint_id
+from lamina.core.journal import (
+    State,
+    awaits_results,
+    close_answered_request,
+    fold_repaired,
+    path_to,
+    replay_repaired,
+    walk_back,
+)
+from lamina.core.ports import CheckpointedJournal, Clock, OpenJournal
+from lamina.core.values.entry import Entry, EntryBase, MessageEntry, ReplyEntry, RequestEntry
+from lamina.engine.logger import tell_closed, tell_entries, tell_opened
+from lamina.engine.record.snapshot import Snapshot, thaw
+from lamina.errors import JournalError, NoSuchEntry, TurnStateError
+
+
+class Record:
+    """An open journal, the entries that were read and written, and the state they amount to."""
+
+    def __init__(self, opened: OpenJournal, clock: Clock) -> None:
+        journal = opened.journal
+        self._opened = opened
+        self._is_closed = False
+        self.clock = clock
+        self.entries = opened.entries
+        self.snapshot: Snapshot | None = thaw(journal)
+        # The state that the last request was laid out from, if it came by in opening.
+        self.sent_state: State | None = None
+        # The state that the open request was laid out from, if it was opened or written here.
+        # Until it is answered, the state moves on with whatever a person does meanwhile.
+        self.requested_state: State | None = None
+        damage = list(journal.damage)
+        state = self.snapshot.state if self.snapshot else None
+        snapshot = self.snapshot
+        for entry in snapshot.behind if snapshot else path_to(journal.leaf, journal.entries):
+            state = fold_repaired(state, entry, damage)
+            if isinstance(entry, RequestEntry):
+                self.requested_state = state
+            elif isinstance(entry, ReplyEntry) and self.requested_state is not None:
+                self.sent_state = self.requested_state
+        assert state is not None
+        self.state = close_answered_request(state)
+        self.damage = tuple(damage)
+        self.has_written = False
+        tell_opened(self.id, self.state.settings.target, len(self.entries), self.damage)
+
+    @property
+    def id(self) -> str:
+        return self.state.session.session
+
+    def path(self, entry: str) -> tuple[Entry, ...]:
+        """The entries from the header to `entry`."""
+        return path_to(entry, self.entries)
+
+    def state_at(self, entry: str) -> State:
+        """The state there; from the snapshot on, if it stands on the way."""
+        start = self.snapshot.state if self.snapshot else None
+        path = self._back(entry, start.leaf if start else "")
+        if start is None or (path[0].parent if path else entry) != start.leaf:
+            start, path = None, self.path(entry)
+        return close_answered_request(replay_repaired(path, start)[0])
+
+    def message_of(self, request: RequestEntry) -> MessageEntry | None:
+        """The question or the results that a request was made for; None if its line is lost."""
+        own = self._back(request.id, self.before(request))
+        return next((entry for entry in own if isinstance(entry, MessageEntry)), None)
+
+    def since(self, entry: str) -> tuple[Entry, ...]:
+        """The entries of the active path behind `entry`, which is on it."""
+        return self._back(self.state.leaf, entry)
+
+    def _back(self, leaf: str, until: str) -> tuple[Entry, ...]:
+        """The entries from `leaf` back to the one behind `until`, or to the header, in order."""
+        return walk_back(self.entries, leaf, until)
+
+    def before(self, request: RequestEntry) -> str:
+        """The entry in front of everything that was written for a request; if that is lost, the
+        last one before it at which a turn was over."""
+        if request.before in self.entries:
+            return request.before
+        path = self.path(request.id)[:-1]
+        over = (entry.id for entry in reversed(path) if isinstance(entry, ReplyEntry))
+        return next(over, path[0].id)
+
+    def find(self, entry: str) -> Entry:
+        """The entry of that id, with or without the zeros in front.
+
+        Raises:
+            NoSuchEntry: there is no such entry, or there are several.
+        """
+        if entry in self.entries:
+            return self.entries[entry]
+        near = [known for known in self.entries if entry and known.lstrip("0") == entry.lstrip("0")]
+        if len(near) != 1:
+            raise NoSuchEntry(f"no entry {entry!r} in session {self.state.session.session!r}")
+        return self.entries[near[0]]
+
+    def page(self, state: State | None = None) -> Page:
+        """A blank page at the session's leaf, or at `state`. Nothing is kept of it by itself."""
+        first, now = self._opened.last + 1, self.clock.now()
+        return Page(state or self.state, at=now, mint=lambda ahead: mint_id(first + ahead))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the last turn is over: no request is open, no call waits, no question stands
+        unsent."""
+        state = self.state
+        return (
+            state.requests.open is None and state.turn.start is None and not awaits_results(state)
+        )
+
+    def require_open(self, request: RequestEntry) -> None:
+        """Raises:
+        TurnStateError: the request is not the open one.
+        """
+        open_request = self.state.requests.open
+        if open_request is None or open_request.id != request.id:
+            raise TurnStateError(
+                "this turn is not the open one: it was committed already, or another turn "
+                "was prepared after it"
+            )
+
+    def require_not_closed(self) -> None:
+        """Raises:
+        JournalError: the session was closed.
+        """
+        if self._is_closed:
+            raise JournalError(f"session {self.id!r} is closed; open it again")
+
+    async def write(self, kind: type[EntryBase], /, **fields: Any) -> None:
+        """Appends one entry."""
+        async with self.writing() as page:
+            page.write(kind, **fields)
+
+    @asynccontextmanager
+    async def writing(self, state: State | None = None) -> AsyncIterator[Page]:
+        """A page at the session's leaf, or at `state`: what is on it at the end is kept in one
+        append. If anything is raised on the way, a cancellation included, nothing is."""
+        page = self.page(state)
+        yield page
+        await self.keep(page.written, page.state)
+
+    async def keep(self, entries: Sequence[Entry], state: State) -> None:
+        """Appends, and only then moves on. A cancellation does not part the two: a store lets none
+        through once it has begun to write, and nothing is waited for in between."""
+        if not entries:
+            return
+        await self._opened.append(entries)
+        self.has_written = True
+        self.state = state
+        if isinstance(entries[-1], RequestEntry):
+            self.requested_state = state
+        tell_entries(self.id, entries)
+
+    def is_snapshot_due(self, least: int, share: float) -> bool:
+        """Whether a snapshot would save the next opening at least `least` bytes of reading, and
+        `share` of all there is: so that keeping it costs little per turn."""
+        size = self._opened.since_snapshot
+        if size is None or self.damage:
+            return False
+        if self._opened.journal.snapshot and self.snapshot is None:
+            # There is a snapshot, but not one that could be used.
+            size = self._opened.size
+        return size >= max(least, share * self._opened.size)
+
+    async def keep_snapshot(self, frozen: bytes) -> None:
+        await self._opened.keep_snapshot(frozen)
+
+    @property
+    def is_checkpoint_due(self) -> bool:
+        opened = self._opened
+        return (
+            isinstance(opened, CheckpointedJournal) and not self.damage and opened.is_checkpoint_due
+        )
+
+    async def keep_checkpoint(self, frozen: bytes) -> None:
+        if isinstance(self._opened, CheckpointedJournal):
+            await self._opened.keep_checkpoint(frozen)
+
+    async def read_ahead(self) -> None:
+        """Lets the store fetch what a request is made of, where looking up would mean waiting."""
+        if self.snapshot is not None:
+            await self._opened.read_ahead(self.snapshot.origins())
+
+    async def close(self) -> None:
+        self._is_closed = True
+        await self._opened.close()
+        tell_closed(self.id)

@@ -1,0 +1,64 @@
+"""The answer to a question, what it rests on, and what it cost."""
+
+from msgspec import Struct
+
+from lamina.core.values.event import Ending, Event, UsageReported, WarningIssued
+from lamina.core.values.note import NoteSearchResult
+from lamina.core.values.prices import CostSum
+from lamina.core.values.usage import Usage
+from lamina.engine.runners.caller import WaitingCall
+from lamina.engine.session.turn import Turn
+
+
+class CitedSource(Struct, frozen=True, kw_only=True):
+    """A part of a note that an answer cites as `[^number]`. `heading` is the trail it stands under,
+    `anchor` the innermost of these headings, `link` note and heading as a link has them."""
+
+    number: int
+    path: str
+    title: str
+    link: str
+    heading: str = ""
+    anchor: str = ""
+    start: int = 0
+    end: int = 0
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """The answer to a question. `turn` is its last request; `waiting_calls` need a decision before
+    the turn can go on. Where notes were searched, `search_result` is what was found, `sources` what
+    the answer cites of it, and `text` has their numbers; the journal keeps the model's own."""
+
+    ending: Ending
+    text: str
+    turn: Turn | None = None
+    requests: int = 0
+    usage: Usage = Usage()
+    # In US dollars, without the `unpriced` requests, whose price nobody knows; None if that is all.
+    cost: float | None = 0.0
+    unpriced: int = 0
+    waiting_calls: tuple[WaitingCall, ...] = ()
+    warnings: tuple[str, ...] = ()
+    sources: tuple[CitedSource, ...] = ()
+    search_result: NoteSearchResult | None = None
+
+
+class Tally:
+    """What a run has used so far, and its warnings."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.usage = Usage()
+        self.cost = CostSum()
+        self.warnings: list[str] = []
+        self.turn: Turn | None = None
+
+    def note(self, event: Event) -> None:
+        match event:
+            case WarningIssued(text=text):
+                self.warnings.append(text)
+            case UsageReported(usage=usage, cost=cost):
+                self.cost = self.cost.plus(cost)
+                self.usage = self.usage.plus(usage)
+            case _:
+                pass

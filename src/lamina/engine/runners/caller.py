@@ -1,0 +1,217 @@
+"""Running the calls of one answer: which may run, with which arguments, and their results.
+
+Laws: arguments are checked against the definition that was sent, not against today's. Whatever is
+wrong with a call is its result, for the model to read. Free calls run at once; the others wait for
+a person. A result is written down when it is there.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+from lamina.core.assembly.engine_tools import FIND_TOOLS, USE_TOOL, intended_call
+from lamina.core.assembly.inclusion import is_removed
+from lamina.core.assembly.tools import describe_tool, is_described
+from lamina.core.ports import Approver, ToolHost
+from lamina.core.schemas import check_arguments
+from lamina.core.values.entry import DecisionEntry
+from lamina.core.values.event import ApprovalDecided, ApprovalWanted, ToolFinished, ToolStarted
+from lamina.core.values.item import ItemId
+from lamina.core.values.message import ToolCall, ToolDefinition, ToolResult
+from lamina.core.values.tool import DENIED, ApprovalPolicy, Decision, OfferedTool, ToolOutput
+from lamina.engine.runners.sender import Emit
+from lamina.engine.session.engine_calls import EngineCalls
+from lamina.engine.session.session import Session, core_of
+from lamina.engine.session.turn import Turn
+from lamina.engine.task_groups import patient_group
+
+CUT_SHORT = "The call was stopped while it ran; what it did until then may stand."
+REMOVED = "The tool was removed from this session; the call was not run."
+
+
+class WaitingCall(Struct, frozen=True, kw_only=True):
+    """A call that waits for a decision, and the tool it is for."""
+
+    call: ToolCall
+    tool: OfferedTool
+
+
+class CheckedCall(Struct, frozen=True, kw_only=True):
+    """A call that can be run, with its arguments read. `intended` is the call as a person is shown
+    it: what was called through another tool stands for itself."""
+
+    call: ToolCall
+    intended: ToolCall
+    tool: OfferedTool
+    arguments: Mapping[str, object]
+
+
+def check_call(
+    call: ToolCall,
+    definitions: Mapping[str, ToolDefinition],
+    tools: Mapping[str, OfferedTool],
+    removed: Collection[str] = (),
+    described: Collection[str] = (),
+) -> CheckedCall | str:
+    """A call checked against the definitions that were sent, the tools that are there now and the
+    names of those that were removed; or what is wrong with it, which says more of tools that were
+    only `described`."""
+    intended = intended_call(call, tools)
+    if call.name in removed or intended.name in removed:
+        return REMOVED
+    definition = definitions.get(intended.name)
+    if definition is None and intended.name in tools and FIND_TOOLS.name in definitions:
+        return f"The tool {intended.name!r} is not described yet: search for it with find_tools."
+    if definition is None:
+        names = ", ".join(sorted(definitions)) or "none"
+        return f"There is no tool {intended.name!r}. Tools: {names}."
+    tool = tools.get(intended.name)
+    if tool is None and intended.name == USE_TOOL.name:
+        return "use_tool needs 'name', a text, and 'arguments', an object."
+    if tool is None:
+        return f"The tool {intended.name!r} is not available at present."
+    try:
+        arguments = msgspec.json.decode(intended.arguments or "{}")
+    except msgspec.DecodeError as error:
+        return f"The arguments are not valid JSON: {error}"
+    if not isinstance(arguments, dict):
+        return "The arguments have to be a JSON object."
+    if problem := check_arguments(definition.parameters, arguments):
+        told = f"The arguments do not fit the tool: {problem}"
+        # It may have been described in brief.
+        is_known = intended is call and call.name not in described
+        return told if is_known else f"{told}\n\n{describe_tool(tool).content}"
+    return CheckedCall(call=call, intended=intended, tool=tool, arguments=arguments)
+
+
+def needs_decision(
+    tool: OfferedTool, policy: ApprovalPolicy, allowances: Mapping[ItemId, str]
+) -> bool:
+    """Whether a person has to be asked; what was allowed for the session is not asked again as
+    long as the tool says the same of itself."""
+    if policy == "never" or allowances.get(tool.id) == tool.digest:
+        return False
+    return policy == "always" or tool.permission == "required"
+
+
+def holds(entry: DecisionEntry, tool: OfferedTool) -> bool:
+    """Whether a decision is still about this tool: what was allowed is what was shown."""
+    return entry.decision == "deny" or (entry.tool, entry.digest) == (tool.id, tool.digest)
+
+
+async def ask_person(
+    session: Session,
+    approver: Approver | None,
+    checked: CheckedCall,
+    emit: Emit,
+    *,
+    planned: bool = False,
+) -> Decision | None:
+    """What a person decides about a call, written down; None if nobody is there to be asked."""
+    call, tool = checked.intended, checked.tool
+    # Allowed for the session a moment ago, for another call that was made with this one.
+    if session.state.allowed.get(tool.id) == tool.digest:
+        return "allow_session"
+    await emit(ApprovalWanted(call=call, tool=tool))
+    if approver is None:
+        return None
+    decision = await approver.decide(call, tool)
+    await session.keep_decision(call.id, tool, decision, planned=planned)
+    await emit(ApprovalDecided(call_id=call.id, decision=decision))
+    return decision
+
+
+class Caller:
+    """Runs the calls of a session's answers."""
+
+    def __init__(
+        self, session: Session, host: ToolHost, approver: Approver | None, emit: Emit
+    ) -> None:
+        self._session = session
+        self._host = host
+        self._approver = approver
+        self._emit = emit
+
+    async def run(self, turn: Turn, tools: Mapping[str, OfferedTool]) -> Sequence[WaitingCall]:
+        """Runs what may run and keeps the results; gives back the calls that wait for a decision
+        which nobody here can make."""
+        state, policy = self._session.state, self._session.settings.ask_before_tools
+        described = {n: t.definition for n, t in tools.items() if is_described(t, state)}
+        listed = sent_definitions(turn)
+        definitions = listed | described
+        free: list[CheckedCall] = []
+        open_calls: list[CheckedCall] = []
+        own_calls: list[ToolCall] = []
+        engine = core_of(self._session).turns.engine_calls
+        for call in self._session.pending_calls:
+            if engine.answers(call, definitions):
+                own_calls.append(call)
+                continue
+            checked = check_call(
+                call, definitions, tools, state.withdrawn, described.keys() - listed
+            )
+            if isinstance(checked, str):
+                await self._keep(call, ToolOutput(text=checked, is_error=True))
+            elif (entry := state.turn.decisions.get(call.id)) and holds(entry, checked.tool):
+                if await self._permits(checked, entry.decision):
+                    free.append(checked)
+            elif needs_decision(checked.tool, policy, state.allowed):
+                open_calls.append(checked)
+            else:
+                free.append(checked)
+        async with patient_group() as group:
+            for checked in free:
+                group.start_soon(self._call, checked)
+            for call in own_calls:
+                # One after the other: what one search brought, the next one does not bring again.
+                await self._answer(engine, call, turn)
+            for checked in open_calls:
+                decision = await ask_person(self._session, self._approver, checked, self._emit)
+                if decision and await self._permits(checked, decision):
+                    group.start_soon(self._call, checked)
+        waiting = [] if self._approver else open_calls
+        return [WaitingCall(call=call.intended, tool=call.tool) for call in waiting]
+
+    async def _answer(self, engine: EngineCalls, call: ToolCall, turn: Turn) -> None:
+        """Answers a call of the engine's own tools, which needs no permission."""
+        await self._emit(ToolStarted(call=call, label=call.name))
+        began = anyio.current_time()
+        result = await engine.answer(call, turn.target)
+        await self._emit(ToolFinished(result=result, seconds=anyio.current_time() - began))
+
+    async def _permits(self, checked: CheckedCall, decision: Decision) -> bool:
+        """Whether a call may run by a decision; a denial is its result."""
+        if decision == "deny":
+            await self._keep(checked.call, ToolOutput(text=DENIED, is_error=True))
+        return decision != "deny"
+
+    async def _call(self, checked: CheckedCall) -> None:
+        await self._emit(ToolStarted(call=checked.intended, label=checked.tool.label))
+        began = anyio.current_time()
+        output = ToolOutput(text=CUT_SHORT, is_error=True)
+        try:
+            if is_removed(self._session.state, checked.tool):
+                # While a person was asked, say.
+                output = ToolOutput(text=REMOVED, is_error=True)
+            else:
+                output = await self._host.call(checked.intended.name, checked.arguments)
+        finally:
+            await self._keep(checked.call, output, anyio.current_time() - began)
+
+    async def _keep(self, call: ToolCall, output: ToolOutput, seconds: float = 0.0) -> None:
+        result = ToolResult(
+            call_id=call.id, name=call.name, text=output.text, is_error=output.is_error
+        )
+        # It ran: that is written down, whatever happens meanwhile.
+        with anyio.CancelScope(shield=True):
+            result = await self._session.keep_result(result, whole=output.whole)
+        await self._emit(ToolFinished(result=result, seconds=seconds))
+
+
+def sent_definitions(turn: Turn) -> dict[str, ToolDefinition]:
+    """The tools that this turn's request offered, as the model was told of them."""
+    contents = [link.segment.content for link in turn.prompt.front]
+    tools = [content for content in contents if isinstance(content, ToolDefinition)]
+    return {tool.name: tool for tool in tools if turn.context.allows(tool.name)}

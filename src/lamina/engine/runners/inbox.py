@@ -1,0 +1,90 @@
+"""Messages that a person sends to a runner, until they are taken up.
+
+Laws: while a turn is under way they wait here; what is sent while nothing runs, and what is left
+when a turn ends, is kept in the journal and goes along with the next question, or with the turn
+that is taken up again. Those that steer come first.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from lamina.core.values.entry import Delivery, InboxEntry
+from lamina.engine.session.session import Session, core_of
+from lamina.engine.session.turn import Turn
+from lamina.errors import LaminaError, UsageError
+
+
+class Inbox:
+    """Those of one runner. `taken` is the one in the journal that is asked now, and `is_asking`
+    says whether it is one of them that is asked. `takes_kept` says that those in the journal belong
+    to the turn under way, which was taken up again; else they wait for the next question."""
+
+    def __init__(self, session: Session) -> None:
+        self.taken: InboxEntry | None = None
+        self.is_asking = False
+        self.takes_kept = False
+        self._session = session
+        self._kept = core_of(session).inbox
+        self._queues: dict[Delivery, deque[str]] = {"steer": deque(), "follow_up": deque()}
+
+    async def add(self, text: str, deliver: Delivery, *, is_running: bool) -> None:
+        """Takes a message in; it is safe when this returns, unless a turn is under way."""
+        if not text.strip():
+            raise UsageError("a message needs a text; this one is blank")
+        if deliver not in self._queues:
+            raise UsageError(f"a message is delivered as 'steer' or 'follow_up', not {deliver!r}")
+        if is_running:
+            self._queues[deliver].append(text)
+        else:
+            await self._kept.keep(text, deliver)
+
+    @property
+    def steers(self) -> bool:
+        """Whether a message waits that comes with the next request."""
+        return bool(self._waiting("steer") or self._queues["steer"])
+
+    async def take(self, begin: Callable[[str], Awaitable[Turn]]) -> Turn | None:
+        """The request for the next message; None if there is no message. Stopped before it was
+        written down, a message stays here."""
+        self.is_asking = True
+        try:
+            return await self._take(begin)
+        finally:
+            self.is_asking = False
+
+    async def _take(self, begin: Callable[[str], Awaitable[Turn]]) -> Turn | None:
+        for deliver, queue in self._queues.items():
+            if waiting := self._waiting(deliver):
+                self.taken = message = waiting[0]
+                try:
+                    return await begin(message.text)
+                except LaminaError:
+                    # It would stand in the way of everything that is asked after it.
+                    await self._kept.discard(message)
+                    raise
+                finally:
+                    self.taken = None
+            if queue:
+                return await self._take_new(queue, begin)
+        return None
+
+    def _waiting(self, deliver: Delivery) -> tuple[InboxEntry, ...]:
+        return self._kept.waiting(deliver) if self.takes_kept else ()
+
+    async def _take_new(self, queue: deque[str], begin: Callable[[str], Awaitable[Turn]]) -> Turn:
+        text = queue.popleft()
+        try:
+            return await begin(text)
+        except anyio.get_cancelled_exc_class():
+            if not self._session.interrupted:
+                queue.appendleft(text)
+            raise
+
+    async def settle(self) -> None:
+        """Keeps what is left, as no turn is under way any more."""
+        for deliver, queue in self._queues.items():
+            while queue:
+                await self._kept.keep(queue[0], deliver)
+                queue.popleft()

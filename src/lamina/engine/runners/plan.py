@@ -1,0 +1,373 @@
+"""A plan, one batch of tools, one answer.
+
+Laws: a plan whose calls cannot be understood is asked for once more, with what is wrong with them,
+and never again; what is wrong in it is reported and not run.
+What the tools gave stands in the question's own message, one wrapper for each search and each other
+tool, uncached and gone with the next turn. Without a plan the question is answered all the same.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+from lamina.core.assembly.inclusion import is_removed, sort_tools
+from lamina.core.assembly.tools import is_small_pool
+from lamina.core.codec import mend_text
+from lamina.core.ports import Approver
+from lamina.core.values.entry import PLAN, PLANNED, PROBLEM
+from lamina.core.values.event import UsageReported
+from lamina.core.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
+from lamina.core.values.settings import Target
+from lamina.core.values.tool import OfferedTool
+from lamina.engine.runners.agent import AgentMode, ToolList
+from lamina.engine.runners.answer import Answer
+from lamina.engine.runners.batch import Batch, FinishedCall, render_done, searches_of
+from lamina.engine.runners.call_planner import (
+    MOST_CALLS,
+    CallPlanner,
+    PlannedCalls,
+    describe_problems,
+)
+from lamina.engine.runners.caller import REMOVED, CheckedCall, check_call
+from lamina.engine.runners.citations import recorded_sources
+from lamina.engine.runners.composer import with_composer
+from lamina.engine.runners.mode import RunContext, RunMode
+from lamina.engine.runners.preview import PlanPreview
+from lamina.engine.runners.search_output import render_searches
+from lamina.engine.runners.search_tool import OFFERED, SearchTools
+from lamina.engine.runners.text_room import TextRoom, prepare_smaller
+from lamina.engine.session.session import core_of
+from lamina.engine.session.turn import Turn
+from lamina.engine.sources.attachments import Attachable, Attachments
+from lamina.engine.sources.note_search import EVERYWHERE
+from lamina.errors import LaminaError, SpendError, UsageError, WindowExceeded
+
+FINAL = "The call was not run: the tools of this question are done; answer with what they gave."
+
+
+class PlanMode(RunMode):
+    """Asks which tools to run, runs them together, and asks for the answer. Messages that are sent
+    meanwhile come after it."""
+
+    def __init__(
+        self,
+        run: RunContext,
+        tools: ToolList,
+        *,
+        search: SearchTools | None = None,
+        approver: Approver | None = None,
+    ) -> None:
+        super().__init__(run)
+        self._tools = tools
+        self._search = search
+        self._approver = approver
+        self._planner = CallPlanner(run.session, run.providers)
+        self._agent = AgentMode(run, tools, approver=approver, follow=self._ask)
+        # Whether it goes on with an agent's turn that was left in the middle.
+        self._as_agent = False
+
+    async def begin(self, text: str, attach: Iterable[Attachable], target: str | None) -> Turn:
+        self._as_agent = False
+        return await self._ask(text, attach, target)
+
+    async def resume(self) -> Turn:
+        turn = await self._agent.resume()
+        self._as_agent = bool(turn.pending_calls)
+        self._take_sources(turn)
+        return turn
+
+    async def ask_again(self, answer: str | None) -> Turn:
+        turn = await self._agent.ask_again(answer)
+        # An agent's answer is asked for with its tools, which it may call.
+        self._as_agent = turn.context.allowed_tools != () and bool(turn.context.tools)
+        self._take_sources(turn)
+        return turn
+
+    def _take_sources(self, turn: Turn) -> None:
+        sources = recorded_sources(self._run.session, turn)
+        if sources is not None or not self._as_agent:
+            self._run.sources = sources
+
+    async def after(self, turn: Turn) -> Turn | Answer:
+        if self._as_agent:
+            return await self._agent.after(turn)
+        if turn.pending_calls:
+            turn = await self._refuse_calls(turn)
+        if (following := await self._run.inbox.take(self._ask)) is not None:
+            return following
+        return await self._run.answer(turn)
+
+    async def preview(
+        self, text: str, attach: Iterable[Attachable], target: str | None
+    ) -> PlanPreview:
+        session = self._run.session
+        planner = session.target(target)
+        attachments = await core_of(session).turns.read_attachments(with_composer(text, attach))
+        by_name = await self._offer(text, planner)
+        tools = [tool.definition for tool in by_name.values()]
+        request = self._planner.request(text, attachments, tools, planner)
+        return PlanPreview(
+            target=planner,
+            prompt=request.prompt,
+            body=core_of(session).layouts.book.wire(planner).encode(request),
+            left_out=attachments.left_out,
+            warnings=(*attachments.warnings, *self._run.tally.warnings),
+            cost_range=self._planner.price(request).range,
+        )
+
+    async def _ask(
+        self, text: str, attach: Iterable[Attachable] = (), target: str | None = None
+    ) -> Turn:
+        """Makes a plan, runs it, and prepares the question with what the tools gave."""
+        session, target = self._run.session, target or self._run.target
+        await self._run.supersede_calls()
+        self._run.start_question()
+        attachments = await core_of(session).turns.read_attachments(with_composer(text, attach))
+        calls = await self._run_plan(text, attachments, session.target(target))
+        return await self._prepare(text, target, attachments, calls)
+
+    async def _refuse_calls(self, turn: Turn) -> Turn:
+        """Asks once more for an answer without calls: the tools of this question are done. The list
+        of tools stays as it is, so that the prefix stays, too."""
+        run = self._run
+        names = ", ".join(call.name for call in turn.pending_calls)
+        await run.warn(f"the answer called {names}, which was not run")
+        refusals = [
+            ToolResult(call_id=call.id, name=call.name, text=FINAL, is_error=True)
+            for call in turn.pending_calls
+        ]
+        try:
+            turn = await run.send(await turn.resume(refusals))
+        except WindowExceeded as error:
+            await run.warn(f"there is no room to ask again: {error}")
+        if turn.pending_calls:
+            await run.session.abandon_turn(FINAL)
+        return turn
+
+    # -- the plan --------------------------------------------------------------------------------
+
+    async def _run_plan(
+        self, text: str, attachments: Attachments, target: Target
+    ) -> Sequence[FinishedCall]:
+        """Makes a plan and runs its calls."""
+        run = self._run
+        by_name = await self._offer(text, target)
+        calls = await self._plan_calls(text, attachments, by_name, target) if by_name else ()
+        if not calls:
+            return ()
+        batch = Batch(run.session, self._tools.host, self._search, self._approver, run.emit)
+        try:
+            await batch.run(calls)
+        except BaseException:
+            # Stopped, or nobody could be asked: what ran until then is written down.
+            with anyio.CancelScope(shield=True):
+                await run.session.add_custom_entry(
+                    PLANNED, await self._record_calls(batch.outcomes)
+                )
+            raise
+        return batch.outcomes
+
+    async def _plan_calls(
+        self,
+        text: str,
+        attachments: Attachments,
+        by_name: Mapping[str, OfferedTool],
+        target: Target,
+    ) -> tuple[CheckedCall, ...]:
+        """The calls to run. Those that cannot be understood are asked for once more."""
+        run = self._run
+        tools = [tool.definition for tool in by_name.values()]
+        calls: tuple[CheckedCall, ...] = ()
+        problems = ""
+        for is_last in (False, True):
+            plan = await self._make_plan(text, attachments, tools, target, problems)
+            if plan is None:
+                break
+            checked = check_plan(
+                plan.calls, by_name, run.session.state.withdrawn,
+                earlier=calls, check_search=self._check_search,
+            )  # fmt: skip
+            calls += checked.right
+            record = {
+                "target": target.name,
+                "calls": [_describe(call.intended) for call in checked.right],
+                "refused": [_describe(call) | {"why": why} for call, why in checked.wrong],
+                "usage": msgspec.to_builtins(plan.usage),
+                "cost": plan.cost,
+                "prompt": plan.prompt,
+            }
+            # Before anything runs: what a tool does may stand, whatever happens here.
+            await run.session.add_custom_entry(PLAN, record)
+            again = "" if is_last or not checked.unclear else "; the plan is asked for again"
+            for call, why in checked.wrong:
+                await run.warn(f"planned and not run: {call.name}: {why}{again}")
+            if not checked.unclear:
+                break
+            problems = describe_problems(checked.unclear, [call.intended for call in calls])
+        return calls
+
+    def _check_search(self, call: CheckedCall) -> str:
+        """What is wrong with a search of the notes, besides its schema."""
+        if self._search is None or call.tool.id != OFFERED.id:
+            return ""
+        try:
+            self._search.read_scope(call.arguments)
+        except UsageError as error:
+            return str(error)
+        return ""
+
+    async def _offer(self, text: str, target: Target) -> dict[str, OfferedTool]:
+        """The tools that a plan may call: those that are in, those chosen for the question, and the
+        search."""
+        run = self._run
+        await self._tools.refresh()
+        state = run.session.state
+        roll = sort_tools(state, tuple(self._tools.by_name.values()))
+        core, settings = core_of(run.session), state.settings
+        count = core.layouts.assembler_for(target, settings.promotion).definition_tokens
+        tools = [*roll.present, *roll.agent]
+        pool = [tool.definition for tool in roll.agent]
+        if settings.tool_policy != "all" and not is_small_pool(pool, settings, count, target):
+            choice = await core.turns.selector.choose_tools(state, text, roll)
+            await run.warn(*choice.warnings)
+            chosen_ids = {item.item for item in choice.items}
+            tools = [*roll.present, *(tool for tool in roll.agent if tool.id in chosen_ids)]
+        if self._search is not None and not is_removed(state, OFFERED):
+            tools.insert(0, OFFERED)
+        by_name: dict[str, OfferedTool] = {}
+        for tool in tools:
+            by_name.setdefault(tool.definition.name, tool)
+        if target.max_tools and len(by_name) > target.max_tools:
+            over = len(by_name) - target.max_tools
+            await run.warn(f"{over} tools are too many for a plan, and left out")
+            by_name = dict(list(by_name.items())[: target.max_tools])
+        return by_name
+
+    async def _make_plan(
+        self,
+        text: str,
+        attachments: Attachments,
+        tools: Sequence[ToolDefinition],
+        target: Target,
+        problems: str,
+    ) -> PlannedCalls | None:
+        """The plan; None, with a warning, if it failed, which costs the question only its tools."""
+        run = self._run
+        try:
+            plan = await self._planner.plan(text, attachments, tools, target, problems)
+        except SpendError:
+            raise  # the question itself would cost more
+        except LaminaError as error:
+            run.tally.requests += not isinstance(error, WindowExceeded)
+            problem = mend_text(str(error))
+            await run.session.add_custom_entry(PROBLEM, {"where": "plan", "problem": problem})
+            outcome = (
+                "planning again failed" if problems else "planning failed, so no tools are run"
+            )
+            await run.warn(f"{outcome}: {problem}")
+            return None
+        run.tally.requests += 1
+        await run.emit(UsageReported(request="plan", usage=plan.usage, cost=plan.cost))
+        return plan
+
+    # -- the answer ------------------------------------------------------------------------------
+
+    async def _prepare(
+        self, text: str, target: str | None, attachments: Attachments, calls: Sequence[FinishedCall]
+    ) -> Turn:
+        """Prepares the question with what tools gave, as far as there is room for it."""
+        run = self._run
+        searches, done = searches_of(calls), render_done(calls)
+        warnings = (line for output in searches for line in output.result.warnings)
+        await run.warn(*dict.fromkeys(warnings))
+        room = TextRoom(run.session, target, text, attachments)
+        # Searches and other tools share the room; what one leaves is the other's.
+        spare = max(room.tokens // 2, room.tokens - room.cost(done)) if done else room.tokens
+        shown = room.take_searches(searches, spare)
+        blocks, _ = render_searches(shown)
+        shorter, cut = room.shorten(done, room.tokens - room.cost(blocks))
+        await run.warn(*cut)
+        cut_names = {text.name for text in done if text not in shorter}
+        record = await self._record_calls(calls, cut_names)
+        texts = (*blocks, *shorter)
+
+        async def prepare(some: tuple[ToolText, ...]) -> Turn:
+            return await run.prepare(
+                text, (), target, tool_texts=some, attachments=attachments, answer_only=True
+            )
+
+        turn, count = await prepare_smaller(prepare, texts)
+        if count < len(texts):
+            names = ", ".join(dict.fromkeys(text.name for text in texts[count:]))
+            await run.warn(f"there is no room for what these gave: {names}")
+            cut_names |= {text.name for text in texts[count:]}
+            record = await self._record_calls(calls, cut_names)
+        if searches:
+            scope = self._search.scope if self._search else EVERYWHERE
+            await run.rest_on_searches(searches, shown[:count], scope)
+        if calls:
+            run.notes[PLANNED] = record
+        await run.note_request(turn.id)
+        return turn
+
+    async def _record_calls(
+        self, calls: Sequence[FinishedCall], cut_names: Collection[str] = ()
+    ) -> dict[str, Any]:
+        """What was run for a request, which is named later, without its texts: those that were cut,
+        or whose tools are among `cut_names`, are kept whole beside the journal."""
+        records = [
+            _describe(call.call) | {"outcome": call.outcome, "seconds": round(call.seconds, 3)}
+            for call in calls
+        ]
+        for call, record in zip(calls, records, strict=True):
+            if call.search is None and (call.whole or call.call.name in cut_names):
+                keep = core_of(self._run.session).turns.results.keep_whole
+                record["whole"] = await keep(call.whole or call.text)
+        return {"request": "", "calls": records}
+
+
+class CheckedPlan(Struct, frozen=True, kw_only=True):
+    """The calls of a plan that can be run, and the others, each with its problem; of these, those
+    that another try could put right."""
+
+    right: tuple[CheckedCall, ...]
+    wrong: tuple[tuple[ToolCall, str], ...]
+    unclear: tuple[tuple[ToolCall, str], ...]
+
+
+def check_plan(
+    calls: Sequence[ToolCall],
+    by_name: Mapping[str, OfferedTool],
+    removed: Collection[str] = (),
+    *,
+    earlier: Sequence[CheckedCall] = (),
+    check_search: Callable[[CheckedCall], str] = lambda _: "",
+) -> CheckedPlan:
+    """Sorts the calls of a plan, which come behind `earlier` ones; `check_search` says what is
+    wrong with a search."""
+    definitions = {name: tool.definition for name, tool in by_name.items()}
+    there = {(call.intended.name, call.intended.arguments) for call in earlier}
+    right: list[CheckedCall] = []
+    wrong: list[tuple[ToolCall, str]] = []
+    unclear: list[tuple[ToolCall, str]] = []
+    for call in calls:
+        checked = check_call(call, definitions, by_name, removed)
+        problem = checked if isinstance(checked, str) else check_search(checked)
+        if isinstance(checked, str) or problem:
+            wrong.append((call, problem))
+            unclear += [(call, problem)] if problem != REMOVED else []
+        elif (key := (checked.intended.name, checked.intended.arguments)) in there:
+            wrong.append((call, "the same call stands before it"))
+        elif len(there) == MOST_CALLS:
+            wrong.append((call, f"a plan has at most {MOST_CALLS} calls"))
+        else:
+            there.add(key)
+            right.append(checked)
+    return CheckedPlan(right=tuple(right), wrong=tuple(wrong), unclear=tuple(unclear))
+
+
+def _describe(call: ToolCall) -> dict[str, Any]:
+    return {"id": call.id, "name": call.name, "arguments": call.arguments}

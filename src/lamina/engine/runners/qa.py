@@ -1,0 +1,82 @@
+"""Questions about notes: a search, then one answer that rests on what it found.
+
+Laws: the question stands once. What was found is one block that explains itself, uncached and gone
+with the next turn. The answer has its citations by first mention, each meaning one part of one
+note: for the person, and in the journal, which keeps what they mean.
+"""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from lamina.core.values.message import ToolText
+from lamina.core.values.note import Hit, Scope
+from lamina.engine.runners.citations import recorded_sources, render_hits, screen_hits
+from lamina.engine.runners.composer import with_composer
+from lamina.engine.runners.mode import RunContext, RunMode
+from lamina.engine.runners.search_tool import name_time_range
+from lamina.engine.runners.text_room import TextRoom, prepare_smaller
+from lamina.engine.session.session import core_of
+from lamina.engine.session.turn import Turn
+from lamina.engine.sources.attachments import Attachable
+from lamina.engine.sources.candidates import recent_questions
+from lamina.engine.sources.note_search import WorkspaceSearch
+from lamina.engine.sources.secrets import SecretScreen
+from lamina.errors import UsageError, WindowExceeded
+
+
+class QaMode(RunMode):
+    """Searches the notes for every question and asks once."""
+
+    def __init__(self, run: RunContext, search: WorkspaceSearch, scope: Scope, top: int) -> None:
+        if top < 1:
+            raise UsageError(f"a search takes at least one passage, not {top}")
+        super().__init__(run)
+        self._search = search
+        self.scope = scope
+        self._top = top
+        self._screen = SecretScreen()
+
+    async def begin(
+        self,
+        text: str,
+        attach: Iterable[Attachable],
+        target: str | None,
+        scope: Scope | None = None,
+    ) -> Turn:
+        """The request for a question; `scope` is for this one."""
+        run, where = self._run, self.scope if scope is None else scope
+        state = run.session.state
+        result = await self._search.search(
+            text, scope=where, top=self._top, recent=recent_questions(state)
+        )
+        hits, warnings = screen_hits(self._screen, result.hits, state.settings.secrets)
+        result = replace(result, hits=hits, time_range=name_time_range(where))
+        await run.warn(*result.warnings, *warnings)
+        attachments = await core_of(run.session).turns.read_attachments(with_composer(text, attach))
+        room = TextRoom(run.session, target, text, attachments)
+
+        async def prepare(some: tuple[Hit, ...]) -> Turn:
+            # No block at all where what was found has no room: it must not say that nothing was.
+            texts: tuple[ToolText, ...] = ()
+            if some or not hits:
+                # What is attached has no number to be cited by.
+                must_cite = not attachments.attachments
+                texts = (render_hits(some, result.time_range, must_cite=must_cite),)
+            return await run.prepare(text, (), target, tool_texts=texts, attachments=attachments)
+
+        try:
+            turn, count = await prepare_smaller(prepare, room.take_hits(hits))
+        except WindowExceeded:
+            if hits:
+                raise
+            # To say that nothing was found may be what is too much.
+            turn, count = await run.prepare(text, (), target, attachments=attachments), 0
+        await run.rest_on(result, hits[:count], where)
+        await run.note_request(turn.id)
+        return turn
+
+    async def resume(self) -> Turn:
+        turn = await self._run.open_turn()
+        self._run.sources = recorded_sources(self._run.session, turn) or ()
+        return turn

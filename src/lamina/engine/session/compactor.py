@@ -1,0 +1,371 @@
+"""Compaction: part of history gives way to a summary, as a patch.
+
+Laws: the plan is pure and comes from `lamina.compaction`; only the summary comes from outside, and
+is extracted if there is no summarizer or its answer is of no use. A compaction that would not help
+is not made, and says why.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from lamina.core.assembly.boundary import consolidate, find_boundary, report_pruned, standing_sizes
+from lamina.core.assembly.budget import HEADER_TOKENS, PruneCandidate, assemble_standing
+from lamina.core.assembly.history import OVER_HISTORY, QUESTION_TOKENS, limit_history
+from lamina.core.assembly.page import Page
+from lamina.core.assembly.prune import drop_over
+from lamina.core.compaction.extractive_summary import extract_plan_summary
+from lamina.core.compaction.files import TouchedFiles
+from lamina.core.compaction.instruction import is_usable_summary
+from lamina.core.compaction.plan import (
+    CompactionPlan,
+    NoCompaction,
+    Trigger,
+    is_compaction_due,
+    is_compaction_near,
+    keep_limit,
+    plan_compaction,
+    plan_strip,
+    reserve_limit,
+    summary_limit,
+)
+from lamina.core.compaction.quotes import shorten
+from lamina.core.journal import State
+from lamina.core.journal.calibration import MOST_RATIO, MOST_TOKENS
+from lamina.core.layers import MESSAGE_TOKENS
+from lamina.core.ledger import price_history
+from lamina.core.ports import Summarizer
+from lamina.core.text.headers import UNDER_WAY
+from lamina.core.values.item import Item
+from lamina.core.values.prompt import total_tokens
+from lamina.core.values.request import HistoryPrice, LeftOut
+from lamina.core.values.settings import Promotion, Target
+from lamina.engine.record.layouts import Layouts
+from lamina.engine.record.record import Record
+from lamina.engine.session.spending import Spending
+from lamina.engine.session.summary_writer import Emit, ReadBlobs, SummaryWriter, WrittenSummary
+from lamina.errors import TurnStateError
+
+COMPACTION = "lamina.compaction"
+# What a compaction says that an overflow asked for.
+OVERFLOWED = "compaction (overflow)"
+
+
+class CompactionOutcome(Struct, frozen=True, kw_only=True):
+    """The outcome of a compaction. `reason` says why there was none, or what it was for; `problem`
+    why the summary, or some of it, was extracted although there was a summarizer."""
+
+    changed: bool
+    reason: str
+    summary: str = ""
+    by: str = ""
+    messages: int = 0
+    tokens_dropped: int = 0
+    problem: str = ""
+    reports: tuple[LeftOut, ...] = ()
+    # There was no need for it yet, so that there is none is nothing to report.
+    idle: bool = False
+    # What it costs and saves, where the cache was cold.
+    price: HistoryPrice | None = None
+
+
+class Compactor:
+    """Compacts what stands at a page, for one target."""
+
+    def __init__(
+        self,
+        page: Page,
+        layouts: Layouts,
+        target: Target,
+        promotion: Promotion,
+        summarizer: Summarizer | None,
+        blobs: ReadBlobs,
+        spending: Spending,
+        emit: Emit | None = None,
+    ) -> None:
+        self._page = page
+        self._target = target
+        self._room = layouts.room(target, page.state)
+        self._assembler = assembler = layouts.assembler_for(target, promotion)
+        wire = layouts.book.wire(target)
+        self._writer: SummaryWriter | None = None
+        if summarizer is not None:
+            self._writer = SummaryWriter(
+                page, assembler, target, wire, self._room, summarizer, blobs, spending, emit
+            )
+
+    def find_trigger(
+        self, texts: Sequence[str], items: Sequence[Item], *, cold: bool
+    ) -> Trigger | None:
+        """What calls for a compaction before the next request, with these texts and items new in
+        it. Where the cache is cold anyway that is also what the turns to come would: cutting
+        costs least then."""
+        state, room, assembler = self._page.state, self._room, self._assembler
+        settings = state.settings
+        tokens = assemble_standing(state, assembler).tokens
+        tokens += sum(assembler.count_text(text) + MESSAGE_TOKENS for text in texts)
+        # Names and frames come with every request: allow a little more than they take.
+        tokens += self._new_tokens(items) + HEADER_TOKENS
+        tokens = round(tokens * room.calibration)
+        # However much is kept free for the answer: pruning must not come first.
+        most, share = room.window - room.reserve, settings.prune_cold_above if cold else None
+        if is_compaction_due(tokens, settings, room.window) or tokens > (share or 1.0) * most:
+            return "threshold"
+        most = min(most, room.window - reserve_limit(settings, room.window))
+        messages = state.envelope.cached.since(0) if cold else ()
+        sizes = assembler.message_sizes(messages, state.library.items)
+        is_near = cold and is_compaction_near(tokens, most, settings, messages, sizes)
+        return "cold" if is_near else None
+
+    def _new_tokens(self, items: Sequence[Item]) -> int:
+        """Tokens of the items that would be new in a request, less what cannot be sent anyway."""
+        state, limit = self._page.state, self._room.limit
+        if state.settings.attachment_limit is not None:
+            limit = min(limit, state.settings.attachment_limit)
+        sizes = []
+        for item in items:
+            standing = state.library.standing.get(item.id)
+            if standing is None or item.version not in standing.versions:
+                sizes.append(self._assembler.item_tokens(item))
+        return sum(size for size in sizes if size <= limit)
+
+    async def compact(self, trigger: Trigger, scale: float = 1.0) -> CompactionOutcome:
+        """Writes a compaction onto the page, or says why there is none. `scale` is how much more
+        than we a provider counts, as far as is known."""
+        page, state = self._page, self._page.state
+        settings, window = state.settings, self._room.window
+        messages = state.envelope.cached.since(0)
+        scale, could_wait = max(scale, self._room.calibration), trigger == "cold"
+        plan = plan_compaction(
+            messages,
+            self._assembler.message_sizes(messages),
+            keep=int(keep_limit(settings, window) / scale),
+            summary_tokens=max(1, int(summary_limit(settings, window) / scale)),
+            turn_start=state.turn.start,
+            question=state.turn.question,
+            goal=state.goal,
+            known_files=TouchedFiles(read=state.read_files, modified=state.modified_files),
+            trigger=trigger,
+        )
+        if isinstance(plan, NoCompaction):
+            idle = could_wait or (trigger == "threshold" and not messages)
+            return CompactionOutcome(changed=False, reason=plan.reason, idle=idle)
+        written = await self._writer.write(plan, messages) if self._writer else WrittenSummary()
+        summary, problem = written.text, written.problem
+        if could_wait and (problem or not summary):
+            # What fits stays, unless a model said all of it in its own words.
+            reason = "the window is not full yet"
+            return CompactionOutcome(changed=False, reason=reason, problem=problem, idle=True)
+        by = "model" if summary else "extract"
+        count = self._assembler.count_text
+        if not summary:
+            summary = extract_plan_summary(plan, messages, plan.summary_tokens, count)
+            question = shorten(plan.question, QUESTION_TOKENS, count)
+            if question.strip() and question not in summary:
+                summary = f"{summary}\n\n{UNDER_WAY.text}\n{question}"
+            if not is_usable_summary(summary, plan.tokens_dropped, count):
+                reason = "no summary is smaller than what it would stand for"
+                return CompactionOutcome(changed=False, reason=reason, problem=problem)
+        reason = f"compaction ({trigger})"
+        outcome = consolidate(
+            page,
+            self._assembler,
+            reason,
+            first_kept=plan.first_kept,
+            evicted=self._evict(plan, count(summary)),
+            summary=summary,
+            files=plan.files,
+            transformer=COMPACTION,
+        )
+        if not outcome.changed:
+            same = "the summary that stands says the same already"
+            return CompactionOutcome(changed=False, reason=same, problem=problem)
+        return CompactionOutcome(
+            changed=True,
+            reason=reason,
+            summary=summary,
+            by=by,
+            messages=plan.first_kept,
+            tokens_dropped=plan.tokens_dropped,
+            problem=problem,
+            reports=tuple(report_pruned(outcome)),
+            price=self._price(plan, count(summary), written.cost),
+        )
+
+    def _price(self, plan: CompactionPlan, summary: int, cost: float | None) -> HistoryPrice:
+        """What a compaction costs and saves, if the cache is cold; `cost` is the summary's own."""
+        front = assemble_standing(self._page.state, self._assembler).front
+        return price_history(
+            self._target, self._page.state.settings, self._room.calibration,
+            beside=total_tokens(front), history=plan.tokens_dropped + plan.tokens_kept,
+            dropped=plan.tokens_dropped, summary=summary, made_for=cost, is_made=True,
+        )  # fmt: skip
+
+    async def strip(self) -> CompactionOutcome | None:
+        """Has a summarizer say what a limit on history takes away, if one is passed. Where that
+        fails nothing is cut here: the planner cuts, and extracts the summary."""
+        page, state = self._page, self._page.state
+        settings, known = (
+            state.settings,
+            TouchedFiles(read=state.read_files, modified=state.modified_files),
+        )
+        cut = limit_history(state, self._assembler) if settings.limits_history else None
+        if self._writer is None or cut is None or not cut.first_kept or cut.summary_room == 0:
+            return None
+        messages, limit = state.envelope.cached.since(0), settings.summary_tokens
+        if cut.summary_room is not None:
+            limit = min(limit, cut.summary_room - MESSAGE_TOKENS)
+        plan = plan_strip(
+            messages,
+            self._assembler.message_sizes(messages),
+            cut.first_kept,
+            summary_tokens=max(1, limit),
+            goal=state.goal,
+            known_files=known,
+        )
+        written = await self._writer.write(plan, messages)
+        reason, problem = OVER_HISTORY.reason, written.problem
+        size = self._assembler.count_text(written.text) + MESSAGE_TOKENS
+        if written.text and cut.summary_room is not None and size > cut.summary_room:
+            return CompactionOutcome(
+                changed=False,
+                reason=reason,
+                problem="there is no room for what the summarizer said",
+            )
+        if not written.text:
+            return CompactionOutcome(changed=False, reason=reason, problem=problem)
+        outcome = consolidate(
+            page,
+            self._assembler,
+            reason,
+            first_kept=plan.first_kept,
+            summary=written.text,
+            files=plan.files,
+        )
+        return CompactionOutcome(
+            changed=outcome.changed,
+            reason=reason,
+            summary=written.text,
+            by="model",
+            messages=plan.first_kept,
+            tokens_dropped=plan.tokens_dropped,
+            problem=problem,
+            reports=tuple(report_pruned(outcome)),
+        )
+
+    def _evict(self, plan: CompactionPlan, summary: int) -> tuple[PruneCandidate, ...]:
+        """What leaves the library if it is too large by itself: the least wanted first, never what
+        is pinned or essential."""
+        state = self._page.state
+        room = self._room.beside(assemble_standing(state, self._assembler)).free
+        room -= plan.tokens_kept + summary + HEADER_TOKENS
+        return drop_over(standing_sizes(state, self._assembler), max(0, room))[1]
+
+
+class Compactions:
+    """The compactions of one session, one after the other."""
+
+    def __init__(
+        self,
+        record: Record,
+        layouts: Layouts,
+        summarizer: Summarizer | None,
+        blobs: ReadBlobs,
+        spending: Spending,
+    ) -> None:
+        self._record = record
+        self._layouts = layouts
+        self._blobs = blobs
+        self._spending = spending
+        self.summarizer = summarizer
+        # Set by a runner, so that those who watch a turn see what is asked for besides.
+        self.emit: Emit | None = None
+
+    def swallowed_overflow(self, state: State, target: Target) -> int:
+        """The tokens that the last request took by its provider's word, if they were over the
+        window and it was answered all the same; 0 if not, or if something was done about it: one
+        that says so of the smaller request, too, is wrong."""
+        last, usage = state.requests.sent, state.requests.sent_usage
+        if last is None or usage is None or last.target != target.name or state.requests.cuts:
+            return 0
+        if usage.input <= self._layouts.room(target, state).window:
+            return 0
+        is_smaller = any(boundary.reason == OVERFLOWED for boundary in last.context.boundaries)
+        return 0 if is_smaller else usage.input
+
+    async def if_due(
+        self,
+        page: Page,
+        target: Target,
+        promotion: Promotion,
+        texts: Sequence[str] = (),
+        items: Sequence[Item] = (),
+        *,
+        at_end: bool = False,
+    ) -> CompactionOutcome | None:
+        """Compacts if the next request would be over the threshold, or soon after it while the
+        cache is cold, or if the last one was over the window and nobody said so. Without a
+        summarizer only the last: pruning spares the cache, and forgets nothing that fits."""
+        state = page.state
+        if state.settings.compaction == "off":
+            return None
+        if (reported := self.swallowed_overflow(state, target)) and state.requests.sent:
+            # By its count: what we count as little may fill the window there.
+            scale = min(MOST_RATIO, min(reported, MOST_TOKENS) / max(1, state.requests.sent.tokens))
+            return await self._compactor(page, target, promotion).compact("overflow", scale)
+        if self.summarizer is None:
+            return None
+        boundary = None if at_end else find_boundary(state, target, page.at)
+        cold = boundary is not None and boundary.kind != "first_request"
+        compactor = self._compactor(page, target, promotion)
+        trigger = compactor.find_trigger(texts, items, cold=cold)
+        return await compactor.compact(trigger) if trigger else None
+
+    async def before_request(
+        self, page: Page, target: Target, promotion: Promotion, texts: Sequence[str],
+        items: Sequence[Item], *, is_question: bool,
+    ) -> tuple[Page, CompactionOutcome | None, CompactionOutcome | None]:  # fmt: skip
+        """The page once what is due before a request is done and written: a compaction, and before
+        a question what limits on history ask for; with the outcomes of both."""
+        compaction = await self.if_due(page, target, promotion, texts, items)
+        if compaction and compaction.changed:
+            page = await self.keep(page)
+        strip = None
+        if is_question and self.summarizer is not None:
+            strip = await self._compactor(page, target, promotion).strip()
+            if strip and strip.changed:
+                page = await self.keep(page)
+        return page, compaction, strip
+
+    async def now(
+        self, page: Page, target: Target, promotion: Promotion, trigger: Trigger
+    ) -> CompactionOutcome:
+        return await self._compactor(page, target, promotion).compact(trigger)
+
+    async def by_hand(self) -> CompactionOutcome:
+        """Compacts now, because a person asked for it.
+
+        Raises:
+            TurnStateError: a request is open.
+        """
+        state = self._record.state
+        if state.requests.open is not None:
+            raise TurnStateError("a request is open: commit its reply first, then compact")
+        target = self._layouts.choose(None, state.settings)
+        self._spending.begin_turn()
+        async with self._record.writing() as page:
+            return await self.now(page, target, state.settings.promotion, "manual")
+
+    async def keep(self, page: Page, *, leaving: bool = False) -> Page:
+        """Writes a compaction by itself, so that a summary that took a model time is not lost with
+        the request behind it. Not while another request is open, unless that one is to be left."""
+        if self._record.state.requests.open is not None and not leaving:
+            return page
+        await self._record.keep(page.written, page.state)
+        return self._record.page()
+
+    def _compactor(self, page: Page, target: Target, promotion: Promotion) -> Compactor:
+        return Compactor(
+            page, self._layouts, target, promotion, self.summarizer, self._blobs, self._spending,
+            self.emit,
+        )  # fmt: skip

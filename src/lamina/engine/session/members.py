@@ -1,0 +1,170 @@
+"""Adding rules, references and tools to a session, and removing them."""
+
+import contextlib
+
+from msgspec import Struct
+
+from lamina.core.assembly.engine_tools import engine_members
+from lamina.core.assembly.inclusion import (
+    Member,
+    agent_changes,
+    files_modes,
+    find_member,
+    in_session,
+    is_included,
+    membership_added,
+    missing_member_error,
+    read_member,
+    sort_by_include,
+    sort_guides,
+    sort_tools,
+)
+from lamina.core.journal import State
+from lamina.core.values.agent import AgentChange
+from lamina.core.values.entry import AdoptEntry, IncludeEntry
+from lamina.core.values.item import Include, ItemId, kind_of
+from lamina.core.values.item_kind import GUIDE_KINDS
+from lamina.core.values.tool import OfferedTool
+from lamina.engine.record.record import Record
+from lamina.engine.session.turn_lifecycle import TurnLifecycle
+from lamina.errors import UsageError
+
+
+class SessionItem(Struct, frozen=True, kw_only=True):
+    """Something that applies to every turn of a session."""
+
+    item: ItemId
+    include: Include
+    missing: bool = False
+
+
+async def list_items(turns: TurnLifecycle, state: State) -> tuple[SessionItem, ...]:
+    """What applies to every turn, in the order in which it stands."""
+    # Before they are opened, servers cannot be asked.
+    with contextlib.suppress(UsageError):
+        await _list_tools(turns)
+    guides = (await turns.selector.guides(state)).guides
+    library, tools = state.library, turns.tools
+    there = {guide.id for guide in guides} | {tool.id for tool in _tools_of(turns)}
+    sorted_tools = sort_tools(state, tools)
+    always: tuple[Member, ...] = (
+        *sort_guides(sort_by_include(guides, library.members, *GUIDE_KINDS).always),
+        *sorted_tools.always,
+    )
+    items = [SessionItem(item=member.id, include="always") for member in always]
+    items += [
+        SessionItem(item=item, include="always", missing=True)
+        for item in _vanished(state)
+        if item not in there
+    ]
+    others = {item.item for item in items} | {tool.id for tool in sorted_tools.removed}
+    for item, membership in library.members.items():
+        if membership == "manual" and item not in others:
+            items.append(SessionItem(item=item, include="manual", missing=item not in there))
+    return tuple(items)
+
+
+def _vanished(state: State) -> list[ItemId]:
+    """The rules and references that the session always includes, whether they are there or not."""
+    modes, members = state.library.include_modes or {}, state.library.members
+    return [
+        item
+        for item, include in modes.items()
+        if include == "always" and kind_of(item) in GUIDE_KINDS and item not in members
+    ]
+
+
+async def add(record: Record, turns: TurnLifecycle, what: str) -> bool:
+    """Puts an item in; False if it is in already."""
+    member = await _find(record.state, turns, what)
+    if member is None:
+        raise missing_member_error(read_member(what), await _candidates(record.state, turns))
+    name, state = _name_of(member), record.state
+    if is_included(member.id, member.include, state.library.members) and (
+        name not in state.withdrawn
+    ):
+        return False
+    membership = membership_added(member.include)
+    if member in engine_members(turns.tools):
+        # Else it would come back when the list moves anyway: a person wants it now.
+        membership = "manual"
+    await record.write(IncludeEntry, item=member.id, membership=membership, name=name)
+    return True
+
+
+async def remove(record: Record, turns: TurnLifecycle, what: str) -> bool:
+    """Takes an item out; False if it was not there."""
+    members = record.state.library.members
+    item = read_member(what)
+    if members.get(item) == "removed":
+        return False
+    name = next((_name_of(tool) for tool in _tools_of(turns) if tool.id == item), "")
+    # One that was added, or is always in, can leave even if its agent no longer has it.
+    if members.get(item) != "manual":
+        member = await _find(record.state, turns, what)
+        if member is not None:
+            item, name = member.id, _name_of(member)
+            is_there = is_included(item, member.include, members) or member.include == "agent"
+        else:
+            is_there = item in _vanished(record.state)
+        if not is_there or members.get(item) == "removed":
+            return False
+    await record.write(IncludeEntry, item=item, membership="removed", name=name)
+    return True
+
+
+# -- what the agent's files say by now -----------------------------------------------------------
+
+
+async def find_agent_changes(turns: TurnLifecycle, state: State) -> tuple[AgentChange, ...]:
+    """How the files of the agent differ from what the session has of them."""
+    return (await turns.selector.guides(state)).changes
+
+
+async def adopt_agent(record: Record, turns: TurnLifecycle) -> tuple[AgentChange, ...]:
+    """Takes over what the agent's files say; gives what that changes."""
+    library = record.state.library
+    if library.include_modes is None:
+        return ()
+    guides = await turns.selector.agent_guides()
+    if guides.gone:
+        raise UsageError(f"there is no agent to take over from: {guides.gone}")
+    changes = agent_changes(library, guides)
+    if changes:
+        await record.write(
+            AdoptEntry,
+            include_modes=files_modes(guides),
+            with_agent=record.state.session.with_agent,
+            with_agent_at=library.modes_from,
+        )
+    return changes
+
+
+def _name_of(member: Member) -> str:
+    """What the model knows a tool by; nothing for other items."""
+    return member.definition.name if isinstance(member, OfferedTool) else ""
+
+
+def _tools_of(turns: TurnLifecycle) -> tuple[OfferedTool, ...]:
+    """The tools that can be removed and added: those of a runner, and the engine's own."""
+    return (*turns.tools, *engine_members(turns.tools))
+
+
+async def _list_tools(turns: TurnLifecycle) -> None:
+    """Asks the runner for its tools if there was no question yet, with which it tells them."""
+    if not turns.tools and turns.list_tools:
+        turns.toolset = await turns.list_tools()
+
+
+async def _candidates(state: State, turns: TurnLifecycle) -> tuple[Member, ...]:
+    guides = (await turns.selector.guides(state)).guides
+    return (*guides, *in_session(turns.tools, state.library.include_modes))
+
+
+async def _find(state: State, turns: TurnLifecycle, what: str) -> Member | None:
+    name = read_member(what)
+    if kind_of(name) == "tool":
+        await _list_tools(turns)
+    there = (*await _candidates(state, turns), *engine_members(turns.tools))
+    item = find_member(name, there)
+    return next((member for member in there if member.id == item), None)

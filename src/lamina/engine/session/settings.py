@@ -1,0 +1,74 @@
+"""What holds for a session from now on: other settings, and what is given anew on opening it."""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from msgspec.structs import replace
+
+from lamina.core.values.entry import OpeningEntry, SettingsEntry
+from lamina.core.values.envelope import Options
+from lamina.core.values.item import Item
+from lamina.core.values.patch import Display, Patch, PatchOp
+from lamina.core.values.selection import SearchSettings, read_search
+from lamina.core.values.settings import OPTION_SETTINGS, Settings, require_usable
+from lamina.engine.record.layouts import Layouts
+from lamina.engine.record.record import Record
+from lamina.errors import UsageError
+
+
+async def update_settings(record: Record, layouts: Layouts, values: Mapping[str, Any]) -> None:
+    """Changes settings from the next turn on.
+
+    Raises:
+        InvalidSetting: a value is of another type, or out of range.
+        UsageError: there is no such setting.
+    """
+    standing = record.state.settings
+    changes = dict(values)
+    for name, value in values.items():
+        search = getattr(standing, name, None)
+        if isinstance(search, SearchSettings):
+            # Parts that are not named stay as they are.
+            changes[name] = read_search(name, value, search)
+    for name in values:
+        if name not in Settings.__struct_fields__:
+            raise UsageError(f"no setting {name!r}{nearest_setting(name)}")
+    settings = replace(standing, **changes)
+    require_usable(settings, values)
+    layouts.choose(None, settings)
+    options = record.state.envelope.options
+    replaces = [
+        name for name in OPTION_SETTINGS if name in values and getattr(options, name) is not None
+    ]
+    await record.write(SettingsEntry, settings=settings, replaces=tuple(replaces))
+
+
+def nearest_setting(name: str) -> str:
+    """The setting that may have been meant, as a question; empty if none comes near."""
+    # What others call it; a turn here is from a question to its answer.
+    others = {"max_turns": "max_requests", "max_chat_turns": "max_requests"}
+    names = [] if "." in name else [*Settings.__struct_fields__]
+    near = others.get(name) or next(iter(get_close_matches(name, names, n=1)), "")
+    return f"; did you mean {near!r}?" if near else ""
+
+
+async def open_again(
+    record: Record,
+    layouts: Layouts,
+    given: Mapping[str, str],
+    ops: Sequence[PatchOp],
+    *,
+    settings: Settings | None,
+    options: Options | None,
+    always: tuple[Item, ...] | None,
+) -> None:
+    """Takes what is given otherwise than the last time, in one write."""
+    async with record.writing() as page:
+        if settings is not None and settings != record.state.settings:
+            layouts.choose(None, settings)
+            page.write(SettingsEntry, settings=settings)
+        if ops:
+            title = "Given anew when the session was opened"
+            page.transform("lamina.opening", Patch(ops=tuple(ops), display=Display(title=title)))
+        page.write(OpeningEntry, given=dict(given), options=options, included=always)

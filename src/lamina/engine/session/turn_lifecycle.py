@@ -1,0 +1,427 @@
+"""Turns, in order: replay, attachments, hooks, compaction, layers, budget, prefix; then the answer.
+
+Law: everything is decided before anything is written, and written before it is acknowledged.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+import anyio
+from msgspec.structs import replace
+
+from lamina.core.assembly.boundary import choose_renderer
+from lamina.core.assembly.draft import RequestPlan
+from lamina.core.assembly.items import ABSENCE_REASONS
+from lamina.core.assembly.offer import Implementations, removed_items, settle_tools
+from lamina.core.assembly.page import Page
+from lamina.core.assembly.planner import plan_results, plan_turn
+from lamina.core.assembly.report import read_attachments, sizes_of
+from lamina.core.audit.hook_displays import entries_before, find_displays
+from lamina.core.codec import require_text
+from lamina.core.journal import State, awaits_results, renderer_in
+from lamina.core.ports import JournalStore, MemorySource, SentPrefixes, SpendLedger, Summarizer
+from lamina.core.values.entry import CustomEntry, InboxEntry, RequestEntry
+from lamina.core.values.item import Attachment
+from lamina.core.values.message import Message, Text, ToolResult, ToolText
+from lamina.core.values.prompt import Prompt
+from lamina.core.values.request import NOTHING, Attachments, LeftOut
+from lamina.core.values.settings import Target
+from lamina.core.values.spending import SpendLimits
+from lamina.core.values.tool import OfferedTool, Toolset
+from lamina.core.values.wire import Reply
+from lamina.engine.record.branch import page_back, page_beside, page_for_question
+from lamina.engine.record.layouts import Layouts
+from lamina.engine.record.record import Record
+from lamina.engine.session.added_messages import add_message
+from lamina.engine.session.compactor import CompactionOutcome, Compactions
+from lamina.engine.session.drafts import Drafts, RequestBrief
+from lamina.engine.session.engine_calls import EngineCalls
+from lamina.engine.session.inbox import take_out
+from lamina.engine.session.replies import CommitOutcome, Replies
+from lamina.engine.session.result_reader import ResultReader
+from lamina.engine.session.sent_prefixes import KnownPrefixes
+from lamina.engine.session.spending import Spending
+from lamina.engine.session.tool_results import ToolResults
+from lamina.engine.session.turn import Turn
+from lamina.engine.session.turn_hooks import DROPPED, TurnFrame, TurnHooks
+from lamina.engine.session.wire_requests import WireRequests
+from lamina.engine.sources.attachments import Attachable, AttachmentReader
+from lamina.engine.sources.changes import change_warnings
+from lamina.engine.sources.choices import NO_TOOLS, ChosenTools, TurnChoices, tools_of
+from lamina.engine.sources.found_tools import attach_finds, find_loads
+from lamina.engine.sources.hooks import Hooks
+from lamina.engine.sources.memory_part import update_memory
+from lamina.engine.sources.secrets import typed_secret_warnings
+from lamina.engine.sources.selector import Selector
+from lamina.errors import MessageDropped, TurnStateError, WindowExceeded
+
+NO_LIMITS = SpendLimits()
+# Reasons for which an item stays out when a question is sent again.
+WITHOUT = (*ABSENCE_REASONS, "still_out")
+
+
+class TurnLifecycle:
+    """Prepares, commits and resumes the turns of one session, one after the other."""
+
+    def __init__(
+        self,
+        record: Record,
+        layouts: Layouts,
+        reader: AttachmentReader,
+        store: JournalStore,
+        hooks: Hooks,
+        summarizer: Summarizer | None,
+        selector: Selector,
+        memory: MemorySource | None = None,
+        prefixes: SentPrefixes | None = None,
+        ledger: SpendLedger | None = None,
+        ceilings: SpendLimits = NO_LIMITS,
+    ) -> None:
+        self.lock = anyio.Lock(fast_acquire=True)
+        self._record = record
+        # How requests are laid out, also for runners that need to know their size.
+        self.layouts = layouts
+        self._reader = reader
+        # What a person should know before anything is sent: once, with the next request.
+        self.news = [f"journal: {damage}" for damage in record.damage]
+        self.spending = spending = Spending(ledger, record, layouts.book, ceilings, self.news)
+        self.hooks = TurnHooks(record, layouts, hooks)
+        self._wire_requests = WireRequests(record, store)
+        self.compactions = Compactions(
+            record, layouts, summarizer, self._wire_requests.pictures, spending
+        )
+        self._drafts = Drafts(layouts, self.hooks, self.compactions)
+        self.prefixes = KnownPrefixes(record, layouts, prefixes)
+        self._replies = Replies(
+            record, layouts, self.hooks, self.compactions, self.prefixes, spending
+        )
+        self.selector = selector
+        self.memory = memory
+        # What a runner of the session can call; None if it has none, or there is no runner.
+        self.toolset: Toolset | None = None
+        self._without_tools = False  # whether a runner without tools has the turn under way
+        # Set by the runner of the tools, so that they can be listed before the first question.
+        self.list_tools: Callable[[], Awaitable[Toolset]] | None = None
+        # Whether the session went in front of a question, to ask another one in its place.
+        self.asks_here = False
+        # The entry up to which people were shown what hooks want them to be shown.
+        self._told_until = record.state.leaf
+        self.results = ToolResults(record, store, reader.screen, self.news, self.lock)
+        results = ResultReader(record, store, reader.screen, layouts)
+        self.engine_calls = EngineCalls(record, layouts, self, self.results, results, self.lock)
+        # Whether the session went on from an earlier opening, since when files may have changed.
+        self._compare_due = record.state.requests.sent is not None
+
+    @property
+    def tools(self) -> tuple[OfferedTool, ...]:
+        """What a runner of the session can call."""
+        return self.toolset.tools if self.toolset else ()
+
+    async def read_attachments(self, attach: Iterable[Attachable]) -> Attachments:
+        """What applies to the next turn, for runners that look at it first; `prepare` takes it."""
+        async with self.lock:
+            return await self._reader.read_all(attach, self._record.state)
+
+    async def prepare(
+        self,
+        text: str,
+        attach: Iterable[Attachable],
+        target: str | None,
+        tool_texts: tuple[ToolText, ...],
+        *,
+        starting: bool = False,
+        toolset: Toolset | None = None,
+        attachments: Attachments | None = None,
+        answer_only: bool = False,
+        taken: InboxEntry | None = None,
+        follows: bool = False,
+    ) -> Turn:
+        """The next request, for a question; `starting` if a runner takes it up. `toolset` is what
+        can be called now; without one no tools are chosen. `attachments` is what
+        `read_attachments` gave for `attach`, if it was called first. With `answer_only` no call
+        will be run. `taken` is the message of the inbox that is asked; without one, all that wait
+        there go along. `follows` says that the question was sent to a turn that had begun."""
+        require_text(text, "the message")
+        async with self.lock:
+            self.spending.begin_turn()
+            await self._go_back()
+            settled = self._record.is_settled
+            page = self._record.page() if settled else page_for_question(self._record, self.layouts)
+            model = self.layouts.choose(target, page.state.settings)
+            if attachments is None:
+                attachments = await self._reader.read_all(attach, page.state)
+            frame = TurnFrame(
+                target=model,
+                promotion=page.state.settings.promotion,
+                attachments=attachments.attachments,
+            )
+            warnings = await self._take_along(page, frame) if taken is None else ()
+            hooked = await self.hooks.on_question(page, frame, text)
+            message, question = hooked.message, hooked.message.text
+            warnings += hooked.warnings
+            if taken is not None:
+                take_out(page, taken)
+            warnings += typed_secret_warnings(question, page.state.settings.secrets)
+            if self.memory is not None:
+                warnings += await update_memory(page, self.memory, self._reader.screen)
+            self.toolset = self.toolset if toolset is None else toolset
+            self._without_tools = starting and self.toolset is None
+            left = settle_tools(page, model, self._implementations)
+            choices = None
+            weighs = self.selector.guides_turns or page.state.settings.relevance_priority
+            if weighs or toolset is not None or page.state.hosted:
+                choices = self._choices(page, model, question)
+                await choices.choose(attachments, toolset)
+            tools = NO_TOOLS if toolset is None or not choices else choices.tools(toolset)
+            tools = replace(tools, reports=left.left_out, answer_only=answer_only)
+            warnings += left.warnings
+            if starting and not follows:
+                await self.hooks.on_context("before_agent_start", page, frame, message)
+                # They ran for the question, not for this request: a retry goes back to here.
+                page.began_at = page.state.leaf
+            if self._compare_due:
+                self._compare_due = False
+                warnings += await change_warnings(page.state, self._reader, attachments)
+            if choices:
+                attachments = await choices.guides(attachments, tools)
+            tool_texts = self.results.screen_texts(tool_texts, page.state)
+            attachments = Attachments(warnings=(*self.news, *warnings)) + attachments
+            return await self._ask(page, model, message, attachments, tools, tool_texts)
+
+    async def _take_along(self, page: Page, frame: TurnFrame) -> tuple[str, ...]:
+        """Puts the messages that wait in the inbox in front of the question of `page`, as hooks
+        leave them; gives what a person should know of that."""
+        warnings: tuple[str, ...] = ()
+        for waiting in page.state.inbox.values():
+            message = Message(role="user", blocks=(Text(waiting.text),))
+            try:
+                hooked = await self.hooks.on_message(message, page.state, frame)
+            except MessageDropped as drop:
+                page.write(CustomEntry, kind=DROPPED, data={"hook": drop.hook, "text": drop.text})
+                warnings += (f"a message that waited was not sent: {drop}",)
+            else:
+                text = hooked.message.text
+                add_message(page, text, role="user", custom_type="", shown=True)
+                secrets = typed_secret_warnings(text, page.state.settings.secrets)
+                warnings += (*hooked.warnings, *secrets)
+            take_out(page, waiting)
+        return warnings
+
+    async def _ask(
+        self,
+        page: Page,
+        target: Target,
+        message: Message,
+        attached: Attachments,
+        tools: ChosenTools,
+        tool_texts: tuple[ToolText, ...],
+        before: CompactionOutcome | None = None,
+    ) -> Turn:
+        """Sends a question; `before` is the compaction that an overflow asked for."""
+        promotion = page.state.settings.promotion
+        brief = RequestBrief(
+            frame=TurnFrame(target=target, promotion=promotion, attachments=attached.attachments),
+            message=message,
+            tools=tools,
+            attached=attached,
+            texts=[message.text, *[text.text for text in tool_texts]],
+            tool_texts=tool_texts,
+            before=before,
+        )
+        page, draft = await self._drafts.make(page, brief, self._implementations)
+        draft = replace(draft, recent=await self.prefixes.recent(page.state, target, page.at))
+        renderer = choose_renderer(page.state, target, page.at)
+        assembler = self.layouts.assembler_for(target, promotion, renderer)
+        sent = self.layouts.last_sent(page.state, assembler, target)
+        plan = plan_turn(page, draft, assembler, sent)
+        return await self._keep(plan, target)
+
+    async def _keep(self, plan: RequestPlan, target: Target) -> Turn:
+        """Reserves what the request may cost, and writes it down."""
+        async with self.spending.reserving(plan.request, plan.prompt, target, plan.state):
+            await self._record.keep(plan.entries, plan.state)
+        await self.prefixes.count(plan.request)
+        self.news.clear()
+        return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
+
+    @property
+    def _implementations(self) -> Implementations:
+        return Implementations(toolset=self.toolset, without_tools=self._without_tools)
+
+    def _choices(self, page: Page, target: Target, text: str = "") -> TurnChoices:
+        return TurnChoices(self.selector, self._reader.screen, self.layouts, page, target, text)
+
+    async def commit(self, turn: Turn, reply: Reply, *, end: bool) -> CommitOutcome:
+        """Appends an answer and what it cost."""
+        async with self.lock:
+            outcome = await self._replies.commit(turn.entry, turn.prompt, reply, end=end)
+            self._told_until = self._record.state.leaf
+            return outcome
+
+    async def resume(self, turn: Turn, results: Sequence[ToolResult]) -> Turn:
+        """The turn's next request, with the results of its calls."""
+        async with self.lock:
+            record, request = self._record, self._record.state.requests.open
+            page = page_beside(record, self.layouts, request) if request else record.page()
+            state = page.state
+            if state.requests.sent is None or state.requests.sent.id != turn.id:
+                raise TurnStateError("only the latest answer of a session can be resumed")
+            if not awaits_results(state):
+                raise TurnStateError("the calls of this turn have their results already")
+            blocks = tuple(self.results.screen(result, state) for result in results)
+            message = Message(role="tool", blocks=blocks, id=page.next_id())
+            target = self.layouts.book.find(turn.target)
+            frame = TurnFrame(
+                target=target, promotion=turn.entry.promotion, attachments=turn.attachments
+            )
+            hooked = await self.hooks.on_message(message, state, frame)
+            message, kept = hooked.message, turn.attachments
+            found = await self._choices(page, target).find_in_results(
+                message, turn.pending_calls, kept, self.toolset
+            )
+            found = attach_finds(state, removed_items(state, self.toolset), found)
+            found = Attachments(warnings=(*self.news, *hooked.warnings)) + found
+            return await self._answer_calls(page, turn.entry, target, message, kept, found)
+
+    async def _answer_calls(
+        self,
+        page: Page,
+        request: RequestEntry,
+        target: Target,
+        message: Message,
+        attachments: tuple[Attachment, ...],
+        found: Attachments = NOTHING,
+        *,
+        left_out: Sequence[LeftOut] | None = None,
+        before: CompactionOutcome | None = None,
+        wholes: Mapping[str, str] | None = None,
+    ) -> Turn:
+        """Sends results, and what they brought (`found`); `request` is the one whose answer called
+        for them."""
+        results = [block for block in message.blocks if isinstance(block, ToolResult)]
+        # A turn goes on as it began; changed settings hold from the next one on.
+        promotion = request.promotion
+        brief = RequestBrief(
+            frame=TurnFrame(target=target, promotion=promotion, attachments=attachments),
+            message=message,
+            tools=tools_of(request),
+            attached=replace(found, attachments=()),
+            texts=[result.text for result in results],
+            before=before,
+        )
+        page, draft = await self._drafts.make(page, brief, self._implementations)
+        assembler = self.layouts.assembler_for(target, promotion, renderer_in(page.state))
+        plan = plan_results(
+            page, draft, results, assembler,
+            self.layouts.last_sent(page.state, assembler, target), attachments,
+            request.context.left_out if left_out is None else left_out, wholes,
+            found.attachments, find_loads(page.state, removed_items(page.state, self.toolset)),
+        )  # fmt: skip
+        await self.results.keep_shortened(plan.entries, results)
+        return await self._keep(plan, target)
+
+    async def go_back(self) -> None:
+        """Goes back to where the session was, if it asked again for something and got no answer."""
+        async with self.lock:
+            await self._go_back()
+
+    async def _go_back(self) -> None:
+        if self._record.state.requests.left in self._record.entries and not self.asks_here:
+            page = page_back(self._record, self.layouts)
+            await self._record.keep(page.written, page.state)
+
+    async def current(self) -> Turn | None:
+        """The turn that was left in the middle; None if the last one is complete."""
+        async with self.lock:
+            state = self._record.state
+            waits = awaits_results(state) and state.turn.called_by
+            if (request := state.requests.open or (state.requests.sent if waits else None)) is None:
+                return None
+            target = self.layouts.book.find(request.target)
+            prompt = self.layouts.rebuild(request)
+            attachments = read_attachments(request.context, state.library.items)
+            if state.requests.open is None:
+                message = state.envelope.cached[-1]
+                return await self._turn_of(request, prompt, target, attachments, message)
+            asked = self._record.message_of(request)
+            if not prompt.turn or asked is None:
+                return None  # what was asked is lost
+            if not self.layouts.is_as_recorded(request, prompt):
+                # What was recorded cannot be sent any more: it is asked anew, and left.
+                page = page_beside(self._record, self.layouts, request)
+                if asked.message.role == "tool" and not awaits_results(page.state):
+                    return None  # the calls that it answers are lost
+                texts = state.envelope.tool_texts
+                return await self.ask_again(page, request, target, attachments, texts)
+            state = self._record.state_at(request.id)
+            return await self._turn_of(request, prompt, target, attachments, state=state)
+
+    async def retry_smaller(self, turn: Turn) -> Turn:
+        """The turn anew after a compaction: the provider said that the request is too long."""
+        async with self.lock:
+            state, request = self._record.state, turn.entry
+            self._record.require_open(request)
+            target = self.layouts.book.find(request.target)
+            limit = self.layouts.room(target, state).limit
+            sizes = sizes_of(self.layouts.rebuild(request))
+            problem = "the provider refused the request as too long"
+            if state.turn.retried:
+                problem += " after a compaction, too; shorten the message"
+                raise WindowExceeded(problem, sizes, limit)
+            page = page_beside(self._record, self.layouts, request)
+            compaction = await self.compactions.now(page, target, request.promotion, "overflow")
+            if not compaction.changed:
+                raise WindowExceeded(f"{problem}, and {compaction.reason}", sizes, limit)
+            page = await self.compactions.keep(page, leaving=True)
+            texts = state.envelope.tool_texts
+            return await self.ask_again(page, request, target, turn.attachments, texts, compaction)
+
+    async def ask_again(
+        self,
+        page: Page,
+        request: RequestEntry,
+        target: Target,
+        attachments: tuple[Attachment, ...],
+        tool_texts: tuple[ToolText, ...],
+        before: CompactionOutcome | None = None,
+    ) -> Turn:
+        """The question or the results of an open request once more, on another page."""
+        asked = self._record.message_of(request)
+        assert asked is not None
+        message = asked.message
+        # What it went without before, it goes without again, and says so.
+        without = tuple(e for e in request.context.left_out if e.reason in WITHOUT)
+        if message.role == "tool":
+            caller = page.state.requests.sent
+            assert caller is not None
+            earlier = {item.item for item in caller.context.items}
+            kept = tuple(a for a in attachments if a.item.id in earlier)
+            found = tuple(a for a in attachments if a.item.id not in earlier)
+            return await self._answer_calls(
+                page, caller, target, message, kept, Attachments(attachments=found),
+                left_out=without, before=before, wholes=asked.whole_results,
+            )  # fmt: skip
+        question = Message(role="user", blocks=(Text(message.text),))
+        attached = await self._reader.read_all(attachments, page.state)
+        attached = replace(attached, left_out=(*attached.left_out, *without))
+        tools = tools_of(request)
+        return await self._ask(page, target, question, attached, tools, tool_texts, before)
+
+    async def _turn_of(
+        self,
+        request: RequestEntry,
+        prompt: Prompt,
+        target: Target,
+        attachments: tuple[Attachment, ...],
+        message: Message | None = None,
+        state: State | None = None,
+    ) -> Turn:
+        return Turn(
+            keeper=self,
+            entry=request,
+            wire=self.layouts.book.wire(target),
+            wire_request=await self._wire_requests.make(request, prompt, target, state),
+            attachments=attachments,
+            message=message,
+            displays=find_displays(entries_before(request, self._record.entries, self._told_until)),
+            rewrite=self.spending.rewrite(request, target) if message is None else None,
+        )

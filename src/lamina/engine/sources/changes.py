@@ -1,0 +1,128 @@
+"""What of the library is no longer as the workspace has it, and how to bring it up to date.
+
+Law: looking changes nothing. What changed is named; bytes that were sent stay until a boundary.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from lamina.core.assembly.page import Page
+from lamina.core.journal import State
+from lamina.core.text import label_of
+from lamina.core.values.entry import ForgetEntry, ItemEntry
+from lamina.core.values.item import AttachmentSpec, Item, ItemId, reference_to
+from lamina.core.values.item_kind import TRAITS, Shape
+from lamina.core.values.patch import Display, ItemLay, Patch
+from lamina.engine.sources.attachments import AttachmentReader, Attachments
+
+ChangeKind = Literal["edited", "deleted", "moved", "unreadable"]
+
+
+class LibraryChange(Struct, frozen=True, kw_only=True):
+    """An item that stands and is not as it was. `now` is its path if it was moved."""
+
+    item: ItemId
+    change: ChangeKind
+    detail: str
+    now: str = ""
+
+
+class ItemComparison(Struct, frozen=True, kw_only=True):
+    """What changed about an item, and the item as it is now, if it is anywhere."""
+
+    change: LibraryChange
+    now: Item | None
+
+
+async def compare_library(
+    state: State, reader: AttachmentReader, *, but: Iterable[ItemId] = (), keep: bool = False
+) -> tuple[ItemComparison, ...]:
+    """The items that stand and are not as the workspace has them now, except `but`. `keep` stores
+    the bytes of their pictures, for bringing them up to date."""
+    comparisons = []
+    ignored_items = set(but) | set(state.library.forgotten)
+    for item_id, standing in state.library.standing.items():
+        item = state.library.items.get((item_id, standing.current))
+        if item is None or item_id in ignored_items or not reference_to(item_id):
+            continue
+        if comparison := await _compare(item, state, reader, keep):
+            comparisons.append(comparison)
+    return tuple(comparisons)
+
+
+async def _compare(
+    item: Item, state: State, reader: AttachmentReader, keep: bool
+) -> ItemComparison | None:
+    label = label_of(item.id)
+    change: ChangeKind = "unreadable"
+    # Its pictures are part of its version, and only an active note has them.
+    shape: Shape = "active" if item.pictures and item.kind == "note" else "attached"
+    spec = AttachmentSpec(what=reference_to(item.id), shape=shape)
+    reading = await reader.read(spec, state, keep=keep)
+    now = reading.attachments[0].item if reading.attachments else None
+    if now is None and reading.left_out and reading.left_out[0].reason != "missing":
+        detail = reading.left_out[0].detail
+    # What stands under its own id was there before: it only has the same name.
+    elif now is None or (now.id != item.id and now.id in state.library.standing):
+        change, detail, now = "deleted", f"{label} was deleted since it was shown", None
+    elif now.id != item.id and not _is_same_file(item, now):
+        change = "moved"
+        detail = f"{label} was moved to {label_of(now.id)} since it was shown"
+    elif (now.id, now.version) != (item.id, item.version):
+        change, detail = "edited", f"{label} was edited since it was shown"
+    else:
+        return None
+    path = now.key if now and change == "moved" else ""
+    library_change = LibraryChange(item=item.id, change=change, detail=detail, now=path)
+    return ItemComparison(change=library_change, now=now)
+
+
+def _is_same_file(before: Item, now: Item) -> bool:
+    """Whether it is the same file as another kind: a table that is none any more, or is one now."""
+    others = (TRAITS[before.kind].other_kind, TRAITS[now.kind].other_kind)
+    return before.key == now.key and (now.kind == others[0] or before.kind == others[1])
+
+
+async def change_warnings(
+    state: State, reader: AttachmentReader, attached: Attachments
+) -> tuple[str, ...]:
+    """What stands and was changed while the session was closed. What applies to this turn is sent
+    anew by the turn itself."""
+    own = [attachment.item.id for attachment in attached.attachments]
+    own += [ItemId(omission.what) for omission in attached.left_out]
+    changes = [comparison.change for comparison in await compare_library(state, reader, but=own)]
+    hint = "; attach it again, or refresh the session, to show it as it is"
+    return tuple(change.detail + hint * (change.change != "deleted") for change in changes)
+
+
+def bring_up_to_date(page: Page, comparisons: Sequence[ItemComparison]) -> None:
+    """Lays present versions down, and forgets what is gone."""
+    items = []
+    for comparison in comparisons:
+        if comparison.now is not None:
+            write_item(page, comparison.now)
+            items.append(comparison.now)
+        item, now = comparison.change.item, comparison.now
+        if comparison.change.change == "deleted" or (now is not None and now.id != item):
+            page.write(ForgetEntry, item=item)
+    lay_items(page, items, "lamina.refresh", "brought up to date")
+
+
+def write_item(page: Page, item: Item) -> None:
+    """Writes an item down, unless the journal holds this version of it."""
+    if (item.id, item.version) not in page.state.library.items:
+        page.write(ItemEntry, item=item)
+
+
+def lay_items(page: Page, items: Iterable[Item], transformer: str, deed: str) -> None:
+    """Lays down the items that do not stand in their present version."""
+    ops = []
+    for item in items:
+        standing = page.state.library.standing.get(item.id)
+        if not (standing and standing.current == item.version):
+            ops.append(ItemLay(item=item.id, version=item.version))
+    if ops:
+        title = f"{len(ops)} item{'s' * (len(ops) > 1)} {deed}"
+        page.transform(transformer, Patch(ops=tuple(ops), display=Display(title=title)))

@@ -1,0 +1,336 @@
+"""Running hooks: every result is checked before any is written."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.core.assembly.draft import NOTHING_ADDED, Ephemera
+from lamina.core.assembly.page import Page
+from lamina.core.codec import canonical_bytes
+from lamina.core.journal import (
+    State,
+    check_once,
+    copy_for_request,
+    open_patch,
+    read_display,
+    read_op,
+    shorten_patch,
+)
+from lamina.core.layers import with_compiled_system
+from lamina.core.values.envelope import Envelope, SystemParts
+from lamina.core.values.message import Message, Text, Thinking, ToolCall, ToolDefinition, ToolResult
+from lamina.core.values.patch import (
+    CompactionApply,
+    Display,
+    MessagesCachedAppend,
+    MessagesCachedReplace,
+    MessagesUncachedAppend,
+    OnceOps,
+    OptionsSet,
+    Patch,
+    PatchOp,
+    op_name,
+)
+from lamina.engine.sources.hook_calls import LateHooks, call_hook
+from lamina.engine.sources.hook_events import ContextEvent, HookReason, MessageEvent, TurnItem
+from lamina.engine.sources.hooks import Drop, Hook, Hooks
+from lamina.errors import HookError, InvalidPatch, InvalidText, MessageDropped
+
+T = TypeVar("T")
+# The most that a hook may have people shown of one patch, in bytes of JSON.
+MOST_DISPLAY = 65_536
+
+
+class HookScene(Struct, frozen=True, kw_only=True):
+    """What hooks are told at one moment of a turn besides its envelope: the message it is about,
+    whom it goes to, and what applies to it. `foresee` is the system prompt that a request from a
+    page will have, with what was added to it alone; without one it is that of the page. Hooks that
+    run on are kept in `late`."""
+
+    message: Message
+    late: LateHooks
+    target: str = ""
+    items: tuple[TurnItem, ...] = ()
+    foresee: Callable[[Page, Ephemera], SystemParts] | None = None
+
+
+class HookedMessage(Struct, frozen=True, kw_only=True):
+    """A message as hooks left it, which of them changed it, and what went wrong with them."""
+
+    message: Message
+    changed_by: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+async def run_context_hooks(hooks: Hooks, reason: HookReason, page: Page, scene: HookScene) -> None:
+    """Writes what the hooks of a boundary return, all of it or nothing. Each one sees what those
+    before it changed; a patch that changes nothing is dropped.
+
+    Raises:
+        HookError: a hook failed, was too slow, or returned something that is not a patch.
+        InvalidPatch: an op is wrong, or does not belong here.
+    """
+    trial = page.copy()
+    for hook in hooks.for_context(reason):
+        event = _event(reason, trial, trial.state.envelope, scene)
+        patch, transformer = await _patch_of(hook, event, scene.late)
+        if patch is None:
+            continue
+        before = trial.copy()
+        with _naming(hook):
+            for op in patch.ops:
+                if isinstance(op, MessagesUncachedAppend):
+                    problem = "text for one request only is added by ephemeral hooks"
+                    raise InvalidPatch(op_name(op), problem)
+                if isinstance(op, OptionsSet) and op.scope == "uncached":
+                    problem = "options for one request only are set by ephemeral hooks"
+                    raise InvalidPatch(op_name(op), problem)
+            trial.transform(transformer, patch)
+            _keep_waiting(before.state.envelope, trial.state.envelope, patch)
+        if _same(trial.state, before.state):
+            trial = before
+    page.take(trial)
+
+
+def _same(state: State, before: State) -> bool:
+    """Whether a patch changed nothing. A tool that is removed before it was ever offered is a
+    change, and so is a message that comes behind the results that are waited for."""
+    kept = (state.withdrawn, state.turn.behind_results)
+    return state.envelope == before.envelope and kept == (
+        before.withdrawn,
+        before.turn.behind_results,
+    )
+
+
+async def run_ephemeral_hooks(hooks: Hooks, page: Page, scene: HookScene) -> Ephemera:
+    """What hooks add to one request only; they work on a copy that is thrown away.
+
+    Raises:
+        HookError, InvalidPatch: as above.
+    """
+    ephemera = NOTHING_ADDED
+    for hook in hooks.for_context("ephemeral"):
+        local = ephemera.apply_to(page.state)
+        envelope = copy_for_request(local).envelope
+        event = _event("ephemeral", page, envelope, scene, ephemera)
+        patch, transformer = await _patch_of(hook, event, scene.late)
+        if patch is None:
+            continue
+        new: list[Message] = []
+        with _naming(hook):
+            for op in patch.ops:
+                new += _sendable(op)
+            once = _once(patch, transformer, local, envelope)
+        if not new and not once:
+            continue
+        numbers = count(len(ephemera.messages))
+        new = [replace(message, id=f"ephemeral:{next(numbers)}") for message in new]
+        ephemera = Ephemera(
+            messages=(*ephemera.messages, *new),
+            patches=(*ephemera.patches, *once),
+            hooks=(*ephemera.hooks, hook.name),
+            displays=(*ephemera.displays, *([patch.display] if patch.display else [])),
+        )
+    return ephemera
+
+
+def _once(patch: Patch, transformer: str, state: State, envelope: Envelope) -> tuple[OnceOps, ...]:
+    """What a patch changes for one request besides adding text behind it, checked; nothing if it
+    changes nothing."""
+    rest = tuple(op for op in patch.ops if not isinstance(op, MessagesUncachedAppend))
+    if not rest:
+        return ()
+    short = shorten_patch(Patch(ops=rest), envelope, state.requests.sent is not None)
+    once = (OnceOps(transformer=transformer, ops=short.ops),)
+    check_once(state, once[0])
+    after = copy_for_request(replace(state, once=state.once + once)).envelope
+    added = any(isinstance(op, MessagesCachedAppend) and op.messages for op in rest)
+    if not added:
+        _keep_waiting(envelope, after, patch)
+    return once if added or after != envelope else ()
+
+
+async def run_message_hooks(
+    hooks: Hooks, state: State, scene: HookScene, most: float | None = None
+) -> HookedMessage:
+    """The message as hooks changed it, each within its limit or `most` seconds.
+
+    Raises:
+        MessageDropped: it is a user's message and a hook dropped it.
+    """
+    message, changed_by, warnings = scene.message, list[str](), list[str]()
+    in_force = replace(state.envelope, options=state.options)
+    envelope = with_compiled_system(in_force, state)
+    for hook in tuple(hooks.message_hooks):
+        event = MessageEvent(
+            session=state.session.session, message=message, envelope=envelope, items=scene.items
+        )
+        try:
+            result = await call_hook(hook, event, scene.late, most)
+            before, message = message, _read_message(hook, result, message)
+        except MessageDropped:
+            raise
+        except HookError as error:
+            warnings.append(f"{error}; the message stays as it was")
+        else:
+            changed_by += [hook.name] if message != before else []
+    return HookedMessage(message=message, changed_by=tuple(changed_by), warnings=tuple(warnings))
+
+
+def _event(
+    reason: HookReason,
+    page: Page,
+    envelope: Envelope,
+    scene: HookScene,
+    ephemera: Ephemera = NOTHING_ADDED,
+) -> ContextEvent:
+    # Schemas are plain dicts, which a hook could change: it gets its own.
+    tools, listed = (
+        msgspec.convert(msgspec.to_builtins(definitions), tuple[ToolDefinition, ...])
+        for definitions in (envelope.tools, envelope.listed)
+    )
+    options = envelope.options.over(page.state.settings.options)
+    envelope = replace(envelope, tools=tools, listed=listed, options=options)
+    envelope = with_compiled_system(envelope, page.state)
+    if scene.foresee is not None:
+        foreseen = scene.foresee(page, ephemera)
+        system = SystemParts(envelope.system, lambda: foreseen.compiled)
+        envelope = replace(envelope, system=system)
+    return ContextEvent(
+        reason=reason,
+        session=page.state.session.session,
+        target=scene.target,
+        envelope=envelope,
+        message=scene.message,
+        items=scene.items,
+    )
+
+
+async def _patch_of(hook: Hook, event: ContextEvent, late: LateHooks) -> tuple[Patch | None, str]:
+    """What a hook returned as a patch, None if it changes nothing, and whose it is. Everything is
+    converted anew, so that its types are right and the hook holds no reference to it."""
+    result = await call_hook(hook, event, late)
+    if result is None:
+        return None, hook.name
+    with _naming(hook):
+        plain = open_patch(result)
+    if plain is None:
+        raise HookError(hook.name, f"returned {result!r}, which is neither a patch nor None")
+    ops: list[PatchOp] = []
+    for value in plain.ops:
+        if not isinstance(value, PatchOp | Mapping):
+            raise HookError(hook.name, f"returned {value!r}, which is no patch operation")
+        with _naming(hook):
+            ops.append(read_op(value, event.envelope.cached))
+    if not ops:
+        return None, hook.name
+    display = plain.display
+    try:
+        patch = Patch(ops=tuple(ops), display=_read_display(hook, display))
+        canonical_bytes(patch)
+    except (InvalidText, TypeError, RecursionError, msgspec.MsgspecError) as error:
+        raise HookError(hook.name, f"returned what cannot be kept: {error}") from error
+    return patch, plain.transformer or hook.name
+
+
+def _read_display(hook: Hook, display: Any) -> Display | None:
+    """What a person is shown, as the journal will have it."""
+    if not display:
+        return None
+    if isinstance(display, Mapping):
+        with _naming(hook):
+            display = read_display(display)
+    data = canonical_bytes(_copy(display, Display))
+    if len(data) > MOST_DISPLAY:
+        problem = f"its display has {len(data):,} bytes, and at most {MOST_DISPLAY:,} are kept"
+        raise HookError(hook.name, problem)
+    return msgspec.json.decode(data, type=Display)
+
+
+def _copy(value: Any, kind: type[T]) -> T:
+    return msgspec.convert(msgspec.to_builtins(value), kind)
+
+
+@contextlib.contextmanager
+def _naming(hook: Hook) -> Iterator[None]:
+    """Adds the hook's name to errors about its ops."""
+    try:
+        yield
+    except InvalidPatch as error:
+        raise InvalidPatch(error.op, f"{error.problem} (hook {hook.name!r})") from error
+
+
+def _keep_waiting(before: Envelope, after: Envelope, patch: Patch) -> None:
+    """Calls whose results are about to come stay last, and no others are put there."""
+    if _waiting(before) != _waiting(after):
+        problem = "calls that wait for their results stay last, and no others can be put there"
+        ops = (op for op in patch.ops if isinstance(op, MessagesCachedReplace | CompactionApply))
+        raise InvalidPatch(op_name(next(ops, patch.ops[0])), problem)
+
+
+def _waiting(envelope: Envelope) -> list[str]:
+    return [call.id for call in envelope.cached[-1].calls] if len(envelope.cached) else []
+
+
+def _sendable(op: PatchOp) -> list[Message]:
+    if not isinstance(op, MessagesUncachedAppend):
+        return []
+    for message in op.messages:
+        if message.role == "tool" or any(not isinstance(b, Text) for b in message.blocks):
+            problem = "uncached messages hold text of a user or assistant"
+            raise InvalidPatch(op_name(op), problem)
+    return [message for message in op.messages if message.text.strip()]
+
+
+def _read_message(hook: Hook, result: Any, message: Message) -> Message:
+    if result is None:
+        return message
+    if isinstance(result, Drop):
+        if message.role == "user":
+            raise MessageDropped(hook.name, message.text)
+        raise HookError(hook.name, f"a message of role {message.role!r} cannot be dropped")
+    if not isinstance(result, Message):
+        raise HookError(hook.name, f"returned {result!r}, which is no message")
+    try:
+        revision = replace(_copy(result, Message), id=message.id)
+        canonical_bytes(revision)
+    except (InvalidText, TypeError, AttributeError, msgspec.MsgspecError) as error:
+        raise HookError(hook.name, f"returned what is no message: {error}") from error
+    if revision.role != message.role:
+        raise HookError(hook.name, f"a message of role {message.role!r} keeps it")
+    if problem := _problem_with(revision, message):
+        raise HookError(hook.name, problem)
+    return revision
+
+
+def _problem_with(revision: Message, message: Message) -> str:
+    """Why a message cannot be kept as a hook changed it."""
+    kinds = _BLOCKS[message.role]
+    if odd := next((block for block in revision.blocks if not isinstance(block, kinds)), None):
+        return f"a message of role {message.role!r} holds no {type(odd).__name__}"
+    if _results(revision) != _results(message):
+        return "results keep their calls and names"
+    ids = [call.id for call in revision.calls]
+    if len(set(ids)) != len(ids):
+        return "two calls have one id"
+    if not revision.text.strip() and not revision.calls and message.text.strip():
+        return "emptied the message; a user's can be dropped"
+    return ""
+
+
+# What a message of each role is made of. Attachments are not for message hooks.
+_BLOCKS: dict[str, tuple[type, ...]] = {
+    "user": (Text,),
+    "assistant": (Text, Thinking, ToolCall),
+    "tool": (ToolResult,),
+}
+
+
+def _results(message: Message) -> list[tuple[str, str]]:
+    blocks = message.blocks
+    return [(block.call_id, block.name) for block in blocks if isinstance(block, ToolResult)]

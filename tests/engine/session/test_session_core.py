@@ -1,0 +1,29 @@
+"""What a session is made of is not what people see of it."""
+
+from tests.fakes.sessions import World, run
+
+from lamina.engine.session.session import core_of
+
+
+def test_of_the_parts_of_a_session_people_see_only_those_they_use() -> None:
+    async def body() -> None:
+        session = await World().open("s")
+        shared = {name for name in {*dir(session)} & {*dir(core_of(session))} if name[0] != "_"}
+        assert shared == {"close", "hooks", "searcher", "workspace"}
+
+    run(body())
+
+
+def test_a_copy_of_a_session_has_its_own_journal_and_the_same_parts() -> None:
+    async def body() -> None:
+        session = await World().open("s")
+        copy = await session.fork("t")
+        core, copied_core = core_of(session), core_of(copy)
+        assert (session.id, copy.id) == ("s", "t")
+        assert copied_core.record is not core.record
+        assert copied_core.lock is not core.lock
+        assert copied_core.turns.selector is core.turns.selector
+        assert copied_core.workspace is core.workspace
+        assert copied_core.closing == core.closing
+
+    run(body())
