@@ -22,8 +22,8 @@ from lamina.emulators.emulator import Emulator
 from lamina.emulators.gemini.bodies import GenerateBody, read_body
 from lamina.emulators.gemini.cache import GeminiPromptPart, split_body
 from lamina.emulators.gemini.emulator import GeminiEmulator
+from lamina.emulators.openai.cache import render_prompt
 from lamina.emulators.openai.emulator import OpenAIEmulator
-from lamina.emulators.openai.rendered_prompt import render_prompt
 
 _ASKING = ("/chat/completions", "/v1/messages", ":generateContent", ":streamGenerateContent")
 _MARKERS = ("cache_control", "prompt_cache_breakpoint")

@@ -38,7 +38,7 @@ from doctor_sessions import (
 )
 from lamina.apps.wiring.stores import list_everywhere
 from lamina.doctor.collector import collect
-from lamina.doctor.records import DoctorOptions, DoctorReport, report_on
+from lamina.doctor.doctor_report import DoctorOptions, DoctorReport, report_on
 
 RECORDERS = {"B": record_bodies, "T": record_transcript, "U": record_usage}
 # Hits may end so far below what was sent.

@@ -36,7 +36,7 @@ from statistics import median
 from typing import Any
 
 from index_peer import unpack
-from lamina.adapters.embed.model import MINILM
+from lamina.adapters.embed.minilm import MINILM
 from lamina.adapters.files.root import Root
 from lamina.adapters.workspace.catalogue import NoteCatalogue
 from versions import version

@@ -23,9 +23,8 @@ import numpy
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from lamina.adapters.embed.index.arrangement import digest_text, find_missing_texts
 from lamina.adapters.embed.index.chunk_file import ChunkData, ChunkFile
-from lamina.adapters.embed.index.chunk_table import unpack_vectors
+from lamina.adapters.embed.index.chunk_table import digest_text, find_missing_texts, unpack_vectors
 from lamina.adapters.embed.index.corpus import PreparedDocuments
 from lamina.adapters.embed.index.sqlite_index import SqliteIndex
 from lamina.adapters.embed.minilm import MiniLM

@@ -7,11 +7,12 @@ each with a few tools of its own, none of which helps. Twenty lines of small tal
 tools of every set. `needed` is the share of needed tools among what is offered by default, without
 the gate and with it.
 
-The two numbers of the rule in `core/selection/gate.py` (WORD, NEEDED) are fitted here once for each
-set, on the other sets and on lines of small talk that are not reported: what a set loses by the
-numbers of the others is the honest figure. Small pools of tools do not meet the gate, for they are
-offered whole (`small_pools.py`); what it would do to them is shown by irrelevant questions with a
-few tools each, and by the questions of BFCL with the few candidates that it gives to each of them.
+The two numbers of the rule in `core/selection/chosen_items.py` (WORD, NEEDED) are fitted here once
+for each set, on the other sets and on lines of small talk that are not reported: what a set loses
+by the numbers of the others is the honest figure. Small pools of tools do not meet the gate, for
+they are offered whole (`small_pools.py`); what it would do to them is shown by irrelevant questions
+with a few tools each, and by the questions of BFCL with the few candidates that it gives to each of
+them.
 """
 
 import argparse
@@ -33,8 +34,8 @@ from gate_talk import FITTED_ON, REPORTED
 from lamina.adapters.embed.index.sqlite_index import SqliteIndex
 from lamina.adapters.embed.minilm import MiniLM
 from lamina.core.ports import Progress
-from lamina.core.selection import gate
-from lamina.core.selection.items import choose_items
+from lamina.core.selection import chosen_items as gate
+from lamina.core.selection.chosen_items import choose_items
 from lamina.core.selection.question import split_question
 from lamina.core.selection.scores import measure_fits
 from lamina.core.values.selection import Document, SearchSettings

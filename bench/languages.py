@@ -24,7 +24,7 @@ import numpy
 from lamina.adapters.embed.index.sqlite_index import SqliteIndex
 from lamina.adapters.embed.minilm import MiniLM
 from lamina.adapters.workspace.folder import FolderWorkspace
-from lamina.core.selection.passages import choose_passages
+from lamina.core.selection.chosen_passages import choose_passages
 from lamina.core.selection.question import split_question
 from lamina.core.selection.scores import Scores
 from lamina.core.values.item import note_id

@@ -2,7 +2,7 @@
 
 The demo's conversation, or one of --turns turns (a new note on every third, all stay attached);
 with --sessions also as many conversations at once on one model, whose answers can be told apart and
-whose cached tokens the ledger predicts. What is fair is said in lamina.apps.cli.demo.ways.
+whose cached tokens the ledger predicts. What is fair is said in lamina.apps.cli.demo_ways.
 """
 
 import argparse
@@ -18,8 +18,8 @@ import anyio
 from lamina.adapters.providers.model_book import DEFAULT_TARGET, load_book
 from lamina.adapters.stores.memory import MemoryStore
 from lamina.adapters.workspace.folder import FolderWorkspace
-from lamina.apps.cli.demo.model_run import SAMPLE_WRITTEN, sample_folder, sample_script
-from lamina.apps.cli.demo.ways import MAX_TOKENS, SampleWorkspace, open_ways, physical_limit
+from lamina.apps.cli.demo_command import SAMPLE_WRITTEN, sample_folder, sample_script
+from lamina.apps.cli.demo_ways import MAX_TOKENS, SampleWorkspace, open_ways, physical_limit
 from lamina.apps.cli.script import EditedWorkspace, Script, ScriptTurn, read_script
 from lamina.apps.wiring.runners import Clients, open_chat
 from lamina.core.ports import WorkspaceSource

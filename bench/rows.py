@@ -16,7 +16,7 @@ from lamina.core.text import render_item
 from lamina.core.values.item import Item, note_id
 from lamina.core.values.message import ToolText
 from lamina.core.values.settings import Settings
-from lamina.engine.session.summary_writer import CompactionJob
+from lamina.engine.session.summarizer import CompactionJob
 from lamina.engine.session.turn import Turn
 from peers import Line, Row
 from played import Conversation, Note, Step

@@ -80,8 +80,8 @@ async def ask(agent: Agent, embedder: Embedder | None, *, every: bool) -> dict[s
     settings that everybody has, and where they stand in the ranking: of `every` rule, or of those
     that say that they are searched for."""
     from lamina.adapters.embed.index.sqlite_index import SqliteIndex
+    from lamina.core.selection.chosen_items import choose_items
     from lamina.core.selection.chunks import chunk_item
-    from lamina.core.selection.items import choose_items
     from lamina.core.selection.question import split_question
     from lamina.core.selection.scores import rank_documents
 

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from lamina.adapters.embed.index.sqlite_index import SqliteIndex
 from lamina.adapters.embed.minilm import MiniLM
+from lamina.core.selection.chosen_items import choose_items
 from lamina.core.selection.chunks import chunk_tool, name_in_words
-from lamina.core.selection.items import choose_items
 from lamina.core.selection.question import split_question
 from lamina.core.selection.scores import rank_documents
 from lamina.core.values.item import ItemId, tool_id

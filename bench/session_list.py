@@ -20,7 +20,7 @@ from msgspec.structs import replace
 import lamina
 from assembly import reply
 from lamina.adapters.stores.jsonl import JsonlStore
-from lamina.apps.wiring.workspaces import workspace_folder
+from lamina.apps.wiring.folders import workspace_folder
 from lamina.core.values.entry import SessionEntry
 
 ROUNDS = 3

@@ -38,19 +38,18 @@ from msgspec.structs import replace
 from lamina.adapters.embed.minilm import MiniLM
 from lamina.adapters.providers.model_book import load_book
 from lamina.adapters.stores.memory import MemoryStore
-from lamina.adapters.tools.names import exposed_name
+from lamina.adapters.tools.offered_tool import exposed_name
 from lamina.apps.wiring.index import open_index
 from lamina.apps.wiring.runners import open_agent
-from lamina.core.assembly.tools import MAX_WHOLE_POOL
+from lamina.core.assembly.tool_offer import MAX_WHOLE_POOL
 from lamina.core.codec import canonical_bytes
 from lamina.core.ports import Index
-from lamina.core.selection.gate import NEEDED, weigh_evidence
-from lamina.core.selection.items import judge_items
+from lamina.core.selection.chosen_items import NEEDED, judge_items, weigh_evidence
 from lamina.core.selection.question import split_question
 from lamina.core.selection.scores import measure_fits
 from lamina.core.values.selection import SearchSettings
 from lamina.core.values.settings import Settings
-from lamina.engine.runners.preview import Preview
+from lamina.engine.runners.answer import Preview
 from lamina.engine.sources.candidates import tool_document
 from tool_sessions_played import (
     ManyTools,

@@ -32,7 +32,7 @@ import anyio
 from lamina.adapters.embed.minilm import MiniLM
 from lamina.apps.wiring.index import open_index
 from lamina.core.ports import Index
-from lamina.core.selection.items import choose_items
+from lamina.core.selection.chosen_items import choose_items
 from lamina.core.selection.question import split_question
 from lamina.core.values.selection import SearchSettings
 from lamina.core.values.settings import Settings

@@ -19,8 +19,7 @@ from msgspec.structs import replace
 from allowed import recording
 from lamina.adapters.providers.model_book import load_book
 from lamina.adapters.stores.memory import MemoryStore
-from lamina.adapters.tools.names import exposed_name
-from lamina.adapters.tools.offered_tool import offer_tool
+from lamina.adapters.tools.offered_tool import exposed_name, offer_tool
 from lamina.apps.wiring.runners import open_agent
 from lamina.core.audit.verification import verify
 from lamina.core.codec import canonical_bytes

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
 
-from lamina.adapters.downloads.folders import cache_folder
-from lamina.adapters.embed.download import pull_embedding
+from lamina.adapters.embed.minilm_download import pull_embedding
+from lamina.adapters.files.cache_folder import cache_folder
+from lamina.adapters.providers.local.model_catalogue import DEFAULT_MODEL
 from lamina.adapters.providers.local.model_download import pull_local_model
-from lamina.adapters.providers.local.models import DEFAULT_MODEL
-from lamina.apps.wiring.prefixes import PREFIX_FILE
+from lamina.apps.wiring.stores import PREFIX_FILE
 
 FUZZ = int(os.environ.get("LAMINA_FUZZ") or 0)
 
@@ -114,7 +114,7 @@ def _models_end_with_their_tests() -> Iterator[None]:
     """A program keeps a model for whoever comes next. Here each test has a cache of its own, so
     that nobody would come, and every model takes some hundred megabytes."""
     yield
-    if server := sys.modules.get("lamina.adapters.providers.local.server"):
+    if server := sys.modules.get("lamina.adapters.providers.local.llama_server"):
         server._servers.clear()
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from lamina.apps.wiring.runners import open_qa as open_qa
     from lamina.apps.wiring.sessions import attach as attach
     from lamina.apps.wiring.sessions import open_session as open_session
-    from lamina.core.assembly.read_result import READ_RESULT as READ_RESULT
+    from lamina.core.assembly.shortened_results import READ_RESULT as READ_RESULT
     from lamina.core.text.citations import renumber_citations as renumber_citations
     from lamina.core.values.envelope import Options as Options
     from lamina.core.values.item import Item as Item
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from lamina.core.values.note import Scope as Scope
     from lamina.core.values.settings import Settings as Settings
     from lamina.engine.runners.answer import Answer as Answer
-    from lamina.engine.runners.qa_runner import QaRunner as QaRunner
+    from lamina.engine.runners.qa import QaRunner as QaRunner
     from lamina.engine.runners.runner import AgentRunner as AgentRunner
     from lamina.engine.runners.runner import ChatRunner as ChatRunner
     from lamina.engine.runners.runner import PlanRunner as PlanRunner
@@ -66,59 +66,44 @@ else:
     _MODULES = ("errors", "ops", "sync", "types")
     # Where the public names live, loaded on first use: `import lamina` is cheap, opening a session
     # is not.
-    _NAMES = {
-        "lamina.adapters.stores.jsonl": ("JsonlStore",),
-        "lamina.adapters.stores.memory": ("MemoryStore",),
-        "lamina.adapters.stores.spend_file": ("SpendFile",),
-        "lamina.adapters.stores.sqlite": ("SqliteStore",),
-        "lamina.adapters.tools.functions": ("tool",),
-        "lamina.adapters.workspace.folder": ("FolderWorkspace",),
-        "lamina.apps.wiring.opened_workspace": (
-            "open_workspace",
-            "Workspace",
-        ),
-        "lamina.apps.wiring.runners": (
-            "open_agent",
-            "open_chat",
-            "open_plan",
-            "open_qa",
-        ),
-        "lamina.apps.wiring.sessions": (
-            "open_session",
-            "attach",
-        ),
-        "lamina.core.assembly.read_result": ("READ_RESULT",),
-        "lamina.core.text.citations": ("renumber_citations",),
-        "lamina.core.values.envelope": ("Options",),
-        "lamina.core.values.item": ("Item",),
-        "lamina.core.values.message": (
-            "ToolDefinition",
-            "ToolResult",
-            "ToolText",
-        ),
-        "lamina.core.values.note": ("Scope",),
-        "lamina.core.values.settings": ("Settings",),
-        "lamina.engine.runners.answer": ("Answer",),
-        "lamina.engine.runners.qa_runner": ("QaRunner",),
-        "lamina.engine.runners.runner": (
-            "AgentRunner",
-            "ChatRunner",
-            "PlanRunner",
-        ),
-        "lamina.engine.session.session": ("Session",),
-        "lamina.engine.session.turn": ("Turn",),
-        "lamina.engine.sources.hooks": (
-            "Drop",
-            "Hooks",
-        ),
-        "lamina.errors": (
-            "BudgetError",
-            "LaminaError",
-            "PrefixMoved",
-            "SpendLimit",
-        ),
+    _HOMES = {
+        "AgentRunner": "lamina.engine.runners.runner",
+        "Answer": "lamina.engine.runners.answer",
+        "BudgetError": "lamina.errors",
+        "ChatRunner": "lamina.engine.runners.runner",
+        "Drop": "lamina.engine.sources.hooks",
+        "FolderWorkspace": "lamina.adapters.workspace.folder",
+        "Hooks": "lamina.engine.sources.hooks",
+        "Item": "lamina.core.values.item",
+        "JsonlStore": "lamina.adapters.stores.jsonl",
+        "LaminaError": "lamina.errors",
+        "MemoryStore": "lamina.adapters.stores.memory",
+        "Options": "lamina.core.values.envelope",
+        "PlanRunner": "lamina.engine.runners.runner",
+        "PrefixMoved": "lamina.errors",
+        "QaRunner": "lamina.engine.runners.qa",
+        "READ_RESULT": "lamina.core.assembly.shortened_results",
+        "Scope": "lamina.core.values.note",
+        "Session": "lamina.engine.session.session",
+        "Settings": "lamina.core.values.settings",
+        "SpendFile": "lamina.adapters.stores.spend_file",
+        "SpendLimit": "lamina.errors",
+        "SqliteStore": "lamina.adapters.stores.sqlite",
+        "ToolDefinition": "lamina.core.values.message",
+        "ToolResult": "lamina.core.values.message",
+        "ToolText": "lamina.core.values.message",
+        "Turn": "lamina.engine.session.turn",
+        "Workspace": "lamina.apps.wiring.opened_workspace",
+        "attach": "lamina.apps.wiring.sessions",
+        "open_agent": "lamina.apps.wiring.runners",
+        "open_chat": "lamina.apps.wiring.runners",
+        "open_plan": "lamina.apps.wiring.runners",
+        "open_qa": "lamina.apps.wiring.runners",
+        "open_session": "lamina.apps.wiring.sessions",
+        "open_workspace": "lamina.apps.wiring.opened_workspace",
+        "renumber_citations": "lamina.core.text.citations",
+        "tool": "lamina.adapters.tools.functions",
     }
-    _HOMES = {name: home for home, names in _NAMES.items() for name in names}
     __all__ = sorted(_HOMES)
 
     def __getattr__(name: str) -> Any:

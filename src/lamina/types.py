@@ -8,8 +8,7 @@ from lamina.adapters.tools.functions import FunctionTool
 from lamina.apps.wiring.opening_arguments import AgentOpening, SessionOpening
 from lamina.core.audit.dropped_history import DroppedHistory
 from lamina.core.journal.journal import Journal
-from lamina.core.ledger.cost import CostRange
-from lamina.core.ledger.request_price import CacheRewrite
+from lamina.core.ledger.cost import CacheRewrite, CostRange
 from lamina.core.notes.scopes import Moment
 from lamina.core.ports import (
     Approver,
@@ -39,7 +38,6 @@ from lamina.core.ports import (
 )
 from lamina.core.text.citations import RenumberedAnswer, Source
 from lamina.core.values.agent import AgentChange, Guide, Guides, Problem
-from lamina.core.values.agent_choice import AgentChoice, ChosenItem, NearMiss
 from lamina.core.values.collections import Chain
 from lamina.core.values.damage import Damage
 from lamina.core.values.entry import (
@@ -139,14 +137,6 @@ from lamina.core.values.note import (
     TimeRange,
 )
 from lamina.core.values.patch import HookDisplay
-from lamina.core.values.piece import (
-    CallPiece,
-    Piece,
-    ProgressPiece,
-    ResentPiece,
-    TextPiece,
-    ThinkingPiece,
-)
 from lamina.core.values.prices import Prices, PriceTier
 from lamina.core.values.prompt import Layer, LayerSize, Prompt, Segment, ToolReferences
 from lamina.core.values.request import (
@@ -166,9 +156,17 @@ from lamina.core.values.request import (
     RequestContext,
     WarmStart,
 )
-from lamina.core.values.selection import Document, Evidence, Preset, SearchSettings
+from lamina.core.values.selection import (
+    AgentChoice,
+    ChosenItem,
+    Document,
+    Evidence,
+    NearMiss,
+    Preset,
+    SearchSettings,
+)
 from lamina.core.values.settings import CacheRules, SettingsUpdate, Target
-from lamina.core.values.spending import (
+from lamina.core.values.spend_limits import (
     ReachedLimit,
     Reservation,
     Settlement,
@@ -188,9 +186,9 @@ from lamina.core.values.tool import (
     WithheldTool,
 )
 from lamina.core.values.totals import DeletedSession, ListedSession, SessionTotals, TargetUsage
-from lamina.core.values.trust import Trust
+from lamina.core.values.trust_record import Trust
 from lamina.core.values.usage import InputTransformation, Usage
-from lamina.core.values.web import (
+from lamina.core.values.web_access import (
     FetchedResource,
     FoundPage,
     FoundPages,
@@ -198,25 +196,33 @@ from lamina.core.values.web import (
     WebAccess,
     WebRules,
 )
-from lamina.core.values.wire import Reply, WireRequest
+from lamina.core.values.wire import (
+    CallPiece,
+    Piece,
+    ProgressPiece,
+    Reply,
+    ResentPiece,
+    TextPiece,
+    ThinkingPiece,
+    WireRequest,
+)
 from lamina.engine.runners.agent_search import SearchedKind
-from lamina.engine.runners.answer import CitedSource
+from lamina.engine.runners.answer import CitedSource, PlanPreview, Preview
 from lamina.engine.runners.caller import WaitingCall
 from lamina.engine.runners.mode import Listener
-from lamina.engine.runners.preview import PlanPreview, Preview
 from lamina.engine.session.compactor import CompactionOutcome
 from lamina.engine.session.members import SessionItem
 from lamina.engine.session.tree import TreePosition
 from lamina.engine.sources.attachments import Attachable, Attachments
 from lamina.engine.sources.changes import ChangeKind, LibraryChange
-from lamina.engine.sources.hook_events import (
+from lamina.engine.sources.hooks import (
     CancelSignal,
     ContextEvent,
+    Hook,
     HookReason,
     MessageEvent,
     TurnItem,
 )
-from lamina.engine.sources.hooks import Hook
 
 __all__ = [
     # Messages and what they are made of.

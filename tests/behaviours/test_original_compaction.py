@@ -11,7 +11,7 @@ from tests.fakes.summarizer import FakeSummarizer, compacting, compactions, requ
 from tests.fakes.tools import tool
 
 from lamina import attach
-from lamina.core.compaction.plan import is_compaction_due, keep_limit, reserve_limit
+from lamina.core.compaction.compaction_plan import is_compaction_due, keep_limit, reserve_limit
 from lamina.core.values.entry import RequestEntry
 from lamina.core.values.settings import Settings
 from lamina.engine.session.session import Session

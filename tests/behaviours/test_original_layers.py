@@ -36,8 +36,8 @@ from lamina.core.text.citations import Source
 from lamina.core.values.item import Item, ItemId, item_id, selection_id, url_id
 from lamina.core.values.message import Image, ToolText
 from lamina.core.values.settings import Promotion
+from lamina.engine.runners.note_search_tool import SearchTools
 from lamina.engine.runners.runner import AgentRunner
-from lamina.engine.runners.search_tool import SearchTools
 from lamina.engine.session.turn import Turn
 
 A_BLOCK = (

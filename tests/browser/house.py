@@ -16,8 +16,8 @@ from tests.browser.pages import Visitor
 from tests.browser.served import free_port
 from tests.browser.vendor import Vendor
 
-from lamina.apps.web.door import Door
-from lamina.apps.web.listener import serve_web
+from lamina.apps.web.guard import Door
+from lamina.apps.web.http_server import serve_web
 from lamina.apps.web.workspace_list import workspace_id
 from lamina.apps.wiring.stores import default_store
 from lamina.core.journal import Journal

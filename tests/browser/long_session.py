@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.browser.browser import run_apart
 
-from lamina.apps.wiring.importer import import_data
+from lamina.apps.wiring.session_importer import import_data
 
 START = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 

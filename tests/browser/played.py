@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.browser.browser import run_apart
 
 import lamina
-from lamina.apps.wiring.importer import import_data
+from lamina.apps.wiring.session_importer import import_data
 from lamina.apps.wiring.stores import default_store
 from lamina.core.journal.lines import write_lines
 from lamina.core.values.entry import Entry, RequestEntry

@@ -10,7 +10,7 @@ from tests.browser.hostile import MARK, STRINGS, as_file_name
 from tests.browser.house import House
 from tests.browser.pages import ChatPage
 
-from lamina.apps.wiring.importer import import_data
+from lamina.apps.wiring.session_importer import import_data
 from lamina.emulators.answers import EmulatedAnswer
 
 SCROLL = """

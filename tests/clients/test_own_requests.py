@@ -12,7 +12,7 @@ from tests.adapters.formats.samples import cc_part, cc_said, lines, outcome, use
 from tests.clients.loopback import KEY, meet
 
 from lamina.adapters.stores.memory import MemoryStore
-from lamina.apps.wiring.importer import import_data
+from lamina.apps.wiring.session_importer import import_data
 from lamina.apps.wiring.sessions import open_session
 from lamina.core.values.envelope import Options
 from lamina.emulators.answers import EmulatedAnswer, ScriptedAnswers

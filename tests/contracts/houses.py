@@ -18,8 +18,8 @@ from lamina.adapters.providers.clients.retries import RetryPolicy
 from lamina.adapters.providers.model_book import load_book
 from lamina.apps.wiring.clients import Clients, ClosableProvider
 from lamina.core.ports import Provider, Providers
-from lamina.core.values.piece import Piece
 from lamina.core.values.settings import Target
+from lamina.core.values.wire import Piece
 from lamina.emulators.answers import EchoAnswers, EmulatedAnswer, ScriptedAnswers
 from lamina.emulators.anthropic.emulator import AnthropicEmulator
 from lamina.emulators.cost_report import CostRow

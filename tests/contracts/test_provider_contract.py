@@ -39,10 +39,9 @@ from lamina.core.values.event import (
     UsageReported,
 )
 from lamina.core.values.message import Text, ToolResult
-from lamina.core.values.piece import CallPiece, ProgressPiece, TextPiece, ThinkingPiece
 from lamina.core.values.settings import Settings
 from lamina.core.values.tool import ToolOutput
-from lamina.core.values.wire import Reply
+from lamina.core.values.wire import CallPiece, ProgressPiece, Reply, TextPiece, ThinkingPiece
 from lamina.emulators.answers import EmulatedAnswer, EmulatedCall
 from lamina.errors import ProviderBusy, RequestTooLong, WindowExceeded
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from lamina.adapters.stores import disk, jsonl
+from lamina.adapters.files import locks as disk
+from lamina.adapters.stores import jsonl
 
 FULL = errno.ENOSPC
 BROKEN = errno.EIO

@@ -27,8 +27,7 @@ from tests.crash.scale import luck, much, tally
 from tests.fakes.sessions import talk
 
 from lamina.adapters.stores.database import Database
-from lamina.adapters.stores.sqlite import SqliteStore
-from lamina.adapters.stores.sqlite_journal import SqliteJournal
+from lamina.adapters.stores.sqlite import SqliteJournal, SqliteStore
 from lamina.core.codec import mint_id
 from lamina.core.values.entry import Entry
 from lamina.errors import JournalError, JournalGone, SessionBusy, UnknownSession, WriteFailed

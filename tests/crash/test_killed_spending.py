@@ -15,7 +15,7 @@ from tests.crash.scale import luck, much, tally
 
 from lamina.adapters.stores.spend_file import SpendFile
 from lamina.core.ports import SpendAccount
-from lamina.core.values.spending import Settlement
+from lamina.core.values.spend_limits import Settlement
 
 PROCESSES = 8
 NEXT = Settlement(at=1.0, day="2026-11-17", session="next", target="fake:priced", cost=1.0)

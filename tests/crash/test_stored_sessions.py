@@ -25,8 +25,8 @@ from tests.golden.tape import Tape
 from tests.golden.wires import WireBook
 
 from lamina import JsonlStore, MemoryStore, SqliteStore
-from lamina.adapters.downloads.folders import cache_folder
-from lamina.apps.wiring.prefixes import PREFIX_FILE
+from lamina.adapters.files.cache_folder import cache_folder
+from lamina.apps.wiring.stores import PREFIX_FILE
 from lamina.core.audit.verification import Verification, verify
 from lamina.core.codec import canonical_bytes
 from lamina.core.journal import (
@@ -66,7 +66,7 @@ def snapshots_from(least: int) -> Iterator[None]:
     """Snapshots are kept from so many bytes on, else only for long sessions."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lamina.engine.session.replies.SNAPSHOT_BYTES", least)
-        patch.setattr("lamina.engine.session.core.SNAPSHOT_BYTES", least)
+        patch.setattr("lamina.engine.session.session.SNAPSHOT_BYTES", least)
         yield
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from lamina.core.notes.query.cache import render_query
-from lamina.core.notes.query.functions.table import FUNCTIONS
-from lamina.core.notes.query.pages import FILE_FIELDS, ITEM_FIELDS
+from lamina.core.notes.obsidian_search import PLACES
+from lamina.core.notes.query.query_functions import FUNCTIONS
+from lamina.core.notes.query.rendered_query import render_query
+from lamina.core.notes.query.rows import FILE_FIELDS, ITEM_FIELDS
 from lamina.core.notes.query.scanner import RESERVED_WORDS
-from lamina.core.notes.search_block.parser import PLACES
 from lamina.core.values.note import ListItem, Note
 from lamina.errors import QueryError
 

@@ -19,7 +19,7 @@ import pytest
 from tests.fakes.files import session_file
 
 import lamina
-from lamina.adapters.agents.skeleton import write_skeleton
+from lamina.adapters.agents.agent_yaml import write_skeleton
 from lamina.emulators.answers import EmulatedAnswer, EmulatedRequest, read_answers
 
 ROOT = Path(__file__).parents[2]

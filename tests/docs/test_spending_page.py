@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lamina.apps.cli.app import app
-from lamina.apps.wiring.spending import limits_of_environment
+from lamina.apps.wiring.spending_account import limits_of_environment
 from lamina.core.values.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "spending.md").read_text("utf-8")

@@ -5,15 +5,15 @@ import re
 from pathlib import Path
 
 from lamina.adapters.pages.fetcher import WebLimits
-from lamina.adapters.pages.found_pages import (
+from lamina.adapters.pages.search_endpoint import (
     LONGEST_CONTENT,
     LONGEST_SNIPPET,
+    MOST_BYTES,
     MOST_RESULTS,
     read_found,
 )
-from lamina.adapters.pages.search_endpoint import MOST_BYTES
 from lamina.apps.wiring.web_search import HEADER, KEY
-from lamina.core.values.web import FoundPage
+from lamina.core.values.web_access import FoundPage
 from lamina.engine.runners.web_search_tool import LONGEST_QUERY
 
 PAGE = (Path(__file__).parents[2] / "docs" / "web-search.md").read_text("utf-8")

@@ -18,11 +18,11 @@ from lamina.adapters.agents.agent_reader import read_agent
 from lamina.adapters.tools.functions import FunctionTool, FunctionTools
 from lamina.adapters.workspace.folder import FolderWorkspace
 from lamina.apps.cli.app import app
-from lamina.apps.cli.chat.slash.command_table import COMMANDS
+from lamina.apps.cli.chat.command_table import COMMANDS
 from lamina.apps.wiring.file_tools import file_tools
 from lamina.core.values.item import ITEM_KINDS, ItemId, kind_of
 from lamina.core.values.settings import Settings
-from lamina.core.values.web import WebAccess
+from lamina.core.values.web_access import WebAccess
 from lamina.engine.sources.attachments import AttachmentReader
 
 PAGE = (Path(__file__).parents[2] / "docs" / "workspaces.md").read_text("utf-8")

@@ -6,7 +6,7 @@ from lamina.adapters.providers.model_book import load_book
 from lamina.core.values.settings import Target
 from lamina.core.values.usage import Usage
 from lamina.doctor.findings import Finding, SessionDiagnosis, diagnose
-from lamina.doctor.observed import ObservedRequest, PromptPart, RecordedPrompt
+from lamina.doctor.observed_request import ObservedRequest, PromptPart, RecordedPrompt
 
 CLAUDE, GPT = "claude-sonnet-4-5", "gpt-5"
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lamina.doctor.requests.source_file import RequestFile, read_request_file
+from lamina.doctor.requests.request_files import RequestFile, read_request_file
 
 AT = "2026-11-01T10:{:02}:00Z"
 

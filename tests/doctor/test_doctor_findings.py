@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.doctor.doctor_requests import automatic, examine, marked, only, target_of
 
-from lamina.core.audit.vocabulary import RecordDepth
+from lamina.core.audit.break_causes import RecordDepth
 from lamina.core.values.usage import Usage
 from lamina.doctor.findings import diagnose, price_loss
-from lamina.doctor.observed import ObservedRequest, PromptChange
+from lamina.doctor.observed_request import ObservedRequest, PromptChange
 
 
 def test_whatever_was_read_up_to_its_cached_end_is_no_break() -> None:

@@ -18,7 +18,7 @@ from tests.doctor.request_samples import AT, asked, claude_answer, logged, read,
 
 from lamina.adapters.formats.agent_stores import files_under, find_stores, store_files
 from lamina.adapters.formats.opencode_store import read_database, read_storage
-from lamina.doctor.requests.source_file import read_request_bytes
+from lamina.doctor.requests.request_files import read_request_bytes
 from lamina.errors import UsageError
 
 # What a file is, and what its last request read of how much.

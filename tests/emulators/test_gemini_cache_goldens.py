@@ -11,9 +11,8 @@ from lamina.adapters.providers.model_book import load_book
 from lamina.core.ledger import cost_of
 from lamina.core.values.settings import Target
 from lamina.core.values.usage import Usage
-from lamina.emulators.gemini.bodies import GenerateBody, read_body
+from lamina.emulators.gemini.bodies import GeminiRefusal, GenerateBody, read_body
 from lamina.emulators.gemini.cache import CachedContent, GeminiCache
-from lamina.emulators.gemini.refusals import GeminiRefusal
 
 OLD = load_book().find("gemini:gemini-2.5-flash")
 NEW = load_book().find("gemini:gemini-3.1-pro-preview")

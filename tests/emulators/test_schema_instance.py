@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.core.schemas import check_arguments
-from lamina.emulators.answers import EmulatedRequest, ScriptedAnswers, ask
-from lamina.emulators.schema_instance import make_instance
+from lamina.emulators.answers import EmulatedRequest, ScriptedAnswers, ask, make_instance
 
 numbers = st.fixed_dictionaries(
     {"type": st.sampled_from(["integer", "number"])},

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lamina.adapters.stores.jsonl import JsonlStore
-from lamina.apps.wiring.workspaces import workspace_folder
+from lamina.apps.wiring.folders import workspace_folder
 
 
 def session_file(workspace: Path, session: str) -> Path:

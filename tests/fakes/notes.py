@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import anyio
 import numpy
 
+from lamina.core.notes.note_passages import searched_text, stored_text
 from lamina.core.notes.note_reader import read_note
-from lamina.core.notes.passages import searched_text, stored_text
 from lamina.core.ports import Progress, ReadTexts
 from lamina.core.selection.expansion import SimilarityGraph
 from lamina.core.selection.scores import Scores

@@ -8,10 +8,9 @@ import msgspec
 
 from lamina.core.ports import Provider
 from lamina.core.values.message import Block, Text, ToolCall
-from lamina.core.values.piece import CallPiece, Piece, TextPiece
 from lamina.core.values.settings import Target
 from lamina.core.values.usage import Usage
-from lamina.core.values.wire import Reply
+from lamina.core.values.wire import CallPiece, Piece, Reply, TextPiece
 
 # An id, a name and the arguments: a mapping, or JSON text as a model might write it.
 Call = tuple[str, str, Mapping[str, Any] | str]

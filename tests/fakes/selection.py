@@ -17,12 +17,10 @@ from lamina.core.values.item import Attachment, Include, Item, ItemId
 from lamina.core.values.request import LeftOut
 from lamina.core.values.selection import SelectedItem
 from lamina.core.values.settings import Settings
-from lamina.engine.session.core import SessionCore
-from lamina.engine.session.session import Session
+from lamina.engine.session.session import Session, SessionCore
 from lamina.engine.sources.attachments import Attachments
 from lamina.engine.sources.related_items import Pool
-from lamina.engine.sources.search_choice import SearchChoice
-from lamina.engine.sources.selector import Selector
+from lamina.engine.sources.selector import SearchChoice, Selector
 
 
 def guide(kind: GuideKind, name: str, include: Include = "always", **given: Any) -> Guide:

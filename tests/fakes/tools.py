@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import anyio
 
-from lamina.core.assembly.read_result import READ_RESULT
+from lamina.core.assembly.shortened_results import READ_RESULT
 from lamina.core.codec import digest_value
 from lamina.core.values.item import ItemId
 from lamina.core.values.message import ToolCall, ToolDefinition

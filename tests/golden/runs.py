@@ -16,10 +16,10 @@ from tests.golden.world import KEY, offered_tools
 from lamina import AgentRunner, ChatRunner, PlanRunner, QaRunner, Scope
 from lamina.core.ports import JournalStore
 from lamina.core.values.event import AnswerChanged, AnswerHeld, Event, HookShown
-from lamina.core.values.piece import ProgressPiece, ThinkingPiece
 from lamina.core.values.settings import Target
 from lamina.core.values.tool import Decision, ToolOutput, WithheldTool
 from lamina.core.values.usage import Usage
+from lamina.core.values.wire import ProgressPiece, ThinkingPiece
 from lamina.engine.session.summarizer import ModelSummarizer
 from lamina.engine.sources.note_search import WorkspaceSearch
 from lamina.errors import ProviderBusy, ProviderError, RequestTooLong

@@ -16,7 +16,7 @@ from tests.golden.wires import ANTHROPIC, CHAT, COMPATIBLE
 from tests.golden.world import GUIDES, RELATIONS
 
 from lamina import AgentRunner, JsonlStore, PlanRunner, QaRunner
-from lamina.apps.wiring.importer import import_data
+from lamina.apps.wiring.session_importer import import_data
 from lamina.core.values.entry import UnknownEntry
 from lamina.core.values.selection import SearchSettings
 from lamina.core.values.tool import ToolOutput

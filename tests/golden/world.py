@@ -33,7 +33,7 @@ from lamina.core.values.item import (
 from lamina.core.values.message import ToolDefinition
 from lamina.core.values.request import LeftOut
 from lamina.core.values.tool import OfferedTool
-from lamina.core.values.web import FetchedResource, UnfetchedResource, WebRules
+from lamina.core.values.web_access import FetchedResource, UnfetchedResource, WebRules
 from lamina.engine.sources.selector import Selector
 from lamina.errors import UsageError
 

@@ -18,7 +18,7 @@ from tests.fakes.providers import calling, saying
 from tests.fakes.sessions import run
 
 from lamina.adapters.tools.mcp_client.config import read_servers
-from lamina.adapters.tools.mcp_client.servers import McpServers
+from lamina.adapters.tools.mcp_client.mcp_servers import McpServers
 
 ODD = Path(__file__).parents[1] / "adapters" / "tools" / "odd_server.py"
 DOCS = Path(__file__).parents[2] / "docs" / "rpc.md"

@@ -19,7 +19,7 @@ from tests.fakes.store import FakeStore
 
 import lamina
 from lamina.apps.wiring.agent_defaults import read_agent_defaults
-from lamina.apps.wiring.trust import keep_trust, trust_book
+from lamina.apps.wiring.trust_lookup import keep_trust, trust_book
 from lamina.core.values.tool import Toolset
 from lamina.engine.runners.runner import AgentRunner
 from lamina.engine.session.session import Session

@@ -13,8 +13,8 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.replies import openai_reply
 
 import lamina
-from lamina.adapters.formats.markdown.exporter import export_chat
-from lamina.apps.wiring.importer import import_data
+from lamina.adapters.formats.markdown.chat_exporter import export_chat
+from lamina.apps.wiring.session_importer import import_data
 
 TARGET = "openai:gpt-4o"
 PNG = base64.b64decode(

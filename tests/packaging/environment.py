@@ -9,7 +9,7 @@ from venv import EnvBuilder
 
 from msgspec import Struct
 
-from lamina.adapters.extras import DISTRIBUTION
+from lamina.adapters.files.extras import DISTRIBUTION
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,7 +11,7 @@ import pytest
 from tests.adapters.workspace.test_pdf_text import make_pdf
 from tests.packaging.environment import ROOT, install
 
-from lamina.adapters.extras import DISTRIBUTION, REQUIREMENTS, install_hint, require
+from lamina.adapters.files.extras import DISTRIBUTION, REQUIREMENTS, install_hint, require
 
 IS_LONG = os.environ.get("LAMINA_EXTRAS") == "long"
 
@@ -90,7 +90,7 @@ def test_an_extra_brings_what_its_commands_need(wheel: Path, tmp_path: Path, ext
             assert "not installed" not in said, said
             assert part in said, said
     needs = [need for need, what in REQUIREMENTS.items() if what.extra in names]
-    script = f"from lamina.adapters.extras import require; require(*{needs!r})"
+    script = f"from lamina.adapters.files.extras import require; require(*{needs!r})"
     done = environment.run("python", "-c", script)
     assert (done.returncode, done.stderr) == (0, "")
     print(f"{extra}: {environment.size() / 1e6:.0f} MB, {', '.join(sorted(environment.names()))}")  # noqa: T201

@@ -16,7 +16,7 @@ from tests.fakes.providers import ProviderFake, ProvidersFake, saying
 
 import lamina
 import lamina.sync
-from lamina.adapters import extras
+from lamina.adapters.files import extras
 from lamina.errors import ExtraMissing, JournalError, UsageError
 from lamina.types import AgentChoice, NoteSearchResult
 

@@ -19,8 +19,8 @@ from lamina.adapters.files.own_file import is_handed_over, open_regular_file, re
 from lamina.adapters.formats.agent_stores import files_under, find_stores, store_files
 from lamina.core.journal import Journal
 from lamina.core.ports.store import JournalStore
-from lamina.doctor.observed import OWN, ObservedRequest
-from lamina.doctor.requests.source_file import (
+from lamina.doctor.observed_request import OWN, ObservedRequest
+from lamina.doctor.requests.request_files import (
     RequestFile,
     read_request_bytes,
     read_request_file,
@@ -175,7 +175,7 @@ def collect_given(files: Sequence[GivenFile]) -> RequestCollector:
 
 def collect_journal(journal: Journal, session: str) -> RequestCollector:
     """The requests of a session of ours."""
-    from lamina.doctor.own_requests import read_own_requests
+    from lamina.doctor.requests.own_requests import read_own_requests
 
     collector = RequestCollector()
     requests = tuple(read_own_requests(journal, session, session))
@@ -252,7 +252,7 @@ def _named_files(name: str, collector: RequestCollector) -> list[Path]:
 
 async def _collect_own(collector: RequestCollector, list_stores: ListStores) -> None:
     """Adds the sessions that Lamina keeps, of every workspace."""
-    from lamina.doctor.own_requests import read_own_requests
+    from lamina.doctor.requests.own_requests import read_own_requests
 
     for found in await list_stores():
         if found.problem:

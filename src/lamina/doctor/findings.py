@@ -11,17 +11,15 @@ from math import ceil
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.core.audit.vocabulary import CAUSES, RecordDepth, blame_of, fix_for
+from lamina.core.audit.break_causes import CAUSES, RecordDepth, blame_of, fix_for
 from lamina.core.ledger import cost_of
 from lamina.core.values.cache_break import Blame, BreakKind, CauseName, Certainty
 from lamina.core.values.prices import MILLION
 from lamina.core.values.settings import Target
 from lamina.core.values.usage import Usage
-from lamina.doctor.causes import LossExplanation, explain, kind_of_break
-from lamina.doctor.observed import ObservedRequest, PartLayer
-from lamina.doctor.patterns import find_patterns
-from lamina.doctor.readings import FindTarget, Reading, read_session
-from lamina.doctor.stops import StopPlace
+from lamina.doctor.causes import LossExplanation, explain, find_patterns, kind_of_break
+from lamina.doctor.observed_request import ObservedRequest, PartLayer
+from lamina.doctor.readings import FindTarget, Reading, StopPlace, read_session
 
 # Which layer a stop lies in, as far as figures tell.
 _STOP_LAYERS: dict[StopPlace, PartLayer | None] = {

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 
 from lamina.adapters.formats.agent_stores import SUFFIXES
-from lamina.core.audit.vocabulary import CAUSES, count_of
+from lamina.core.audit.break_causes import CAUSES, count_of
 from lamina.core.values.cache_break import CauseName
+from lamina.doctor.doctor_report import DoctorReport
 from lamina.doctor.findings import Finding
-from lamina.doctor.records import DoctorReport
 
 _PROGRAMS = {
     "claude_code": "Claude Code", "codex": "Codex", "pi": "pi", "opencode": "OpenCode",

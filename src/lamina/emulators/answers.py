@@ -1,4 +1,9 @@
-"""Sources of an emulator's answers: an echo, a script, or the embedded model."""
+"""Sources of an emulator's answers: an echo, a script, or the embedded model; also values that fit
+a JSON Schema.
+
+Law: the same schema and words give the same value. It is the smallest that is valid: what is
+required, the first of alternatives, the least of a range; texts are the given words.
+"""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -9,9 +14,142 @@ from msgspec import Struct
 
 from lamina.core.ports import Provider
 from lamina.core.schemas import check_arguments
-from lamina.core.values.piece import TextPiece
-from lamina.emulators.schema_instance import make_instance
+from lamina.core.values.wire import TextPiece
 from lamina.errors import UsageError
+
+Schema = Mapping[str, Any]
+# Of what a format asks for, something that has it.
+_FORMATS = {
+    "date": "2026-01-01", "date-time": "2026-01-01T00:00:00Z", "time": "00:00:00Z",
+    "duration": "P1D", "email": "somebody@example.com", "hostname": "example.com",
+    "ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "uri": "https://example.com/",
+    "uuid": "00000000-0000-4000-8000-000000000000",
+}  # fmt: skip
+# How deep a schema that refers to itself is followed before what is optional is left out.
+_DEEPEST = 8
+
+
+def make_instance(schema: Any, words: str) -> Any:
+    """A value that is valid by `schema`; `words` are its texts."""
+    return _Maker(schema if isinstance(schema, Mapping) else {}, words).make(schema, 0)
+
+
+class _Maker:
+    def __init__(self, root: Schema, words: str) -> None:
+        self._root = root
+        self._words = words
+
+    def make(self, schema: Any, depth: int) -> Any:
+        if not isinstance(schema, Mapping):
+            return self._words  # `true`: anything
+        schema = self._resolve(schema)
+        for name in ("const", "default"):
+            if name in schema:
+                return schema[name]
+        if schema.get("enum"):
+            return schema["enum"][0]
+        for name in ("anyOf", "oneOf"):
+            if choices := schema.get(name):
+                rest = {key: value for key, value in schema.items() if key != name}
+                return self.make(_merge(rest, self._resolve(self._simplest(choices, depth))), depth)
+        match _kind(schema):
+            case "object":
+                return self._object(schema, depth)
+            case "array":
+                count = max(int(schema.get("minItems", 0)), 1 if depth < _DEEPEST else 0)
+                fixed = list(schema.get("prefixItems", ()))
+                count = min(max(count, len(fixed)), int(schema.get("maxItems", count + len(fixed))))
+                shapes = [*fixed, *[schema.get("items", {})] * count][:count]
+                return [self.make(shape, depth + 1) for shape in shapes]
+            case "string":
+                return self._string(schema)
+            case "integer" | "number" as kind:
+                return _number(schema, whole=kind == "integer")
+            case "boolean":
+                return True
+            case "null":
+                return None
+            case _:
+                return self._words
+
+    def _resolve(self, schema: Schema) -> Schema:
+        """The schema with what it refers to, and with all that it has to be at once."""
+        for _ in range(_DEEPEST):
+            if not isinstance(schema.get("$ref"), str):
+                break
+            rest = {key: value for key, value in schema.items() if key != "$ref"}
+            schema = _merge(self._find(schema["$ref"]), rest)
+        for part in schema.get("allOf", ()):
+            rest = {key: value for key, value in schema.items() if key != "allOf"}
+            schema = _merge(rest, self._resolve(part))
+        return schema
+
+    def _find(self, reference: str) -> Schema:
+        found: Any = self._root
+        for name in reference.removeprefix("#").strip("/").split("/"):
+            name = name.replace("~1", "/").replace("~0", "~")
+            found = found.get(name, {}) if name and isinstance(found, Mapping) else found
+        return found if isinstance(found, Mapping) else {}
+
+    def _simplest(self, choices: Any, depth: int) -> Any:
+        """The first choice; once it is deep, one that ends there."""
+        if depth < _DEEPEST:
+            return choices[0]
+        plain = [choice for choice in choices if _kind(self._resolve(choice)) != "object"]
+        return (plain or choices)[0]
+
+    def _object(self, schema: Schema, depth: int) -> dict[str, Any]:
+        required = schema.get("required", ())
+        return {
+            name: self.make(shape, depth + 1)
+            for name, shape in schema.get("properties", {}).items()
+            if name in required or depth < 2
+        }
+
+    def _string(self, schema: Schema) -> str:
+        text = _FORMATS.get(str(schema.get("format")), self._words)
+        text = text.ljust(int(schema.get("minLength", 0)), ".")
+        return text[: int(schema.get("maxLength", len(text)))]
+
+
+def _kind(schema: Schema) -> str:
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kind = next((name for name in kind if name != "null"), "null")
+    if kind is None:
+        kind = "object" if "properties" in schema else "array" if "items" in schema else ""
+    # Google's own schemas have the types in capitals.
+    return str(kind).lower()
+
+
+def _number(schema: Schema, *, whole: bool) -> float | int:
+    step = schema.get("multipleOf")
+    least = schema.get("minimum", 0)
+    if "exclusiveMinimum" in schema:
+        least = max(least, schema["exclusiveMinimum"] + (step or 1))
+    most = schema.get("maximum", least)
+    if "exclusiveMaximum" in schema:
+        most = min(most, schema["exclusiveMaximum"] - (step or 1))
+    if "minimum" not in schema and "exclusiveMinimum" not in schema:
+        least = min(least, most)
+    if least > most:
+        # What stands between two limits that are excluded.
+        between = (schema.get("exclusiveMinimum", 0) + schema.get("exclusiveMaximum", 0)) / 2
+        least = schema.get("maximum", between)
+    if step:
+        least = -(-least // step) * step
+    number: float | int = -(-least // 1) if whole else least
+    return number
+
+
+def _merge(schema: Schema, other: Schema) -> dict[str, Any]:
+    merged = {**schema, **other}
+    if "properties" in schema and "properties" in other:
+        merged["properties"] = {**schema["properties"], **other["properties"]}
+    if "required" in schema and "required" in other:
+        merged["required"] = [*schema["required"], *other["required"]]
+    return merged
+
 
 # Who wrote a message.
 EmulatedRole = Literal["system", "user", "assistant", "tool"]

@@ -1,11 +1,13 @@
-"""What the emulators share: a clock that can be moved ahead, faults, answers, a report, serving."""
+"""What the emulators share: a clock that can be moved ahead, faults, answers, a report,
+connections, serving.
+"""
 
 import socket
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import anyio
 import msgspec
@@ -21,11 +23,26 @@ from lamina.core.ports import TargetBook
 from lamina.core.values.settings import Target
 from lamina.core.values.usage import Usage
 from lamina.emulators.answers import AnswerSource, EchoAnswers
-from lamina.emulators.connection import hang_up, wait_for_disconnect
 from lamina.emulators.cost_report import CostReport
 from lamina.emulators.faults import EmulatedFault, FaultKind, FaultQueue, parse_fault
 from lamina.engine.task_groups import single_errors
 from lamina.errors import LaminaError, UsageError
+
+
+async def hang_up(request: Request) -> None:
+    """Closes the connection in the middle of an exchange, as a network does."""
+    cycle: Any = getattr(request.receive, "__self__", None)
+    cycle.transport.abort()
+    # It takes the server a moment to notice.
+    while not cycle.disconnected:  # noqa: ASYNC110 - there is no event for it
+        await anyio.sleep(0.001)
+
+
+async def wait_for_disconnect(request: Request) -> None:
+    """Waits until the client has left."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
 
 Handler = Callable[[Request], Awaitable[Response]]
 BAD_GATEWAY_HTML = "<!doctype html><html><body><h1>502 Bad Gateway</h1></body></html>"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from logging import DEBUG, INFO, WARNING
 
-from lamina.core.audit.vocabulary import name_verdict
+from lamina.core.audit.break_causes import name_verdict
 from lamina.core.ledger import cost_of
 from lamina.core.values.damage import Damage
 from lamina.core.values.entry import Entry, RequestEntry, TransformEntry

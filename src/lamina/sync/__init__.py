@@ -11,33 +11,42 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lamina.sync.answer import Answer as Answer
-    from lamina.sync.answer import Preview as Preview
     from lamina.sync.runners import AgentRunner as AgentRunner
+    from lamina.sync.runners import Answer as Answer
     from lamina.sync.runners import Approver as Approver
     from lamina.sync.runners import ChatRunner as ChatRunner
     from lamina.sync.runners import PlanRunner as PlanRunner
+    from lamina.sync.runners import Preview as Preview
     from lamina.sync.runners import QaRunner as QaRunner
     from lamina.sync.runners import open_agent as open_agent
     from lamina.sync.runners import open_chat as open_chat
     from lamina.sync.runners import open_plan as open_plan
     from lamina.sync.runners import open_qa as open_qa
     from lamina.sync.session import Session as Session
+    from lamina.sync.session import Turn as Turn
     from lamina.sync.session import open_session as open_session
-    from lamina.sync.turn import Turn as Turn
     from lamina.sync.workspace import Workspace as Workspace
     from lamina.sync.workspace import open_workspace as open_workspace
 else:
     # On first use, so that the import stays cheap.
-    _NAMES = {
-        "lamina.sync.answer": "Answer Preview",
-        "lamina.sync.runners": "AgentRunner Approver ChatRunner PlanRunner QaRunner open_agent "
-        "open_chat open_plan open_qa",
-        "lamina.sync.session": "Session open_session",
-        "lamina.sync.turn": "Turn",
-        "lamina.sync.workspace": "Workspace open_workspace",
+    _HOMES = {
+        "AgentRunner": "lamina.sync.runners",
+        "Answer": "lamina.sync.runners",
+        "Approver": "lamina.sync.runners",
+        "ChatRunner": "lamina.sync.runners",
+        "PlanRunner": "lamina.sync.runners",
+        "Preview": "lamina.sync.runners",
+        "QaRunner": "lamina.sync.runners",
+        "Session": "lamina.sync.session",
+        "Turn": "lamina.sync.session",
+        "Workspace": "lamina.sync.workspace",
+        "open_agent": "lamina.sync.runners",
+        "open_chat": "lamina.sync.runners",
+        "open_plan": "lamina.sync.runners",
+        "open_qa": "lamina.sync.runners",
+        "open_session": "lamina.sync.session",
+        "open_workspace": "lamina.sync.workspace",
     }
-    _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
     __all__ = sorted(_HOMES)
 
     def __getattr__(name: str) -> Any:

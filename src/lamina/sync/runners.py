@@ -10,29 +10,72 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol, Self, Unpack
 
+from msgspec import Struct
+
 from lamina.apps.wiring import runners
 from lamina.apps.wiring.opening_arguments import AgentOpening, SessionOpening, require_port, takes
 from lamina.core import ports
 from lamina.core.ports import Providers, ToolHost, WebSearch
-from lamina.core.values.agent_choice import AgentChoice
 from lamina.core.values.entry import Delivery
-from lamina.core.values.event import Event
+from lamina.core.values.event import Ending, Event
 from lamina.core.values.message import ToolCall
-from lamina.core.values.note import Scope
-from lamina.core.values.selection import Preset
+from lamina.core.values.note import NoteSearchResult, Scope
+from lamina.core.values.selection import AgentChoice, Preset
 from lamina.core.values.tool import Decision, OfferedTool, Toolset
-from lamina.engine.runners import qa_runner
+from lamina.core.values.usage import Usage
+from lamina.engine.runners import answer as async_answer
+from lamina.engine.runners import answer as async_preview
+from lamina.engine.runners import qa as qa_runner
 from lamina.engine.runners import runner as async_runners
 from lamina.engine.runners.agent import MAX_REQUESTS
 from lamina.engine.runners.agent_search import ALL_KINDS, SearchedKind
+from lamina.engine.runners.answer import CitedSource, PlanPreview
+from lamina.engine.runners.answer import Preview as AsyncPreview
+from lamina.engine.runners.caller import WaitingCall
 from lamina.engine.runners.mode import Listener
-from lamina.engine.runners.preview import PlanPreview
-from lamina.engine.runners.preview import Preview as AsyncPreview
 from lamina.engine.sources.attachments import Attachable
 from lamina.engine.sources.note_search import EVERYWHERE, TOP
-from lamina.sync.answer import Answer, Preview, wrap_answer, wrap_preview
 from lamina.sync.portal import HeldContext, Portal, call_back, portal
-from lamina.sync.session import Session
+from lamina.sync.session import Session, Turn
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """The answer to a question; `lamina.Answer` with a turn that needs no `await`."""
+
+    ending: Ending
+    text: str
+    turn: Turn | None = None
+    requests: int = 0
+    usage: Usage = Usage()
+    # In US dollars, without the `unpriced` requests, whose price nobody knows; None if that is all.
+    cost: float | None = 0.0
+    unpriced: int = 0
+    waiting_calls: tuple[WaitingCall, ...] = ()
+    warnings: tuple[str, ...] = ()
+    sources: tuple[CitedSource, ...] = ()
+    search_result: NoteSearchResult | None = None
+
+
+class Preview(Struct, frozen=True, kw_only=True):
+    """A turn that was prepared and not sent; `search_result` is what a search brought to it."""
+
+    turn: Turn
+    search_result: NoteSearchResult | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def wrap_answer(portal: Portal, answer: async_answer.Answer) -> Answer:
+    """The answer for a caller who does not await."""
+    fields = {name: getattr(answer, name) for name in answer.__struct_fields__}
+    turn = answer.turn and Turn(portal, answer.turn)
+    return Answer(**fields | {"turn": turn})
+
+
+def wrap_preview(portal: Portal, preview: async_preview.Preview) -> Preview:
+    """The preview for a caller who does not await."""
+    fields = {name: getattr(preview, name) for name in preview.__struct_fields__}
+    return Preview(**fields | {"turn": Turn(portal, preview.turn)})
+
 
 Decide = Callable[[ToolCall, OfferedTool], Decision | Awaitable[Decision]]
 

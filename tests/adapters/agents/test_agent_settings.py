@@ -13,10 +13,9 @@ from tests.adapters.agents.files import write
 from tests.strategies import modest
 
 from lamina.adapters.agents.agent_reader import read_agent
-from lamina.adapters.agents.agent_settings import change_setting
+from lamina.adapters.agents.agent_yaml import write_skeleton
 from lamina.adapters.agents.fields import UnreadableText
-from lamina.adapters.agents.skeleton import write_skeleton
-from lamina.adapters.agents.yaml_edit import set_value
+from lamina.adapters.agents.settings_edit import change_setting, set_value
 from lamina.core.values.selection import preset
 from lamina.errors import UsageError
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from tests.adapters.agents.files import guide, problems_of, read
 
+from lamina.adapters.agents.fields import ProblemList
 from lamina.adapters.agents.markdown_file import read_markdown
-from lamina.adapters.agents.problems import ProblemList
 
 OWN = {"agent.yaml": "name: a"}
 

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from tests.adapters.agents.files import problems_of, read, write
 
 from lamina.adapters.agents import read_agent
-from lamina.adapters.agents.fields import UnreadableText
-from lamina.adapters.agents.json_fields import read_json
-from lamina.adapters.agents.problems import ProblemList
+from lamina.adapters.agents.fields import ProblemList, UnreadableText, read_json
 
 
 def test_servers_stay_as_they_are_written(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from lamina.adapters.embed.index.sqlite_index import SqliteIndex
 from lamina.adapters.embed.minilm import MiniLM
-from lamina.core.selection.items import choose_items
+from lamina.core.selection.chosen_items import choose_items
 from lamina.core.selection.question import split_question
 from lamina.core.selection.scores import FLUENT, HALTING, UNREAD, rank_documents
 from lamina.core.values.item import item_id

@@ -9,8 +9,8 @@ import pytest
 from tests.adapters.embed.test_index_loading import documents, equal, scores
 from tests.fakes.embedder import FakeEmbedder
 
-from lamina.adapters.embed.index.arrangement import digest_text
-from lamina.adapters.embed.index.comparison import MOST_COMPARED
+from lamina.adapters.embed.index.chunk_maker import MOST_COMPARED
+from lamina.adapters.embed.index.chunk_table import digest_text
 from lamina.adapters.embed.index.sqlite_index import SqliteIndex
 from lamina.core.ports import GradualIndex
 from lamina.core.values.note import SearchTier

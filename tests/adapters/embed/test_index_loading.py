@@ -15,7 +15,7 @@ from tests.fakes.embedder import FakeEmbedder
 from lamina.adapters.embed.index.corpus import IndexedCorpus, LoadCounts
 from lamina.adapters.embed.index.sqlite_index import SqliteIndex
 from lamina.adapters.embed.minilm import MiniLM
-from lamina.core.selection import packed_terms
+from lamina.core.selection import lexicon as packed_terms
 from lamina.core.selection.scores import Matrix, Scores
 from lamina.core.values.item import ItemId
 from lamina.core.values.selection import Document

@@ -6,8 +6,8 @@ import pytest
 from tests.adapters.embed.test_index_loading import documents, equal, scores
 from tests.fakes.embedder import FakeEmbedder
 
-from lamina.adapters.embed.index.arrangement import digest_text
 from lamina.adapters.embed.index.chunk_maker import BATCH
+from lamina.adapters.embed.index.chunk_table import digest_text
 from lamina.adapters.embed.index.corpus import LoadCounts
 from lamina.adapters.embed.index.sqlite_index import SqliteIndex
 from lamina.core.values.selection import Document

@@ -12,11 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lamina.adapters.embed.minilm import MiniLM
-from lamina.adapters.embed.model import MINILM
-from lamina.adapters.embed.network import find_network, load_network, start_runtime
-from lamina.adapters.embed.onnx_graph import DIMENSIONS, INPUT, MAX_TOKENS, build_onnx_graph
-from lamina.adapters.embed.tensors import read_tensors
+from lamina.adapters.embed.minilm import MINILM, MiniLM, find_network, load_network, start_runtime
+from lamina.adapters.embed.onnx_graph import (
+    DIMENSIONS,
+    INPUT,
+    MAX_TOKENS,
+    build_onnx_graph,
+    read_tensors,
+)
 from lamina.core.ports import Embedder
 
 LONG = "The lighthouse keeper wrote down every ship that passed and the hour of its passing. " * 40

@@ -10,11 +10,8 @@ import numpy
 import onnx
 import pytest
 
-from lamina.adapters.embed.graph_file import ORIGIN, graph_path, load_graph, read_graph
-from lamina.adapters.embed.minilm import MiniLM
-from lamina.adapters.embed.model import MINILM
-from lamina.adapters.embed.stamp import add_stamp, is_stamped
-from lamina.adapters.embed.tensors import read_tensors
+from lamina.adapters.embed.minilm import MINILM, ORIGIN, MiniLM, graph_path, load_graph, read_graph
+from lamina.adapters.embed.onnx_graph import add_stamp, is_stamped, read_tensors
 from lamina.errors import ModelMissing
 
 
@@ -74,7 +71,7 @@ def test_a_stamp_is_found_only_where_it_is() -> None:
 
 BUILDING = """
 import sys
-from lamina.adapters.embed.graph_file import graph_path, load_graph
+from lamina.adapters.embed.minilm import graph_path, load_graph
 sys.stdin.readline()
 load_graph()
 print(graph_path())

@@ -14,11 +14,11 @@ from tests.adapters.files.witness import audited, strays, watched
 
 from lamina.adapters.agents import AgentFolder, read_agent
 from lamina.adapters.tools.mcp_client.config import read_servers
-from lamina.adapters.tools.skills import SkillTools
+from lamina.adapters.tools.skill_files import SkillTools
 from lamina.adapters.workspace.memory_file import MemoryFile
-from lamina.apps.views.tool_file import read_tools
-from lamina.apps.wiring.agents import find_agent, list_agents, persona_parts
-from lamina.apps.wiring.agents import read_agent as read_found_agent
+from lamina.apps.views.search_candidates import read_tools
+from lamina.apps.wiring.agent_finder import find_agent, list_agents, persona_parts
+from lamina.apps.wiring.agent_finder import read_agent as read_found_agent
 from lamina.core.values.agent import Agent, Skill
 from lamina.errors import LaminaError, UsageError
 

@@ -10,7 +10,7 @@ from tests.fakes.second_process import act_up, name_process
 
 from lamina.adapters.files import second_process
 from lamina.adapters.files.second_process import share_work
-from lamina.core.notes.note_batches import NoteBytes, NoteWithTerms, read_notes, read_searched_notes
+from lamina.core.notes.note_reader import NoteBytes, NoteWithTerms, read_notes, read_searched_notes
 
 PACKAGES = ("lamina", "msgspec", "yaml", "numpy", "Stemmer", "tests")
 Read = Callable[[list[NoteBytes]], list[NoteWithTerms | None]]

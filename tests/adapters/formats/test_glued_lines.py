@@ -19,8 +19,7 @@ from tests.adapters.formats.samples import (
 from tests.strategies import thorough
 
 from lamina.adapters.formats.imported_session import ImportProblem
-from lamina.adapters.formats.json_lines import read_lines
-from lamina.adapters.formats.line_pieces import LinePiece, split_line
+from lamina.adapters.formats.json_lines import LinePiece, read_lines, split_line
 from lamina.core.values.entry import CustomEntry, TransformEntry
 
 LINED = sorted(name for name in SAMPLES if name != "opencode")

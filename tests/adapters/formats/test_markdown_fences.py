@@ -8,8 +8,8 @@ from markdown_it import MarkdownIt
 from msgspec.structs import replace
 from tests.strategies import thorough
 
-from lamina.adapters.formats.markdown.chat import ChatMessage, MarkdownChat
 from lamina.adapters.formats.markdown.chat_file import parse_chat, render_chat
+from lamina.adapters.formats.markdown.markdown_chat import ChatMessage, MarkdownChat
 from lamina.core.values.message import ToolCall
 
 LINES = (

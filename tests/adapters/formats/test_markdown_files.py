@@ -4,14 +4,14 @@ from datetime import timedelta, timezone
 
 from msgspec.structs import replace
 
-from lamina.adapters.formats.markdown.chat import (
+from lamina.adapters.formats.markdown.chat_file import file_name, parse_chat, render_chat
+from lamina.adapters.formats.markdown.markdown_chat import (
     ChatContext,
     ChatMessage,
     ChatReference,
     MarkdownChat,
     ToolMessage,
 )
-from lamina.adapters.formats.markdown.chat_file import file_name, parse_chat, render_chat
 from lamina.core.values.item import ItemId, note_id
 from lamina.core.values.message import ToolCall, ToolResult
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lamina.adapters.formats.markdown.chat import ChatMessage, MarkdownChat
 from lamina.adapters.formats.markdown.chat_file import parse_chat, render_chat
+from lamina.adapters.formats.markdown.markdown_chat import ChatMessage, MarkdownChat
 
 HEAD = """---
 epoch: 1759112967632

@@ -7,7 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.strategies import json_values, modest, thorough, values_of
 
-from lamina.adapters.formats.markdown.chat import (
+from lamina.adapters.formats.markdown.chat_file import file_name, parse_chat, render_chat
+from lamina.adapters.formats.markdown.chat_importer import import_chat
+from lamina.adapters.formats.markdown.markdown_chat import (
     ChatContext,
     ChatMessage,
     ChatReference,
@@ -16,8 +18,6 @@ from lamina.adapters.formats.markdown.chat import (
     blocks_of,
     fields_of_blocks,
 )
-from lamina.adapters.formats.markdown.chat_file import file_name, parse_chat, render_chat
-from lamina.adapters.formats.markdown.importer import import_chat
 from lamina.core.journal import replay
 from lamina.core.values.item import ItemId
 from lamina.core.values.message import AbsentAttachment, Block, ToolCall, ToolResult

@@ -8,9 +8,9 @@ from tests.fakes.sessions import World, all_text, labels, rule, run, talk, user_
 from tests.strategies import modest, sessions
 
 import lamina
+from lamina.adapters.formats.markdown.chat_exporter import chat_of, export_chat
 from lamina.adapters.formats.markdown.chat_file import parse_chat, render_chat
-from lamina.adapters.formats.markdown.exporter import chat_of, export_chat
-from lamina.adapters.formats.markdown.importer import import_chat
+from lamina.adapters.formats.markdown.chat_importer import import_chat
 from lamina.core.journal import path_to, replay
 from lamina.core.values.entry import (
     BranchSummaryEntry,

@@ -8,8 +8,7 @@ from tests.adapters.formats.reader import is_paired, whats
 from tests.strategies import thorough
 
 from lamina.adapters.formats.call_pairs import pair_calls, results_of
-from lamina.adapters.formats.parent_order import order_by_parent
-from lamina.adapters.formats.session_builder import SessionBuilder
+from lamina.adapters.formats.session_builder import SessionBuilder, order_by_parent
 from lamina.core.journal import path_to, replay
 from lamina.core.values.entry import (
     CustomEntry,

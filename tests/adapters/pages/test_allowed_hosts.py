@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lamina.adapters.pages.addresses import Address, read_address
 from lamina.adapters.pages.allowed_hosts import judge_addresses, judge_name, read_allowed_host
 from lamina.adapters.pages.networks import classify_address, parse_ip
-from lamina.core.values.web import UnfetchedResource, WebRules
+from lamina.core.values.web_access import UnfetchedResource, WebRules
 
 IPV4 = st.integers(0, 2**32 - 1).map(IPv4Address)
 IPV6 = st.integers(0, 2**128 - 1).map(IPv6Address)

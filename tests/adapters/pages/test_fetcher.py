@@ -26,10 +26,10 @@ from tests.adapters.pages.local_server import (
 )
 
 from lamina.adapters.pages import WebFetcher, WebLimits
-from lamina.adapters.pages.unpacker import find_unpacker
+from lamina.adapters.pages.exchange import find_unpacker
 from lamina.core.values.item import LoadedItem
 from lamina.core.values.request import LeftOut
-from lamina.core.values.web import FetchedResource, UnfetchedResource, WebRules
+from lamina.core.values.web_access import FetchedResource, UnfetchedResource, WebRules
 
 pytestmark = pytest.mark.anyio
 

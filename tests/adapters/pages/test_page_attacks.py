@@ -21,7 +21,7 @@ from tests.adapters.pages.local_server import (
 
 from lamina.adapters.pages import WebFetcher
 from lamina.core.values.request import LeftOut
-from lamina.core.values.web import UnfetchedResource, WebRules
+from lamina.core.values.web_access import UnfetchedResource, WebRules
 
 pytestmark = pytest.mark.anyio
 

@@ -7,11 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from lamina.adapters.pages.answers import FetchFailure
-from lamina.adapters.pages.charsets import decode
-from lamina.adapters.pages.markup import PageText, read_markup
-from lamina.adapters.pages.page_reader import is_page, is_picture, read_page
-from lamina.adapters.pages.styles import declarations, hides
+from lamina.adapters.pages.fetch_answers import FetchFailure
+from lamina.adapters.pages.markup import PageText, declarations, hides, read_markup
+from lamina.adapters.pages.page_reader import decode, is_page, is_picture, read_page
 from lamina.errors import UsageError
 
 WORDS = (

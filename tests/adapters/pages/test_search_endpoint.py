@@ -9,11 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.adapters.pages.local_server import PUBLIC, Asked, Names, Route, answer, redirect, serving
 
-from lamina.adapters.pages.answers import FetchFailure
+from lamina.adapters.pages.fetch_answers import FetchFailure
 from lamina.adapters.pages.fetcher import WebLimits
-from lamina.adapters.pages.found_pages import LONGEST_SNIPPET, MOST_RESULTS, read_found
-from lamina.adapters.pages.search_endpoint import SearchEndpoint
-from lamina.core.values.web import FoundPage, FoundPages, UnfetchedResource
+from lamina.adapters.pages.search_endpoint import (
+    LONGEST_SNIPPET,
+    MOST_RESULTS,
+    SearchEndpoint,
+    read_found,
+)
+from lamina.core.values.web_access import FoundPage, FoundPages, UnfetchedResource
 from lamina.errors import UsageError
 
 HARBOUR = {

@@ -11,11 +11,7 @@ import lamina
 from lamina.adapters.providers.clients.gemini_caches import ExplicitCaches
 from lamina.adapters.providers.model_book import load_book
 from lamina.adapters.providers.wires import gemini as wire
-from lamina.adapters.providers.wires.gemini_cache_plan import (
-    PLAN_FIELD,
-    TTL_S,
-    requests_to_break_even,
-)
+from lamina.adapters.providers.wires.gemini import PLAN_FIELD, TTL_S, requests_to_break_even
 from lamina.adapters.stores.memory import MemoryStore
 from lamina.core.values.envelope import Options
 from lamina.core.values.prices import FREE

@@ -11,7 +11,7 @@ from inline_snapshot import snapshot
 from tests.adapters.providers.llamacpp_bodies import llama_body
 
 from lamina.adapters.providers.wires.llamacpp import IN_TOOL_FORM, decode, loosen_arguments
-from lamina.adapters.providers.wires.tool_form import read_tool_form
+from lamina.adapters.providers.wires.written_calls import read_tool_form
 from lamina.core.schemas import check_arguments
 from lamina.core.values.envelope import Options
 from lamina.core.values.item import Picture

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.adapters.providers.model_book import ModelBook, load_book
-from lamina.adapters.providers.models_file import read_rules
+from lamina.adapters.providers.model_book import ModelBook, load_book, read_rules
 from lamina.adapters.providers.price_table import load_prices
 from lamina.adapters.providers.wires import anthropic, gemini, llamacpp, openai
 from lamina.core.assembly.budget import make_budget

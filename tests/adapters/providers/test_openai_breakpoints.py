@@ -20,8 +20,7 @@ from lamina.core.values.message import Message, Text
 from lamina.core.values.patch import MessagesUncachedAppend
 from lamina.core.values.wire import WireRequest
 from lamina.emulators.openai.cache import OpenAICache
-from lamina.emulators.openai.checks import check_body
-from lamina.emulators.openai.refusals import OpenAIRefusal
+from lamina.emulators.openai.checks import OpenAIRefusal, check_body
 from lamina.engine.session.turn import Turn
 
 PERSONA = "You are terse, and you know every city by heart. " * 200

@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.strategies import thorough
 
-from lamina.adapters.providers.local.server import defuse_control_tokens
-from lamina.adapters.providers.wires.tool_form import ToolFormReader, read_tool_form
+from lamina.adapters.providers.local.llama_server import defuse_control_tokens
+from lamina.adapters.providers.wires.written_calls import ToolFormReader, read_tool_form
 from lamina.core.values.message import Text
 
 # Every letter there is, surrogates that have lost their other half, and what JSON escapes.

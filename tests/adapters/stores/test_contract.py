@@ -15,7 +15,7 @@ from tests.strategies import header, modest, values_of
 from lamina.adapters.stores.jsonl import JsonlStore
 from lamina.adapters.stores.memory import MemoryStore
 from lamina.adapters.stores.sqlite import SqliteStore
-from lamina.core.audit.totals import sum_totals
+from lamina.core.audit.session_totals import sum_totals
 from lamina.core.codec import canonical_bytes, decode_entry, mint_id
 from lamina.core.journal import read_journal
 from lamina.core.ports import JournalStore

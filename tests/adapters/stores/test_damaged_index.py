@@ -9,8 +9,8 @@ from tests.crash.sample import SESSION, entry_of, open_sample, sample_journal
 from tests.crash.scale import luck, much, tally
 from tests.fakes.replies import openai_reply
 
-from lamina.adapters.stores.journal_index import index_path, read_index
 from lamina.adapters.stores.jsonl import JsonlStore
+from lamina.adapters.stores.session_file import index_path, read_index
 from lamina.core.codec import mint_id
 from lamina.core.journal import read_journal
 

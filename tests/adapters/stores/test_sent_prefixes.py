@@ -8,8 +8,8 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from lamina.adapters.stores.memory_prefixes import MemorySentPrefixes
-from lamina.adapters.stores.sent_prefixes import SentPrefixFile
+from lamina.adapters.stores.memory import MemorySentPrefixes
+from lamina.adapters.stores.sent_prefix_file import SentPrefixFile
 from lamina.core.ports import SentPrefixes
 from lamina.core.values.sent_prefix import MOST_PREFIXES, RecentPrefixes, SentPrefix
 

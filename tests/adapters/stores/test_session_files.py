@@ -12,8 +12,8 @@ from tests.crash.sample import header_of
 from tests.strategies import modest, texts
 
 from lamina.adapters.stores.blob_files import put_blob_file, remove_blob_file
-from lamina.adapters.stores.file_names import LONGEST_NAME, file_stem
 from lamina.adapters.stores.jsonl import JsonlStore
+from lamina.adapters.stores.session_file import LONGEST_NAME, file_stem
 from lamina.errors import JournalError, SessionMoved, UnknownSession
 
 IDS = ["a", "a.", ".a", " a", "a ", "..", ".", "%", "%41", "a/b", "a\\b", "a:b", "é", "\0", "con",

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lamina.adapters.files.locks import lock_file
 from lamina.adapters.stores import spend_file
-from lamina.adapters.stores.disk import lock_file
 from lamina.adapters.stores.spend_file import SpendFile
 from lamina.core.ledger.spend_book import SpendBook, SpendLine, decode_line, encode_line
-from lamina.core.values.spending import (
+from lamina.core.values.spend_limits import (
     ReachedLimit,
     Reservation,
     Settlement,

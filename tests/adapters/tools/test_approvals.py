@@ -12,8 +12,8 @@ import anyio.lowlevel
 import pytest
 from tests.adapters.tools.conftest import Configure, Starts
 
-from lamina.adapters.tools.approvals import Approvals
-from lamina.adapters.tools.mcp_client.servers import McpServers
+from lamina.adapters.tools.approved_definitions import Approvals
+from lamina.adapters.tools.mcp_client.mcp_servers import McpServers
 from lamina.adapters.tools.offered_tool import offer_tool
 from lamina.core.values.tool import OfferedTool
 from lamina.errors import UsageError
@@ -123,7 +123,7 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
         """
         import sys, anyio
         from pathlib import Path
-        from lamina.adapters.tools.approvals import Approvals
+        from lamina.adapters.tools.approved_definitions import Approvals
         from lamina.adapters.tools.offered_tool import offer_tool
         async def main():
             for number in range(10):

@@ -11,8 +11,7 @@ import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from tests.adapters.tools.conftest import Configure, eventually
 
-from lamina.adapters.tools.mcp_client.server import ServerPatience
-from lamina.adapters.tools.mcp_client.servers import McpServers
+from lamina.adapters.tools.mcp_client.mcp_servers import McpServers, ServerPatience
 from lamina.core.values.tool import Toolset
 
 pytestmark = pytest.mark.anyio

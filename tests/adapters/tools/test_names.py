@@ -5,7 +5,7 @@ import re
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lamina.adapters.tools.names import exposed_name
+from lamina.adapters.tools.offered_tool import exposed_name
 from lamina.core.values.item import tool_id
 
 # Letters that make trouble at the seams, and long names.

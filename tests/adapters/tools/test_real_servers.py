@@ -14,8 +14,7 @@ import anyio
 import pytest
 from tests.adapters.tools.conftest import Configure, eventually, is_alive, until
 
-from lamina.adapters.tools.mcp_client.server import ServerPatience
-from lamina.adapters.tools.mcp_client.servers import McpServers
+from lamina.adapters.tools.mcp_client.mcp_servers import McpServers, ServerPatience
 from lamina.core.values.tool import Toolset
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from lamina.adapters.tools.skills import SkillTools
+from lamina.adapters.tools.skill_files import SkillTools
 from lamina.adapters.tools.toolbox import Toolbox
 from lamina.core.schemas import check_arguments
 from lamina.core.values.agent import Skill

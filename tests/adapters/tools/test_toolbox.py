@@ -13,7 +13,7 @@ import pytest
 from tests.adapters.tools.conftest import Configure, Starts, is_alive
 
 from lamina.adapters.tools.functions import FunctionTools, tool
-from lamina.adapters.tools.mcp_client.servers import McpServers
+from lamina.adapters.tools.mcp_client.mcp_servers import McpServers
 from lamina.adapters.tools.toolbox import Toolbox
 from lamina.core.ports import ToolHost
 from lamina.core.values.item import tool_id
@@ -112,7 +112,7 @@ async def test_a_toolbox_that_is_not_open_says_so_before_it_starts_anything(
 def test_what_is_slow_to_import_is_imported_when_it_is_needed() -> None:
     script = (
         "import sys, lamina, lamina.adapters.tools.toolbox\n"
-        "import lamina.adapters.tools.mcp_client.servers, lamina.core.schemas\n"
+        "import lamina.adapters.tools.mcp_client.mcp_servers, lamina.core.schemas\n"
         "slow = {'mcp', 'jsonschema', 'httpx2', 'pydantic'}\n"
         "print(sorted(slow & set(sys.modules)))"
     )
@@ -124,7 +124,7 @@ def test_an_interrupt_leaves_no_process_behind(starts: Starts, tmp_path: Path) -
 import sys, anyio
 from pathlib import Path
 from lamina.adapters.tools.mcp_client.config import read_servers
-from lamina.adapters.tools.mcp_client.servers import McpServers
+from lamina.adapters.tools.mcp_client.mcp_servers import McpServers
 from lamina.adapters.tools.toolbox import Toolbox
 async def main():
     async with Toolbox(McpServers(read_servers(Path(sys.argv[1])))) as box:

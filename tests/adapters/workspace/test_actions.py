@@ -12,8 +12,7 @@ from inline_snapshot import snapshot
 
 from lamina.adapters.files.root import Root
 from lamina.adapters.tools.functions import FunctionTool
-from lamina.adapters.workspace.file_actions.actions import FileActions
-from lamina.adapters.workspace.file_actions.persona import WORKSPACE_PERSONA
+from lamina.adapters.workspace.file_actions.actions import WORKSPACE_PERSONA, FileActions
 from lamina.adapters.workspace.file_actions.view import LONGEST_LINE, MOST_ENTRIES, MOST_LINES
 from lamina.errors import UsageError
 

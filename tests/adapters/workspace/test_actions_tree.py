@@ -10,9 +10,10 @@ from inline_snapshot import snapshot
 
 from lamina.adapters.files.root import Root
 from lamina.adapters.tools.functions import FunctionTool
-from lamina.adapters.workspace.file_actions import tree as trees
+from lamina.adapters.workspace.file_actions import view as trees
 from lamina.adapters.workspace.file_actions.actions import FileActions
-from lamina.adapters.workspace.file_actions.tree import MOST_LINES, show_tree
+from lamina.adapters.workspace.file_actions.view import MOST_TREE_LINES as MOST_LINES
+from lamina.adapters.workspace.file_actions.view import show_tree
 from lamina.errors import UsageError
 
 

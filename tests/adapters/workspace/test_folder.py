@@ -15,9 +15,8 @@ import anyio
 import pytest
 
 from lamina.adapters.files.root import MAX_FILE_BYTES
-from lamina.adapters.workspace.fitted_picture import MAX_PICTURE_BYTES
 from lamina.adapters.workspace.folder import FolderWorkspace
-from lamina.adapters.workspace.note_pictures import MAX_PICTURES
+from lamina.adapters.workspace.picture_files import MAX_PICTURE_BYTES, MAX_PICTURES
 from lamina.core.values.item import LoadedItem, Shape
 from lamina.core.values.request import LeftOut
 from lamina.errors import UsageError

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from lamina.adapters.files.path_tree import PathStatus
-from lamina.adapters.files.root import Root
+from lamina.adapters.files.root import PathStatus, Root
 from lamina.adapters.workspace.catalogue import WALK_INTERVAL_NS, NoteCatalogue
 from lamina.adapters.workspace.folder_watcher import FolderWatcher
 from lamina.core.values.note import Catalogue, Note

@@ -10,12 +10,12 @@ import pytest
 
 from lamina.adapters.embed.index.sqlite_index import SqliteIndex
 from lamina.adapters.files.root import Root
-from lamina.adapters.workspace import note_files
+from lamina.adapters.workspace import catalogue as note_files
 from lamina.adapters.workspace.catalogue import NoteCatalogue
 from lamina.adapters.workspace.catalogue_file import CatalogueFile
 from lamina.adapters.workspace.folder import FolderWorkspace
 from lamina.adapters.workspace.fresh_terms import LONGEST_HELD_NS, FreshTerms
-from lamina.core.selection.packed_terms import pack_texts
+from lamina.core.selection.lexicon import pack_texts
 from lamina.core.values.note import Catalogue
 from lamina.engine.sources.note_search import WorkspaceSearch
 

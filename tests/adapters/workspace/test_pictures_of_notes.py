@@ -15,21 +15,19 @@ import pytest
 from PIL import Image
 
 from lamina.adapters.files.paths import PathRefused
-from lamina.adapters.workspace.fitted_picture import (
+from lamina.adapters.workspace.picture_files import (
     MAX_PICTURE_BYTES,
+    MAX_PICTURES,
     MAX_PIXELS,
+    MAX_TRIED,
     SCALED_SIDE,
+    NotePictures,
     fit_picture,
+    gather_pictures,
     picture_size,
 )
-from lamina.adapters.workspace.note_pictures import (
-    MAX_PICTURES,
-    MAX_TRIED,
-    NotePictures,
-    gather_pictures,
-)
 from lamina.core.ports import FetchPicture
-from lamina.core.values.web import FetchedResource, UnfetchedResource
+from lamina.core.values.web_access import FetchedResource, UnfetchedResource
 
 NOTE = PurePosixPath("sub/n.md")
 

@@ -13,7 +13,7 @@ from lamina.adapters.files.paths import PathRefused
 from lamina.adapters.files.root import Root
 from lamina.adapters.workspace.gatherer import Gatherer
 from lamina.adapters.workspace.item_reader import MOST_READINGS, SETTLED_S, ItemReader
-from lamina.core.notes.names import NoteNames
+from lamina.core.notes.note_names import NoteNames
 from lamina.core.values.note import Catalogue
 
 _watched: list[Counter[str]] = []

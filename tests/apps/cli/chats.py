@@ -17,9 +17,8 @@ from lamina.apps.cli.chat.message_source import InputInterrupt
 from lamina.apps.cli.screen import Screen
 from lamina.apps.wiring import open_session
 from lamina.core.values.message import Text
-from lamina.core.values.piece import Piece, ProgressPiece, TextPiece
 from lamina.core.values.usage import Usage
-from lamina.core.values.wire import Reply
+from lamina.core.values.wire import Piece, ProgressPiece, Reply, TextPiece
 from lamina.engine.runners.runner import AgentRunner
 from lamina.engine.session.session import Session
 from lamina.engine.sources.hooks import Hooks

@@ -10,11 +10,10 @@ from tests.fakes.providers import ProviderFake, ProvidersFake, Step
 from tests.fakes.sessions import World
 from tests.fakes.tools import ToolHostFake
 
-from lamina.apps.cli.ask import AT_THE_END, AskPlace, put_question, report_answer
-from lamina.apps.cli.ask_output import AskOutput
-from lamina.apps.views.approvals import AllowAllApprover, DenyAllApprover
-from lamina.apps.views.options import PromptOptions
+from lamina.apps.cli.ask import AT_THE_END, AskOutput, AskPlace, put_question, report_answer
+from lamina.apps.views.approvers import AllowAllApprover, DenyAllApprover
 from lamina.apps.views.session_opener import limit_answers
+from lamina.apps.views.session_options import PromptOptions
 from lamina.core.values.event import BlockDelta
 from lamina.core.values.tool import OfferedTool
 from lamina.engine.runners.runner import AgentRunner

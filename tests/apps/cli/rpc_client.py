@@ -13,12 +13,12 @@ from tests.fakes.providers import ProviderFake, ProvidersFake, Step
 from tests.fakes.sessions import World
 from tests.fakes.tools import ToolHostFake
 
-from lamina.apps.cli.notices import ConsoleNotices
+from lamina.apps.cli.console_notices import ConsoleNotices
 from lamina.apps.cli.rpc.jsonrpc import OverlongLine, split_lines
-from lamina.apps.cli.rpc.server import RpcServer
+from lamina.apps.cli.rpc.rpc_server import RpcServer
 from lamina.apps.cli.stdio import open_input
-from lamina.apps.views.approvals import PendingApprovals
-from lamina.apps.views.options import PromptOptions
+from lamina.apps.views.approvers import PendingApprovals
+from lamina.apps.views.session_options import PromptOptions
 from lamina.core.ports import ToolHost
 from lamina.core.values.tool import OfferedTool
 from lamina.engine.runners.runner import AgentRunner

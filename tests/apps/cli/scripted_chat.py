@@ -16,8 +16,8 @@ from lamina.apps.cli.chat.chat import Chat
 from lamina.apps.cli.chat.startup import catch_signals, connect_input
 from lamina.apps.cli.screen import open_screen
 from lamina.apps.wiring import open_session
-from lamina.core.values.piece import Piece, ProgressPiece
 from lamina.core.values.usage import Usage
+from lamina.core.values.wire import Piece, ProgressPiece
 from lamina.engine.runners.runner import AgentRunner
 
 LONG = "\n".join(f"{number}. The berth number {number} is free." for number in range(1, 61))

@@ -19,18 +19,18 @@ from tests.fakes.sessions import run
 from tests.fakes.tools import tool
 
 from lamina.adapters.workspace.folder import FolderWorkspace
-from lamina.apps.cli.ask_output import AskOutput
+from lamina.apps.cli.ask import AskOutput
 from lamina.apps.cli.stdio import stop_on_signals
-from lamina.apps.views.request_context import describe_layers, leading_cached
+from lamina.apps.views.answer_json import describe_layers, leading_cached
 from lamina.apps.views.session_opener import require_readable
 from lamina.core.values.entry import DecisionEntry
 from lamina.core.values.event import BlockDelta, BlockStarted, RequestRetried, RequestStarted
 from lamina.core.values.message import Text
-from lamina.core.values.piece import ProgressPiece, ThinkingPiece
 from lamina.core.values.prompt import LAYERS, Layer, Segment
 from lamina.core.values.request import Agreement, LeftOut, RequestContext
 from lamina.core.values.tool import ToolOutput
 from lamina.core.values.usage import Usage
+from lamina.core.values.wire import ProgressPiece, ThinkingPiece
 from lamina.engine.runners.runner import AgentRunner
 from lamina.errors import ProviderError, TurnStateError, UsageError
 

@@ -14,8 +14,8 @@ from tests.adapters.pages.local_server import answer, serving
 from tests.apps.cli.inside import error, lamina
 from tests.fakes.providers import ProviderFake, ProvidersFake, Step, calling, saying
 
-from lamina.apps.cli.options import SessionFlags
-from lamina.apps.views.options import SettingChanges
+from lamina.apps.cli.flags import SessionFlags
+from lamina.apps.views.session_options import SettingChanges
 from lamina.apps.wiring import default_store
 
 NOTES = {

@@ -10,8 +10,8 @@ from tests.fakes.providers import ProviderFake, calling
 from tests.fakes.tools import ToolHostFake, tool
 
 from lamina.apps.cli.chat.chat import how_to_go_on
-from lamina.apps.cli.chat.slash.command_table import COMMANDS
-from lamina.apps.cli.chat.slash.commands import HANDLERS
+from lamina.apps.cli.chat.command_table import COMMANDS
+from lamina.apps.cli.chat.slash_commands import HANDLERS
 from lamina.apps.cli.session_tree import questions_of
 from lamina.core.values.message import Message
 from lamina.core.values.selection import SearchSettings, preset

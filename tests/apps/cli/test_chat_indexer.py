@@ -9,7 +9,7 @@ from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.notes import NoteSourceFake
 
 from lamina.adapters.embed.index.sqlite_index import SqliteIndex
-from lamina.apps.cli.chat.indexer import BackgroundIndexer
+from lamina.apps.cli.chat.chat import BackgroundIndexer
 from lamina.core.ports import Progress, ReadTexts
 from lamina.engine.sources.note_search import WorkspaceSearch
 

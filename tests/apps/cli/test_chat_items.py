@@ -17,9 +17,8 @@ from tests.fakes.tools import ToolHostFake, tool
 
 from lamina.adapters.workspace.folder import FolderWorkspace
 from lamina.apps.cli.chat.completer import ChatCompleter
-from lamina.apps.cli.chat.slash.arguments import list_arguments
-from lamina.apps.views.mentions import find_mentions, mention_guide, unfinished_mention
-from lamina.apps.views.paths import Paths
+from lamina.apps.cli.chat.slash_commands import list_arguments
+from lamina.apps.views.mentions import Paths, find_mentions, mention_guide, unfinished_mention
 from lamina.core.assembly.inclusion import find_mentions as find_guides
 from lamina.core.journal import State
 from lamina.core.values.agent import Guides

@@ -18,8 +18,8 @@ from lamina.apps.cli.chat.approver import ANSWERS
 from lamina.apps.cli.chat.completer import ChatCompleter
 from lamina.apps.cli.chat.keyboard import Keyboard
 from lamina.apps.cli.chat.message_source import InputInterrupt, LineSource
-from lamina.apps.cli.chat.slash.arguments import list_arguments
-from lamina.apps.views.paths import Paths
+from lamina.apps.cli.chat.slash_commands import list_arguments
+from lamina.apps.views.mentions import Paths
 
 
 def fill(folder: Path, *names: str) -> None:

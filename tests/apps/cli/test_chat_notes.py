@@ -15,9 +15,9 @@ from tests.fakes.providers import ProviderFake, ProvidersFake
 from lamina.adapters.workspace.folder import FolderWorkspace
 from lamina.apps.cli.chat.startup import read_attached
 from lamina.apps.views.mentions import find_mentions
-from lamina.apps.views.options import PromptOptions
-from lamina.apps.wiring.workspaces import open_folder
-from lamina.engine.runners.qa_runner import QaRunner
+from lamina.apps.views.session_options import PromptOptions
+from lamina.apps.wiring.folders import open_folder
+from lamina.engine.runners.qa import QaRunner
 from lamina.errors import UsageError
 
 KEY = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"

@@ -12,7 +12,7 @@ from tests.fakes.files import session_file
 
 from lamina.adapters.workspace.folder import FolderWorkspace
 from lamina.apps.cli.chat.startup import find_latest, read_attached
-from lamina.apps.views.options import PromptOptions
+from lamina.apps.views.session_options import PromptOptions
 from lamina.apps.wiring import default_store
 from lamina.errors import UsageError
 

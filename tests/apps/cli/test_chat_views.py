@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from lamina.apps.cli.chat.markdown import draw_markdown, split_blocks, split_finished
-from lamina.apps.cli.chat.tail import Tail
-from lamina.apps.cli.chat.turn_view import TurnView
+from lamina.apps.cli.chat.turn_view import Tail, TurnView
 from lamina.apps.cli.screen import Screen, ScreenLine
 from lamina.apps.cli.terminal_text import one_line, visible
 from lamina.core.values.event import (

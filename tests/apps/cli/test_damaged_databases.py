@@ -14,7 +14,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.files import session_file
 
 from lamina import Session, open_session
-from lamina.apps.wiring.workspaces import workspace_folder
+from lamina.apps.wiring.folders import workspace_folder
 
 PAGE = 4096
 

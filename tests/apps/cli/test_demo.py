@@ -10,13 +10,8 @@ from tests.apps.cli.commands import error, lamina, output
 
 from lamina.adapters.providers.model_book import DEFAULT_TARGET, load_book
 from lamina.adapters.workspace.folder import FolderWorkspace
-from lamina.apps.cli.demo.model_run import (
-    SAMPLE_WINDOW,
-    SAMPLE_WRITTEN,
-    sample_folder,
-    sample_script,
-)
-from lamina.apps.cli.demo.ways import Measurement, SampleWorkspace, open_ways, physical_limit
+from lamina.apps.cli.demo_command import SAMPLE_WINDOW, SAMPLE_WRITTEN, sample_folder, sample_script
+from lamina.apps.cli.demo_ways import Measurement, SampleWorkspace, open_ways, physical_limit
 from lamina.apps.cli.script import EditedWorkspace, read_script
 from lamina.apps.wiring.runners import Clients
 from lamina.core.values.event import Event

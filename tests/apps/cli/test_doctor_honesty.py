@@ -14,8 +14,8 @@ from tests.apps.cli.commands import LAMINA, error, lamina, output
 from tests.doctor import request_samples as samples
 from tests.doctor.request_samples import logged, write_lines
 
-from lamina.doctor.page import write_page
-from lamina.doctor.records import DoctorReport
+from lamina.doctor.doctor_report import DoctorReport
+from lamina.doctor.report_page import write_page
 
 LONG = "hi there " * 9_000
 

@@ -19,9 +19,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from lamina import open_session
-from lamina.adapters.agents.skeleton import write_skeleton
+from lamina.adapters.agents.agent_yaml import write_skeleton
 from lamina.apps.cli.app import app
-from lamina.apps.cli.demo.bars import draw_bar
+from lamina.apps.cli.demo_command import draw_bar
 from lamina.core.values.agent import Guides, Problem
 from lamina.engine.sources.selector import Selector
 

@@ -19,9 +19,9 @@ from tests.fakes.tools import tool
 
 from lamina.apps.cli.log import render_log
 from lamina.apps.cli.request_view import render_request
-from lamina.apps.cli.why import draw_why
+from lamina.apps.cli.why_command import draw_why
+from lamina.apps.views.answer_json import describe_context
 from lamina.apps.views.journal_log import describe_entry
-from lamina.apps.views.request_context import describe_context
 from lamina.apps.views.sent_requests import describe_request, journal_of, last_request
 from lamina.apps.views.why import describe_why, explain_question
 from lamina.core.audit.requests import list_requests

@@ -7,9 +7,8 @@ import pytest
 from tests.apps.cli.inside import output
 from tests.apps.cli.test_session_commands import ask_twice, keep
 
-from lamina.adapters.extras import REQUIREMENTS
-from lamina.apps.cli.info import WIDTH, render_info
-from lamina.apps.cli.installation import Installation, InstalledExtra, Place
+from lamina.adapters.files.extras import REQUIREMENTS
+from lamina.apps.cli.info_command import WIDTH, Installation, InstalledExtra, Place, render_info
 from lamina.apps.wiring.folders import data_folder
 
 

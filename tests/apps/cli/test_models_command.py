@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 from tests.apps.cli.commands import error, lamina, output
 
-from lamina.adapters.downloads.file_use import hold_file
-from lamina.adapters.embed.model import MINILM
-from lamina.adapters.providers.local.models import LOCAL_MODELS, find_model_file
-from lamina.apps.cli.models import ensure_model
+from lamina.adapters.embed.minilm import MINILM
+from lamina.adapters.files.locks import hold_file
+from lamina.adapters.providers.local.model_catalogue import LOCAL_MODELS, find_model_file
+from lamina.apps.cli.model_commands import ensure_model
 from lamina.errors import ModelMissing
 
 NAME = "smollm2-135m"

@@ -5,8 +5,7 @@ import pytest
 import typer
 
 from lamina.apps.cli.app import app
-from lamina.apps.cli.flags import expand_flags
-from lamina.apps.cli.options import PromptFlags, SessionFlags
+from lamina.apps.cli.flags import PromptFlags, SessionFlags, expand_flags
 
 SESSION = {
     "--agent -A = None",

@@ -10,8 +10,8 @@ from tests.apps.cli.inside import error, lamina, output
 from tests.fakes.replies import openai_reply
 
 from lamina.apps.wiring import open_session
+from lamina.apps.wiring.folders import workspace_folder
 from lamina.apps.wiring.stores import DATABASE
-from lamina.apps.wiring.workspaces import workspace_folder
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ from tests.fakes.sessions import World, run
 from tests.fakes.tools import ToolHostFake, tool
 
 from lamina import __version__
-from lamina.apps.cli.notices import ConsoleNotices
+from lamina.apps.cli.console_notices import ConsoleNotices
 from lamina.apps.cli.rpc.jsonrpc import OverlongLine
-from lamina.apps.cli.rpc.server import RpcServer
-from lamina.apps.views.approvals import PendingApprovals
-from lamina.apps.views.options import PromptOptions
+from lamina.apps.cli.rpc.rpc_server import RpcServer
+from lamina.apps.views.approvers import PendingApprovals
+from lamina.apps.views.session_options import PromptOptions
 from lamina.core.values.item import ItemId
 from lamina.core.values.selection import preset
 from lamina.core.values.usage import Usage

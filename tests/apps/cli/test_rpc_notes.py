@@ -13,11 +13,11 @@ from rich.console import Console
 from tests.fakes.providers import ProviderFake, ProvidersFake, Step, calling, saying
 
 import lamina
-from lamina.apps.cli.notices import ConsoleNotices
+from lamina.apps.cli.console_notices import ConsoleNotices
 from lamina.apps.cli.rpc.jsonrpc import OverlongLine
-from lamina.apps.cli.rpc.server import RpcServer
-from lamina.apps.views.approvals import PendingApprovals
-from lamina.apps.views.options import PromptOptions
+from lamina.apps.cli.rpc.rpc_server import RpcServer
+from lamina.apps.views.approvers import PendingApprovals
+from lamina.apps.views.session_options import PromptOptions
 from lamina.engine.runners.runner import ChatRunner
 
 

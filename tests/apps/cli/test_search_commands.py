@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from lamina.adapters.agents.skeleton import write_skeleton
+from lamina.adapters.agents.agent_yaml import write_skeleton
 from lamina.apps.cli.app import app as whole_app
 from lamina.apps.cli.commands.search import app
 from lamina.errors import LaminaError
@@ -320,7 +320,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_tools_are_read_in_every_form_that_people_have(tmp_path: Path, form: str) -> None:
-    from lamina.apps.views.tool_file import ListedTool, read_tools
+    from lamina.apps.views.search_candidates import ListedTool, read_tools
 
     (tool,) = read_tools(Path(written(tmp_path, FORMS[form])))
     assert replace(tool, schema={}) == ListedTool(

@@ -20,8 +20,8 @@ from tests.fakes.replies import openai_reply
 from tests.golden.journals import FOLDER
 
 from lamina import Session, Settings, ToolDefinition, open_session
-from lamina.apps.cli.sessions import show_sessions
-from lamina.apps.views.session_list import SessionRow
+from lamina.apps.cli.session_commands import show_sessions
+from lamina.apps.views.stored_sessions import SessionRow
 from lamina.core.journal.lines import write_line
 from lamina.core.values.envelope import Options
 

@@ -15,9 +15,9 @@ from tests.fakes.files import session_file
 from tests.terminal import Terminal
 
 from lamina import open_session
-from lamina.adapters.downloads.folders import slots_folder
-from lamina.adapters.providers.local import models
-from lamina.adapters.providers.local.slot_files import SlotFiles
+from lamina.adapters.files.cache_folder import slots_folder
+from lamina.adapters.providers.local import model_catalogue as models
+from lamina.adapters.providers.local.slots import SlotFiles
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from lamina.adapters.stores.spend_file import SpendFile
 from lamina.apps.cli.app import app
-from lamina.core.values.spending import Reservation, Settlement, SpendLimits, SpendRequest
+from lamina.core.values.spend_limits import Reservation, Settlement, SpendLimits, SpendRequest
 from lamina.core.values.usage import Usage
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC).timestamp()

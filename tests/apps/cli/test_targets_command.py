@@ -8,10 +8,9 @@ import pytest
 from tests.apps.cli.commands import LAMINA, error, output
 from tests.terminal import Terminal
 
-from lamina.adapters.providers.model_book import ModelBook, load_book
-from lamina.adapters.providers.models_file import read_rules
+from lamina.adapters.providers.model_book import ModelBook, load_book, read_rules
 from lamina.adapters.providers.price_table import load_prices
-from lamina.apps.cli.targets import show_targets
+from lamina.apps.cli.targets_command import show_targets
 
 
 def test_every_line_fits_80_columns_and_no_name_is_cut(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from lamina.apps.cli.wrapped_text import wrap_line, wrap_text
+from lamina.apps.cli.terminal_text import wrap_line, wrap_text
 
 WORDS = st.lists(
     st.text(st.sampled_from("ab日本é-/"), min_size=1, max_size=30), min_size=1, max_size=20

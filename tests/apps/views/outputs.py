@@ -107,7 +107,7 @@ def _workspace(place: Path) -> Iterator[tuple[str, str]]:
     write(work / ".lamina/agents/harbour", HARBOUR)
     write(work / ".lamina/agents/odd", {"agent.yaml": "model: x", "rules/a.md": "A"})
     lamina("sessions", cwd=work)
-    from lamina.apps.wiring.workspaces import workspace_folder
+    from lamina.apps.wiring.folders import workspace_folder
 
     kept = workspace_folder(work)
     shutil.copytree(FOLDER, kept, dirs_exist_ok=True)

@@ -2,7 +2,12 @@
 
 import pytest
 
-from lamina.apps.views.money import write_dollars, write_dollars_per_million, write_price, write_sum
+from lamina.apps.views.plain_text import (
+    write_dollars,
+    write_dollars_per_million,
+    write_price,
+    write_sum,
+)
 from lamina.core.values.prices import FREE, flat_prices
 
 

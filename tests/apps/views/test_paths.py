@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lamina.apps.views.paths import match, scan
+from lamina.apps.views.mentions import match, scan
 
 
 def fill(folder: Path, *names: str) -> None:

@@ -9,10 +9,10 @@ from tests.fakes.providers import ProviderFake, ProvidersFake, saying
 from tests.fakes.sessions import World, run, words
 
 from lamina.adapters.stores.spend_file import SpendFile
-from lamina.apps.views.spending import ask_before_rewrites
-from lamina.apps.wiring.spending import limits_of_environment
+from lamina.apps.views.spending_report import ask_before_rewrites
+from lamina.apps.wiring.spending_account import limits_of_environment
 from lamina.core.values.prices import flat_prices
-from lamina.core.values.spending import SpendLimits
+from lamina.core.values.spend_limits import SpendLimits
 from lamina.core.values.usage import Usage
 from lamina.engine.runners.runner import ChatRunner
 from lamina.errors import InvalidSetting, SpendDeclined

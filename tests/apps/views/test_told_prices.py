@@ -1,6 +1,6 @@
 """The price of history as people read it."""
 
-from lamina.apps.cli.history_price import describe_history_price, is_price_news
+from lamina.apps.cli.report_text import describe_history_price, is_price_news
 from lamina.core.values.request import HistoryPrice
 
 SMALL = HistoryPrice(tokens=1_200, keep_cost=0.0036)

@@ -12,7 +12,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from tests.browser.vendor import Vendor
 
 from lamina.apps.web.desk import Desk
-from lamina.apps.web.listener import RunningServer, serve_web
+from lamina.apps.web.http_server import RunningServer, serve_web
 from lamina.apps.web.workspace_list import workspace_id
 
 Json = dict[str, Any]

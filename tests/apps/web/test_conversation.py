@@ -9,11 +9,11 @@ import pytest
 from tests.fakes.replies import openai_reply
 
 from lamina.adapters.stores.jsonl import JsonlStore
-from lamina.apps.web.conversation.outline import Outline, kind_of_row
-from lamina.apps.web.event_log import EventLog
+from lamina.apps.web.conversation.entry_sketch import read_sketches
+from lamina.apps.web.conversation.message_outline import Outline, kind_of_row
+from lamina.apps.web.server_events import EventLog
 from lamina.apps.wiring import open_session
 from lamina.core.journal import Journal
-from lamina.core.journal.entry_sketch import read_sketches
 from lamina.core.values.patch import SystemPartSet
 from lamina.core.values.settings import Settings
 from lamina.engine.session.session import Session

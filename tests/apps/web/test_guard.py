@@ -8,8 +8,7 @@ import pytest
 from tests.apps.web.served_house import ServedHouse, refused
 
 from lamina.apps.web.guard import MOST_BYTES
-from lamina.apps.web.route import Route
-from lamina.apps.web.routes import all_routes
+from lamina.apps.web.routes import Route, all_routes
 
 TABLE = all_routes()
 NAMES = [f"{route.method} {route.path}" for route in TABLE]

@@ -13,8 +13,7 @@ import msgspec
 import pytest
 from tests.apps.web.served_house import ServedHouse
 
-from lamina.apps.web.route import Route
-from lamina.apps.web.routes import all_routes
+from lamina.apps.web.routes import Route, all_routes
 
 # Quoted for an address: a NUL, what is no UTF-8, an encoded surrogate, climbing, loops, a home that
 # nobody has, line feeds, marks of headers, and what is too long for a name.

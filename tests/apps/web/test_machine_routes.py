@@ -9,7 +9,7 @@ import pytest
 from tests.apps.web.served_house import ServedHouse, read_events, refused, told
 from tests.browser.vendor import Vendor
 
-from lamina.adapters.providers.local.models import LOCAL_MODELS
+from lamina.adapters.providers.local.model_catalogue import LOCAL_MODELS
 
 KEY = "sk-very-secret-0123456789"
 

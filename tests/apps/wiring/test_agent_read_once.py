@@ -17,9 +17,9 @@ from tests.adapters.agents.files import write
 
 import lamina
 from lamina.adapters.agents import read_agent
-from lamina.apps.views.options import SessionOptions
 from lamina.apps.views.session_opener import Notices, open_runner
-from lamina.apps.wiring.trust import FolderTrust
+from lamina.apps.views.session_options import SessionOptions
+from lamina.apps.wiring.trust_lookup import FolderTrust
 
 pytestmark = pytest.mark.anyio
 TARGET = "openai:gpt-4o"

@@ -6,7 +6,7 @@ import pytest
 from tests.adapters.agents.files import write
 
 from lamina.adapters.agents import read_agent
-from lamina.apps.wiring.agents import check_agent, find_agent, list_agents, persona_parts
+from lamina.apps.wiring.agent_finder import check_agent, find_agent, list_agents, persona_parts
 from lamina.core.values.agent import Agent
 from lamina.errors import UsageError
 

@@ -8,10 +8,10 @@ from tests.adapters.formats.samples import PNG, SAMPLES
 from tests.fakes.replies import openai_reply
 
 import lamina
-from lamina.adapters.formats.markdown.exporter import export_chat
+from lamina.adapters.formats.markdown.chat_exporter import export_chat
 from lamina.adapters.providers.model_book import load_book
 from lamina.adapters.stores.jsonl import JsonlStore
-from lamina.apps.wiring.importer import ImportReport, import_data
+from lamina.apps.wiring.session_importer import ImportReport, import_data
 from lamina.core.audit.verification import verify
 from lamina.errors import UsageError
 

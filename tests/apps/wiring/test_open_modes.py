@@ -9,7 +9,7 @@ from tests.fakes.tools import ApproverFake, ToolHostFake, of_host, tool
 from tests.fakes.workspace import FakeWorkspace
 
 import lamina
-from lamina.adapters.workspace.file_actions.persona import WORKSPACE_PERSONA
+from lamina.adapters.workspace.file_actions.actions import WORKSPACE_PERSONA
 from lamina.apps.wiring.file_tools import FILES_PART
 from lamina.core.values.tool import ToolOutput
 from lamina.errors import UsageError

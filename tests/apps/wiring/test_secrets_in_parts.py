@@ -16,7 +16,7 @@ from lamina.apps.wiring.file_tools import file_tools
 from lamina.core.text.secrets import count_marks, cut_excerpt, find_secrets
 from lamina.engine.runners.citations import screen_hits
 from lamina.engine.sources.note_search import WorkspaceSearch
-from lamina.engine.sources.secrets import SecretScreen
+from lamina.engine.sources.secret_screen import SecretScreen
 from lamina.errors import UsageError
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from tests.fakes.clock import FakeClock
 import lamina
 from lamina.adapters.stores.jsonl import JsonlStore
 from lamina.adapters.stores.sqlite import SqliteStore
-from lamina.apps.wiring.importer import import_data
+from lamina.apps.wiring.session_importer import import_data
 from lamina.apps.wiring.stores import choose_store, count_elsewhere, default_store, list_stores
 from lamina.core import journal as journal_room
 from lamina.core.ports import JournalStore

@@ -10,9 +10,9 @@ import pytest
 from tests.adapters.agents.files import write
 
 from lamina.apps.wiring.agent_defaults import AgentDefaults, read_agent_defaults
-from lamina.apps.wiring.agents import find_agent
+from lamina.apps.wiring.agent_finder import find_agent
 from lamina.apps.wiring.session_contents import merge_settings
-from lamina.apps.wiring.trust import FolderTrust, keep_trust, trust_book
+from lamina.apps.wiring.trust_lookup import FolderTrust, keep_trust, trust_book
 from lamina.core.values.settings import Settings
 from lamina.errors import UsageError
 

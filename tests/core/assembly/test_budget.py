@@ -13,7 +13,7 @@ from lamina.core.assembly.budget import (
     fit_attachments,
     make_budget,
 )
-from lamina.core.assembly.truncation import find_level
+from lamina.core.assembly.shortened_results import find_level
 from lamina.core.values.collections import Chain
 from lamina.core.values.item import ItemId, note_id
 from lamina.core.values.message import Text

@@ -12,10 +12,13 @@ from tests.strategies import header, modest, thorough
 
 from lamina.core.assembly.engine_tools import ENGINE_TOOLS
 from lamina.core.assembly.inclusion import Inclusion, is_included, sort_by_include
-from lamina.core.assembly.offer import Implementations, settle_tools
-from lamina.core.assembly.read_result import READ_RESULT
-from lamina.core.assembly.tools import ToolPlan, plan_tools
-from lamina.core.assembly.truncation import NOTICE_TOKENS, shorten_results, shorten_text
+from lamina.core.assembly.shortened_results import (
+    NOTICE_TOKENS,
+    READ_RESULT,
+    shorten_results,
+    shorten_text,
+)
+from lamina.core.assembly.tool_offer import Implementations, ToolPlan, plan_tools, settle_tools
 from lamina.core.journal import State, initial_state
 from lamina.core.values.agent import Guide
 from lamina.core.values.entry import (

@@ -15,10 +15,9 @@ from tests.fakes.sessions import words
 from tests.strategies import PICTURE, promotions
 
 from lamina.core.assembly.budget import Budget
-from lamina.core.assembly.draft import Draft, RequestPlan
-from lamina.core.assembly.items import in_wire_order
-from lamina.core.assembly.page import Page
 from lamina.core.assembly.planner import plan_results, plan_turn
+from lamina.core.assembly.request_draft import Draft, Page, RequestPlan
+from lamina.core.assembly.turn_items import in_wire_order
 from lamina.core.journal import State, initial_state
 from lamina.core.layers import Assembler, Layout
 from lamina.core.ledger.agreement import SentPrompt

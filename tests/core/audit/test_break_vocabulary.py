@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from lamina.core.audit.vocabulary import (
+from lamina.core.audit.break_causes import (
     CAUSES,
     RecordDepth,
     blame_of,

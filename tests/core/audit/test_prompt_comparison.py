@@ -6,10 +6,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.doctor.doctor_requests import prompt
 
-from lamina.doctor.comparison import compare_prompts, find_volatile
-from lamina.doctor.lineage import Lineage
-from lamina.doctor.markers import judge_markers
-from lamina.doctor.observed import PromptPart, RecordedPrompt
+from lamina.doctor.observed_request import PromptPart, RecordedPrompt
+from lamina.doctor.prompt_comparison import Lineage, compare_prompts, find_volatile, judge_markers
 
 
 def test_what_is_only_appended_is_no_change() -> None:

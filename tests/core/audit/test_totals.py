@@ -14,7 +14,7 @@ from tests.strategies import modest
 
 from lamina.adapters.providers.model_book import load_book
 from lamina.core.audit.requests import waiting_request
-from lamina.core.audit.totals import add_entries, name_of, sum_totals, total_cost
+from lamina.core.audit.session_totals import add_entries, name_of, sum_totals, total_cost
 from lamina.core.codec import mint_id
 from lamina.core.journal import Journal, journal_of, path_to, read_journal
 from lamina.core.ledger import cost_of

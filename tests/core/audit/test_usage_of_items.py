@@ -16,7 +16,7 @@ from tests.fakes.sessions import run
 from tests.fakes.store import FakeStore
 from tests.fakes.tools import ToolHostFake, tool
 
-from lamina.core.audit.usage import (
+from lamina.core.audit.item_usage import (
     InForce,
     ItemUse,
     TurnUse,

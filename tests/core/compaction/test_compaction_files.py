@@ -9,7 +9,7 @@ from tests.core.compaction.talk import answer, result, step, user
 from tests.strategies import json_values, texts, thorough
 
 from lamina.core.codec import canonical_bytes
-from lamina.core.compaction.files import TouchedFiles, merge_files, touched_files
+from lamina.core.compaction.touched_files import TouchedFiles, merge_files, touched_files
 from lamina.core.values.item import ItemId, note_id, selection_id
 from lamina.core.values.message import Message, ToolCall
 

@@ -4,14 +4,14 @@ from inline_snapshot import snapshot
 from tests.core.compaction.talk import PORT, PORT_SIZES, answer, summary, user
 from tests.strategies import count_words
 
-from lamina.core.compaction.files import TouchedFiles
-from lamina.core.compaction.instruction import (
+from lamina.core.compaction.compaction_plan import CompactionPlan, plan_compaction
+from lamina.core.compaction.summary_instruction import (
     finish_summary,
     is_usable_summary,
     summary_instruction,
 )
-from lamina.core.compaction.plan import CompactionPlan, plan_compaction
 from lamina.core.compaction.summary_sheet import NOTICE
+from lamina.core.compaction.touched_files import TouchedFiles
 
 
 def test_the_instruction_for_a_cut_turn_asks_for_a_part_of_its_own() -> None:

@@ -20,10 +20,7 @@ from tests.core.compaction.talk import (
 from tests.strategies import assembler, envelope_of, thorough
 
 from lamina.core.codec import decode
-from lamina.core.compaction.cuts import find_cuts
-from lamina.core.compaction.extractive_summary import extract_plan_summary
-from lamina.core.compaction.files import TouchedFiles
-from lamina.core.compaction.plan import (
+from lamina.core.compaction.compaction_plan import (
     CompactionPlan,
     NoCompaction,
     is_compaction_due,
@@ -33,6 +30,9 @@ from lamina.core.compaction.plan import (
     reserve_limit,
     summary_limit,
 )
+from lamina.core.compaction.cuts import find_cuts
+from lamina.core.compaction.extractive_summary import extract_plan_summary
+from lamina.core.compaction.touched_files import TouchedFiles
 from lamina.core.journal import SUMMARY_ID, apply_patch
 from lamina.core.values.item import note_id
 from lamina.core.values.message import Message

@@ -20,10 +20,10 @@ from tests.core.compaction.talk import (
 )
 from tests.strategies import count_words, texts, thorough
 
+from lamina.core.compaction.compaction_plan import CompactionPlan, plan_compaction
 from lamina.core.compaction.extractive_summary import extract_plan_summary
-from lamina.core.compaction.files import TouchedFiles
-from lamina.core.compaction.plan import CompactionPlan, plan_compaction
 from lamina.core.compaction.summary_sheet import NOTICE
+from lamina.core.compaction.touched_files import TouchedFiles
 from lamina.core.values.item import Picture
 from lamina.core.values.message import Image, Message
 

@@ -11,15 +11,16 @@ from tests.core.journal.test_line_index import HEADER, Written, custom, same, tr
 from tests.strategies import modest, thorough
 
 from lamina.core.codec import decode_entry, mint_id
-from lamina.core.journal.checkpoint import (
+from lamina.core.journal.journal_file import (
+    JournalFile,
+    LinePlaces,
     Trail,
     find_checkpoint,
     read_checkpoint,
+    read_journal_file,
     read_trail,
     write_checkpoint,
 )
-from lamina.core.journal.journal_file import JournalFile, read_journal_file
-from lamina.core.journal.line_index import LinePlaces
 from lamina.core.journal.lines import is_checkpoint, read_lines, write_lines
 from lamina.core.values.entry import Entry
 
@@ -173,7 +174,7 @@ def test_only_what_stands_behind_the_last_checkpoint_is_decoded(
         return decode_entry(line)
 
     monkeypatch.setattr("lamina.core.journal.lines.decode_entry", decode)
-    monkeypatch.setattr("lamina.core.journal.line_index.decode_entry", decode)
+    monkeypatch.setattr("lamina.core.journal.journal_file.decode_entry", decode)
     journal = read_journal_file(data, "s").journal
     assert len(decoded) == 2
     assert (len(journal.entries), journal.leaf) == (93, mint_id(92))

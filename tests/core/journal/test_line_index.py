@@ -11,8 +11,13 @@ from tests.strategies import modest, texts, thorough
 
 from lamina.core.codec import decode_entry, mint_id
 from lamina.core.journal import GrownEntries, path_to
-from lamina.core.journal.journal_file import JournalFile, read_journal_file
-from lamina.core.journal.line_index import IndexedEntries, LineIndex, LinePlaces
+from lamina.core.journal.journal_file import (
+    IndexedEntries,
+    JournalFile,
+    LineIndex,
+    LinePlaces,
+    read_journal_file,
+)
 from lamina.core.journal.lines import write_lines
 from lamina.core.values.entry import CustomEntry, Entry, SessionEntry, UnknownEntry
 from lamina.errors import JournalError
@@ -137,7 +142,7 @@ def test_only_what_stands_behind_an_index_is_decoded(monkeypatch: pytest.MonkeyP
         return decode_entry(line)
 
     monkeypatch.setattr("lamina.core.journal.lines.decode_entry", decode)
-    monkeypatch.setattr("lamina.core.journal.line_index.decode_entry", decode)
+    monkeypatch.setattr("lamina.core.journal.journal_file.decode_entry", decode)
     journal = read_journal_file(data + more, "s", index).journal
     assert len(decoded) == 2
     assert (len(journal.entries), journal.leaf) == (103, mint_id(102))

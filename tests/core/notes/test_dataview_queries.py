@@ -5,8 +5,8 @@ from datetime import datetime
 from inline_snapshot import snapshot
 
 from lamina.core.notes.note_reader import read_note
-from lamina.core.notes.query.cache import render_query, run_inline
 from lamina.core.notes.query.note_index import QueryNotes
+from lamina.core.notes.query.rendered_query import render_query, run_inline
 
 NOW = datetime(2026, 1, 31, 12, 30)
 NOTES = tuple(

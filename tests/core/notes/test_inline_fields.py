@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import thorough
 
-from lamina.core.notes.inline_fields import find_fields, find_shorthands
 from lamina.core.notes.note_reader import read_note
+from lamina.core.notes.tags_and_fields import find_fields, find_shorthands
 from lamina.core.values.note import Note, NoteQuery
 
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import modest
 
-from lamina.core.notes.names import NoteNames
+from lamina.core.notes.note_names import NoteNames
 from lamina.core.notes.note_reader import read_note
-from lamina.core.text.comments import mask_comments
+from lamina.core.text.code_and_comments import mask_comments
 from lamina.core.values.note import Note
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import modest
 
-from lamina.core.notes.names import NoteNames, is_in_folder, split_link, tag_matches
+from lamina.core.notes.note_names import NoteNames, is_in_folder, split_link, tag_matches
 
 PATHS = (
     "a.md",

@@ -4,7 +4,7 @@ from hypothesis import given
 from tests.core.notes.test_passages import NOTES
 from tests.strategies import modest
 
-from lamina.core.notes.outline import read_outline
+from lamina.core.notes.note_outline import read_outline
 from lamina.core.text.pictures import mask_code
 
 

@@ -12,8 +12,13 @@ from tests.core.text.test_pictures import growth
 from tests.strategies import modest
 
 from lamina.core.notes.frontmatter import split_frontmatter
-from lamina.core.notes.outline import read_outline
-from lamina.core.notes.passages import LONGEST_PASSAGE, cut_passages, searched_text, stored_text
+from lamina.core.notes.note_outline import read_outline
+from lamina.core.notes.note_passages import (
+    LONGEST_PASSAGE,
+    cut_passages,
+    searched_text,
+    stored_text,
+)
 from lamina.core.values.note import Passage
 
 SENTENCE = "The engine keeps its bytes stable so that caches hit. "

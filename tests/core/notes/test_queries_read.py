@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from tests.strategies import thorough
 
-from lamina.core.notes.query.expression_parser import MOST_DEEP
-from lamina.core.notes.query.parser import parse_expression, parse_query
+from lamina.core.notes.query.parser import MOST_DEEP, parse_expression, parse_query
 from lamina.core.notes.query.syntax import (
     Access,
     Arguments,

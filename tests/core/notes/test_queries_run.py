@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import json_values, thorough
 
-from lamina.core.notes.query.cache import render_query
 from lamina.core.notes.query.evaluator import run_query
 from lamina.core.notes.query.note_index import QueryNotes
+from lamina.core.notes.query.operators import key_of
 from lamina.core.notes.query.parser import parse_query
-from lamina.core.notes.query.value_order import key_of
+from lamina.core.notes.query.rendered_query import render_query
 from lamina.core.values.note import Note
 
 

@@ -12,8 +12,8 @@ from markdown_it import MarkdownIt
 from msgspec.structs import replace
 from tests.strategies import json_values, texts, thorough
 
-from lamina.core.notes.query.cache import QueryCache, digest_notes, render_query
-from lamina.core.notes.query.renderer import MOST_IN_CELL
+from lamina.core.notes.query.query_markdown import MOST_IN_CELL
+from lamina.core.notes.query.rendered_query import QueryCache, digest_notes, render_query
 from lamina.core.values.note import Note, NoteQuery
 from lamina.errors import QueryError
 

@@ -7,9 +7,9 @@ import pytest
 
 from lamina.core.notes.query.compiler import Compiler
 from lamina.core.notes.query.evaluator import evaluate_expression
-from lamina.core.notes.query.functions.table import FUNCTIONS
 from lamina.core.notes.query.note_index import QueryNotes
 from lamina.core.notes.query.parser import parse_expression
+from lamina.core.notes.query.query_functions import FUNCTIONS
 from lamina.core.notes.query.work_limit import WorkLimit
 from lamina.core.values.note import Note
 from lamina.errors import QueryError

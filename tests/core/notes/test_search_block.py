@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from tests.strategies import thorough
 
 from lamina.core.notes.note_reader import read_note
-from lamina.core.notes.search_block.matcher import find_hit
-from lamina.core.notes.search_block.parser import PLACES, parse_search
+from lamina.core.notes.obsidian_search import PLACES, find_hit, parse_search
 from lamina.errors import QueryError
 
 TEXTS = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.selection.items import choose_items
+from lamina.core.selection.chosen_items import choose_items
 from lamina.core.selection.scores import Scores, rank_documents
 from lamina.core.values.item import ItemId, item_id
 from lamina.core.values.selection import Document, Query, QueryPart, SearchSettings, SelectedItem

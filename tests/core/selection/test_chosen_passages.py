@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lamina.core.selection.chosen_items import choose_items
+from lamina.core.selection.chosen_passages import ChosenPassage, choose_passages
 from lamina.core.selection.expansion import expand_by_search, expansion_query
-from lamina.core.selection.items import choose_items
-from lamina.core.selection.passages import ChosenPassage, choose_passages
 from lamina.core.selection.question import split_question
 from lamina.core.selection.scores import Scores, measure_fits, rank_documents
 from lamina.core.values.item import ItemId

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lamina.core.selection.gate import WORD, worth_of_word
-from lamina.core.selection.items import choose_items, judge_items
+from lamina.core.selection.chosen_items import WORD, choose_items, judge_items, worth_of_word
 from lamina.core.selection.question import split_question
 from lamina.core.selection.scores import FLUENT, HALTING, Scores
 from lamina.core.values.item import ItemId

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.selection.lexicon import NO_POSTINGS, Lexicon
-from lamina.core.selection.packed_terms import pack_texts
+from lamina.core.selection.lexicon import NO_POSTINGS, Lexicon, pack_texts
 
 TEXTS = st.lists(
     st.lists(st.sampled_from(["read", "file", "stock", "price"]), max_size=6).map(" ".join),

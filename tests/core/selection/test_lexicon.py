@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from lamina.core.selection.lexicon import LENGTH_SHARE, NO_POSTINGS, SATURATION, Lexicon
-from lamina.core.selection.packed_terms import TERMS_VERSION, pack_texts
+from lamina.core.selection.lexicon import (
+    LENGTH_SHARE,
+    NO_POSTINGS,
+    SATURATION,
+    TERMS_VERSION,
+    Lexicon,
+    pack_texts,
+)
 from lamina.core.selection.terms import find_terms
 
 WORDS = st.lists(st.sampled_from(["read", "file", "stock", "price", "mail"]), max_size=12)

@@ -6,7 +6,7 @@ from zlib import crc32
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.selection.packed_terms import pack_texts
+from lamina.core.selection.lexicon import pack_texts
 from lamina.core.selection.terms import find_terms
 
 # What is cut in more than one way: scripts, joints, accents, blanks that are not ASCII.

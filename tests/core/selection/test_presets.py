@@ -7,7 +7,7 @@ import numpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.selection.items import choose_items
+from lamina.core.selection.chosen_items import choose_items
 from lamina.core.selection.scores import Scores, lay_out_chunks, measure_fits, rank_documents
 from lamina.core.values.item import ItemId
 from lamina.core.values.selection import Document, Preset, Query, QueryPart, SearchSettings, preset

@@ -3,7 +3,7 @@
 import numpy
 import pytest
 
-from lamina.core.selection.items import choose_items
+from lamina.core.selection.chosen_items import choose_items
 from lamina.core.selection.question import leans_on_before, split_question
 from lamina.core.selection.scores import Scores
 from lamina.core.values.item import ItemId

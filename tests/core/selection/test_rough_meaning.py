@@ -4,8 +4,7 @@ import numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.core.selection.lexicon import NO_POSTINGS, Lexicon
-from lamina.core.selection.packed_terms import hash_term, pack_texts
+from lamina.core.selection.lexicon import NO_POSTINGS, Lexicon, hash_term, pack_texts
 from lamina.core.selection.rough_meaning import (
     CandidateOrder,
     ChunkSketches,

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.selection.shared_words import find_shared_words
-from lamina.core.selection.terms import find_terms
+from lamina.core.selection.terms import find_shared_words, find_terms
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from lamina.core.text.arguments import (
+from lamina.core.text.tool_descriptions import (
     brief_schema,
     describe_arguments,
     describe_briefly,

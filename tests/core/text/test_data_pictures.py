@@ -7,9 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import modest
 
-from lamina.core.text import data_pictures
-from lamina.core.text.data_pictures import replace_data_pictures
-from lamina.core.text.pictures import PictureRef, count_pictures, find_pictures
+from lamina.core.text import pictures as data_pictures
+from lamina.core.text.pictures import (
+    PictureRef,
+    count_pictures,
+    find_pictures,
+    replace_data_pictures,
+)
 
 DIGITS = base64.b64encode(bytes(2_345)).decode()
 URI = f"data:image/png;base64,{DIGITS}"

@@ -11,8 +11,7 @@ from lamina.core.compaction.extractive_summary import extract_summary
 from lamina.core.text import escape_content, headers, render_item, render_names, render_project
 from lamina.core.text.headers import HEADERS, Header
 from lamina.core.text.renderer import SEARCH_TAGS, render_tool_texts
-from lamina.core.values.item import Item, item_id, note_id
-from lamina.core.values.item_kind import ITEM_KINDS, SHAPE_RANKS
+from lamina.core.values.item import ITEM_KINDS, SHAPE_RANKS, Item, item_id, note_id
 from lamina.core.values.message import AbsentAttachment, Context, Message, Text, ToolText, Use
 
 BENIGN = re.compile(r"[a-z]{1,8}")

@@ -10,9 +10,18 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lamina.adapters.providers.tokens import EncodingCounter
-from lamina.core.text.line_search import find_lines
-from lamina.core.text.numbered_lines import WIDTH, join_lines, line_number, number_lines, read_range
-from lamina.core.text.result_pages import NO_PATTERN, PageLimit, ResultPages, is_readable
+from lamina.core.text.result_pages import (
+    NO_PATTERN,
+    WIDTH,
+    PageLimit,
+    ResultPages,
+    find_lines,
+    is_readable,
+    join_lines,
+    line_number,
+    number_lines,
+    read_range,
+)
 from lamina.errors import UsageError
 
 # Lines short and long, in scripts whose characters are several tokens each, with our own marks.

@@ -9,22 +9,20 @@ from msgspec.structs import fields
 from lamina.adapters.workspace.item_reader import READERS
 from lamina.core.text import attachment_rank, label_of, render_item
 from lamina.core.values.item import (
-    Item,
-    file_of,
-    item_id,
-    query_id,
-    reference_to,
-    selection_id,
-    tool_id,
-)
-from lamina.core.values.item_kind import (
     FILE_KINDS,
     ITEM_KINDS,
     SHAPE_RANKS,
     TRAITS,
+    Item,
     ItemKind,
     KindTraits,
+    file_of,
+    item_id,
     kind_of_file,
+    query_id,
+    reference_to,
+    selection_id,
+    tool_id,
 )
 
 KEYS: dict[ItemKind, str] = {

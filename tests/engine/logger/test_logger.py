@@ -19,12 +19,12 @@ from tests.fakes.summarizer import FakeSummarizer, compacting
 from tests.fakes.tools import ApproverFake, tool
 
 import lamina
-from lamina.adapters.downloads.wheel import ModelWheel, WheelFile
-from lamina.adapters.downloads.wheel_download import pull_wheel
+from lamina.adapters.files.downloads import pull_wheel
+from lamina.adapters.files.model_files import ModelWheel, WheelFile
 from lamina.adapters.providers.clients.retries import RetryPolicy, with_retries
-from lamina.core.values.piece import Piece, TextPiece
 from lamina.core.values.prices import flat_prices
 from lamina.core.values.tool import ToolOutput
+from lamina.core.values.wire import Piece, TextPiece
 from lamina.engine import logger
 from lamina.errors import HookError, ModelMissing, ProviderBusy, ProviderError, RequestTooLong
 from lamina.ops import SystemPartSet

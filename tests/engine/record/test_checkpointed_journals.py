@@ -9,12 +9,12 @@ from tests.engine.record.test_snapshots import NAME, DiskWorld, checkpointing_fr
 from tests.fakes.book import FakeBook
 from tests.fakes.sessions import World, run, talk
 
-from lamina.adapters.stores import jsonl_journal
-from lamina.adapters.stores.disk import write_all
-from lamina.adapters.stores.journal_index import index_path
+from lamina.adapters.files.locks import write_all
+from lamina.adapters.stores import jsonl as jsonl_journal
 from lamina.adapters.stores.jsonl import JsonlStore
-from lamina.apps.wiring.importer import import_data
-from lamina.core.audit.totals import sum_totals
+from lamina.adapters.stores.session_file import index_path
+from lamina.apps.wiring.session_importer import import_data
+from lamina.core.audit.session_totals import sum_totals
 from lamina.core.audit.verification import verify
 from lamina.core.journal import read_journal
 from lamina.core.journal.lines import BEGINS_CHECKPOINT

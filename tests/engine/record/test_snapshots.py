@@ -39,11 +39,11 @@ from tests.fakes.sessions import World, digests, note, rule, run, talk, words
 from tests.fakes.workspace import FakeWorkspace
 
 import lamina
-from lamina.adapters.stores.journal_index import index_path, read_index, write_index
 from lamina.adapters.stores.jsonl import JsonlStore
+from lamina.adapters.stores.session_file import index_path, read_index, write_index
 from lamina.adapters.stores.sqlite import SqliteStore
 from lamina.core import codec
-from lamina.core.audit.totals import sum_totals
+from lamina.core.audit.session_totals import sum_totals
 from lamina.core.audit.verification import verify
 from lamina.core.journal import State, read_journal
 from lamina.core.journal.lines import is_checkpoint
@@ -70,7 +70,7 @@ def indexing_from(least: int) -> Iterator[None]:
     """Indexes are made from so many bytes on, else only for long sessions."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lamina.engine.session.replies.SNAPSHOT_BYTES", least)
-        patch.setattr("lamina.engine.session.core.SNAPSHOT_BYTES", least)
+        patch.setattr("lamina.engine.session.session.SNAPSHOT_BYTES", least)
         yield
 
 
@@ -84,7 +84,7 @@ def counting_decoded() -> Iterator[list[int]]:
         return codec.decode_entry(data)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lamina.core.journal.line_index.decode_entry", decode)
+        patch.setattr("lamina.core.journal.journal_file.decode_entry", decode)
         patch.setattr("lamina.core.journal.lines.decode_entry", decode)
         yield count
 
@@ -333,9 +333,9 @@ async def _check_every_index(journey: Conversation, hooked: bool, chosen: Sequen
 def checkpointing_from(least: int) -> Iterator[None]:
     """Checkpoints are made from so many bytes on, whatever they cost."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lamina.adapters.stores.jsonl_journal.CHECKPOINT_BYTES", least)
-        patch.setattr("lamina.adapters.stores.jsonl_journal.CHECKPOINT_SHARE", 1 << 60)
-        patch.setattr("lamina.adapters.stores.jsonl_journal.CHECKPOINT_COST", 0)
+        patch.setattr("lamina.adapters.stores.jsonl.CHECKPOINT_BYTES", least)
+        patch.setattr("lamina.adapters.stores.jsonl.CHECKPOINT_SHARE", 1 << 60)
+        patch.setattr("lamina.adapters.stores.jsonl.CHECKPOINT_COST", 0)
         yield
 
 

@@ -7,8 +7,8 @@ from tests.fakes.providers import calling, saying
 from tests.fakes.sessions import run
 from tests.fakes.tools import tool
 
-from lamina.adapters.formats.markdown.exporter import export_chat
-from lamina.apps.cli.citations import hold_until_final
+from lamina.adapters.formats.markdown.chat_exporter import export_chat
+from lamina.apps.cli.footnotes import hold_until_final
 from lamina.core.values.event import BlockDelta, Event, ToolFinished
 from lamina.engine.runners.citations import SEARCHED
 

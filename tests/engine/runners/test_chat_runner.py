@@ -22,10 +22,9 @@ from lamina.core.values.event import (
     WarningIssued,
 )
 from lamina.core.values.message import Message, Text, Thinking
-from lamina.core.values.piece import ProgressPiece, TextPiece, ThinkingPiece
 from lamina.core.values.prices import flat_prices
 from lamina.core.values.usage import Usage
-from lamina.core.values.wire import Reply
+from lamina.core.values.wire import ProgressPiece, Reply, TextPiece, ThinkingPiece
 from lamina.engine.sources.hooks import Hooks, MessageEvent
 from lamina.errors import HookError, ModelMissing, ProviderError, ReplyError, TurnStateError
 

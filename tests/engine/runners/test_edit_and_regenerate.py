@@ -10,7 +10,7 @@ from tests.fakes.tools import PATH, tool
 
 from lamina.core.values.entry import MessageEntry
 from lamina.core.values.event import Event, RequestStarted
-from lamina.engine.record.siblings import page_at
+from lamina.engine.record.branch import page_at
 from lamina.engine.runners.composer import COMPOSER
 from lamina.engine.runners.runner import Answer
 from lamina.engine.session.session import core_of

@@ -29,13 +29,12 @@ from lamina.core.values.item import Item, note_id
 from lamina.core.values.note import Scope
 from lamina.core.values.tool import DENIED, ToolOutput
 from lamina.core.values.usage import Usage
-from lamina.engine.runners.batch import NOBODY
 from lamina.engine.runners.call_planner import MOST_CALLS, PLANNER, summarize_attached
 from lamina.engine.runners.citations import SEARCHED
 from lamina.engine.runners.composer import COMPOSER
-from lamina.engine.runners.plan import FINAL
+from lamina.engine.runners.note_search_tool import SearchTools
+from lamina.engine.runners.plan import FINAL, NOBODY
 from lamina.engine.runners.runner import AgentRunner, PlanRunner
-from lamina.engine.runners.search_tool import SearchTools
 from lamina.errors import ProviderError, RequestTooLong, WindowExceeded
 
 

@@ -10,7 +10,7 @@ from tests.fakes.sessions import run
 from tests.fakes.tools import tool
 
 from lamina.core.values.event import Event
-from lamina.engine.runners.preview import NoProviders, PlanPreview, Preview
+from lamina.engine.runners.answer import NoProviders, PlanPreview, Preview
 from lamina.engine.runners.runner import ChatRunner
 from lamina.errors import TurnStateError, UsageError
 

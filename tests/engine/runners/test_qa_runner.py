@@ -14,7 +14,7 @@ from tests.fakes.book import SMALL
 from tests.fakes.providers import calling, saying, spoken
 from tests.fakes.sessions import run
 
-from lamina.adapters.formats.markdown.exporter import export_chat
+from lamina.adapters.formats.markdown.chat_exporter import export_chat
 from lamina.adapters.providers.wires import llamacpp
 from lamina.adapters.providers.wires.citation_grammar import write_citation_grammar
 from lamina.core.audit.rebuilt_request import rebuild_request, wire_request

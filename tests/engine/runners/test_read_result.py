@@ -23,8 +23,8 @@ from tests.fakes.tools import ApproverFake, tool
 
 import lamina
 from lamina.adapters.stores.jsonl import JsonlStore
-from lamina.adapters.tools.limits import cut_output
-from lamina.core.assembly.read_result import READ_RESULT, make_handle
+from lamina.adapters.tools.result_limits import cut_output
+from lamina.core.assembly.shortened_results import READ_RESULT, make_handle
 from lamina.core.codec import digest_bytes
 from lamina.core.values.entry import RequestEntry
 from lamina.core.values.message import ToolDefinition, ToolResult

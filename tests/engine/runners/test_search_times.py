@@ -12,7 +12,7 @@ from lamina.core.text import render_tool_texts
 from lamina.core.values.message import ToolText
 from lamina.core.values.note import Scope, TimeRange
 from lamina.core.values.tool import ToolOutput
-from lamina.engine.runners.search_tool import SearchTools, narrow_scope
+from lamina.engine.runners.note_search_tool import SearchTools, narrow_scope
 from lamina.engine.sources.note_search import WorkspaceSearch
 
 NOW = datetime(2026, 11, 17, 18, 30).timestamp()

@@ -24,7 +24,7 @@ from lamina.core.values.event import (
     TurnEnded,
     UsageReported,
 )
-from lamina.core.values.piece import ProgressPiece, TextPiece
+from lamina.core.values.wire import ProgressPiece, TextPiece
 from lamina.engine.runners.caller import CUT_SHORT
 from lamina.engine.runners.runner import STOPPED, Delivery
 from lamina.engine.sources.hooks import ContextEvent, Hooks, MessageEvent

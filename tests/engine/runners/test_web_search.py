@@ -11,9 +11,9 @@ from tests.fakes.sessions import run
 from tests.fakes.tools import ApproverFake
 
 from lamina.adapters.tools.toolbox import Toolbox
-from lamina.core.values.web import FoundPage, FoundPages, UnfetchedResource
+from lamina.core.values.web_access import FoundPage, FoundPages, UnfetchedResource
+from lamina.engine.runners.note_search_tool import SearchTools
 from lamina.engine.runners.runner import AgentRunner, PlanRunner
-from lamina.engine.runners.search_tool import SearchTools
 from lamina.engine.runners.web_search_tool import WebSearchTools
 
 LOCAL = ("a", "localSearch", {"query": "berths north quay"})

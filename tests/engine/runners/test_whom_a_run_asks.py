@@ -13,7 +13,7 @@ from tests.fakes.tools import ToolHostFake, tool
 
 from lamina.core.ports import Provider
 from lamina.core.values.settings import Target
-from lamina.engine.runners.qa_runner import QaRunner
+from lamina.engine.runners.qa import QaRunner
 from lamina.engine.runners.runner import AgentRunner, ChatRunner, PlanRunner, Runner
 from lamina.engine.session.session import Session
 from lamina.engine.sources.note_search import WorkspaceSearch

@@ -4,7 +4,7 @@ import pytest
 from tests.fakes.replies import openai_reply
 from tests.fakes.sessions import World, messages_of, run, talk
 
-from lamina.adapters.formats.markdown.exporter import export_chat
+from lamina.adapters.formats.markdown.chat_exporter import export_chat
 from lamina.apps.views.journal_log import describe_entry
 from lamina.core.audit.verification import verify
 from lamina.core.journal import parse_op

@@ -11,8 +11,8 @@ from tests.fakes.summarizer import SUMMARY_MARK
 from tests.fakes.tools import tool
 
 from lamina.core.values.event import TurnEnded, UsageReported, WarningIssued
-from lamina.core.values.piece import ThinkingPiece
 from lamina.core.values.tool import ToolOutput
+from lamina.core.values.wire import ThinkingPiece
 from lamina.engine.session.summarizer import ModelSummarizer
 from lamina.errors import ProviderError, RequestTooLong
 

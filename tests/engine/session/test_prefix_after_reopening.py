@@ -26,8 +26,8 @@ from tests.fakes.sessions import (
 from tests.fakes.store import FakeStore
 
 from lamina import JsonlStore
-from lamina.apps.views.stored_session import StoredSession
-from lamina.apps.views.verification import write_repaired_copy
+from lamina.apps.views.session_check import write_repaired_copy
+from lamina.apps.views.stored_sessions import StoredSession
 from lamina.core.audit.verification import verify
 from lamina.core.values.entry import RENDERER, Entry, MessageEntry, RequestEntry, SessionEntry
 from lamina.core.values.envelope import Options

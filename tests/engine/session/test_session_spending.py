@@ -15,11 +15,10 @@ from tests.fakes.tools import ToolHostFake, tool
 
 from lamina.adapters.stores.spend_file import SpendFile
 from lamina.core.values.message import Text
-from lamina.core.values.piece import ResentPiece
 from lamina.core.values.prices import FREE, flat_prices
-from lamina.core.values.spending import SpendEntry, SpendSum
+from lamina.core.values.spend_limits import SpendEntry, SpendSum
 from lamina.core.values.usage import Usage
-from lamina.core.values.wire import Reply
+from lamina.core.values.wire import Reply, ResentPiece
 from lamina.engine.runners.runner import AgentRunner, ChatRunner, PlanRunner
 from lamina.engine.session.session import Session, core_of
 from lamina.engine.session.turn import Turn

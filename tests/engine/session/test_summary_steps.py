@@ -21,8 +21,8 @@ from tests.fakes.summarizer import (
 )
 from tests.strategies import thorough
 
-from lamina.core.audit.totals import sum_totals
-from lamina.core.compaction.summary_steps import split_into_parts
+from lamina.core.audit.session_totals import sum_totals
+from lamina.core.compaction.summary_instruction import split_into_parts
 from lamina.core.journal import journal_of
 from lamina.core.ports import SummaryJob
 from lamina.core.values.entry import SUMMARIZED, CustomEntry

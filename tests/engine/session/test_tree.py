@@ -28,9 +28,9 @@ from tests.fakes.workspace import FakeWorkspace
 from tests.strategies import modest
 
 import lamina
-from lamina.adapters.stores.file_names import file_stem
 from lamina.adapters.stores.jsonl import JsonlStore
-from lamina.core.audit.totals import name_of
+from lamina.adapters.stores.session_file import file_stem
+from lamina.core.audit.session_totals import name_of
 from lamina.core.audit.verification import verify
 from lamina.core.journal import replay
 from lamina.core.values.entry import (

@@ -13,7 +13,7 @@ from tests.fakes.store import FakeStore, StoreFailed
 from tests.fakes.summarizer import require_sound
 from tests.fakes.tools import tool
 
-from lamina.adapters.tools.limits import cut_output
+from lamina.adapters.tools.result_limits import cut_output
 from lamina.core.audit.kept_results import find_result, whole_results
 from lamina.core.codec import digest_bytes
 from lamina.core.values.entry import PLANNED, MessageEntry, ResultEntry

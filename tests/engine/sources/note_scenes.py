@@ -9,9 +9,9 @@ from tests.fakes.providers import Step
 
 from lamina.adapters.tools.toolbox import Toolbox
 from lamina.core.values.entry import CustomEntry
-from lamina.engine.runners.qa_runner import QaRunner
+from lamina.engine.runners.note_search_tool import SearchTools
+from lamina.engine.runners.qa import QaRunner
 from lamina.engine.runners.runner import AgentRunner, PlanRunner
-from lamina.engine.runners.search_tool import SearchTools
 from lamina.engine.sources.note_search import WorkspaceSearch
 
 NOTES = {

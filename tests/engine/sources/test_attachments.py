@@ -14,11 +14,11 @@ import lamina
 from lamina.adapters.providers.model_book import load_book
 from lamina.adapters.workspace.folder import FolderWorkspace
 from lamina.core.assembly import planner
-from lamina.core.assembly.items import TentativeTurn, compose
+from lamina.core.assembly.turn_items import TentativeTurn, compose
 from lamina.core.audit.verification import verify
 from lamina.core.values.item import Attachment, Item, ItemId, LoadedItem, note_id, url_id
 from lamina.core.values.request import LeftOut
-from lamina.core.values.web import FetchedResource, UnfetchedResource, WebRules
+from lamina.core.values.web_access import FetchedResource, UnfetchedResource, WebRules
 from lamina.engine.session.session import core_of
 from lamina.engine.sources.attachments import AttachmentReader, Attachments
 from lamina.errors import UsageError

@@ -12,7 +12,7 @@ from tests.fakes.providers import calling, saying
 from tests.fakes.sessions import run
 from tests.fakes.tools import CLOSED, PATH, ApproverFake, of_host, tool
 
-from lamina.core.assembly.tools import LONG_DESCRIPTION
+from lamina.core.assembly.tool_offer import LONG_DESCRIPTION
 from lamina.core.values.entry import DecisionEntry, TransformEntry
 from lamina.core.values.item import Include
 from lamina.core.values.message import ToolResult

@@ -15,8 +15,7 @@ from tests.fakes.sessions import World, run, system_of, talk
 from lamina.core.values.entry import RequestEntry, TransformEntry
 from lamina.core.values.message import Message, Text
 from lamina.core.values.patch import SystemPartSet
-from lamina.engine.sources.hook_events import CancelSignal, ContextEvent, MessageEvent
-from lamina.engine.sources.hooks import Hooks
+from lamina.engine.sources.hooks import CancelSignal, ContextEvent, Hooks, MessageEvent
 from lamina.errors import HookError
 
 LIMIT = 0.05

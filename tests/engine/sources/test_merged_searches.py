@@ -10,7 +10,7 @@ from tests.fakes.sessions import run
 from lamina.core.values.item import note_id
 from lamina.core.values.note import Hit, NoteSearchResult
 from lamina.engine.runners.citations import SEARCHED
-from lamina.engine.sources.note_hits import merge_results
+from lamina.engine.sources.note_search import merge_results
 
 PARAGRAPHS = [f"Paragraph {number} of the long note about quays.\n" for number in range(30)]
 

@@ -27,7 +27,7 @@ from lamina.core.values.message import (
 )
 from lamina.engine.session.session import Session
 from lamina.engine.session.turn import Turn
-from lamina.engine.session.turn_hooks import DROPPED
+from lamina.engine.sources.hook_runs import DROPPED
 from lamina.engine.sources.hooks import Drop, Hooks, MessageEvent
 from lamina.errors import HookError, LaminaError, MessageDropped
 

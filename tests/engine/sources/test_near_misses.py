@@ -8,7 +8,7 @@ from tests.fakes.tools import tool
 
 from lamina.core.values.selection import SearchSettings
 from lamina.core.values.settings import Settings
-from lamina.engine.sources.agent_choice import choose_candidates, near_miss
+from lamina.engine.runners.agent_search import choose_candidates, near_miss
 from lamina.engine.sources.candidates import Candidates, offered_candidate
 
 

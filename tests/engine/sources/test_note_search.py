@@ -10,11 +10,15 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.notes import NoteSourceFake, WordIndexFake
 from tests.fakes.sessions import run
 
-from lamina.core.selection.passages import ChosenPassage
+from lamina.core.selection.chosen_passages import ChosenPassage
 from lamina.core.values.note import Hit, Note, NoteSearchResult, Passage, Scope, SearchTier
-from lamina.engine.runners.search_tool import SearchTools, narrow_scope
-from lamina.engine.sources.note_hits import join_neighbours, merge_results
-from lamina.engine.sources.note_search import WorkspaceSearch, is_in_scope
+from lamina.engine.runners.note_search_tool import SearchTools, narrow_scope
+from lamina.engine.sources.note_search import (
+    WorkspaceSearch,
+    is_in_scope,
+    join_neighbours,
+    merge_results,
+)
 
 HARBOUR = """\
 ---

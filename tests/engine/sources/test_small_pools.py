@@ -12,7 +12,7 @@ from tests.fakes.selection import GuideSourceFake, guide
 from tests.fakes.sessions import run
 from tests.fakes.tools import of_host, tool
 
-from lamina.core.assembly.tools import MAX_WHOLE_POOL, is_small_pool
+from lamina.core.assembly.tool_offer import MAX_WHOLE_POOL, is_small_pool
 from lamina.core.values.entry import RequestEntry
 from lamina.core.values.message import ToolDefinition
 from lamina.core.values.request import WHOLE_POOL

@@ -14,8 +14,7 @@ import lamina
 from lamina.core.values.message import ToolResult
 from lamina.core.values.patch import SystemPartSet
 from lamina.engine.session.session import core_of
-from lamina.engine.sources.hook_events import ContextEvent, MessageEvent, TurnItem
-from lamina.engine.sources.hooks import REASONS, Hooks
+from lamina.engine.sources.hooks import REASONS, ContextEvent, Hooks, MessageEvent, TurnItem
 
 
 class Watcher:

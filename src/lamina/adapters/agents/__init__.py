@@ -6,8 +6,7 @@ with a file is a problem with its place, and costs only the part that is wrong.
 Private: see `lamina` for what is public.
 """
 
-from lamina.adapters.agents.agent_reader import holds_agent, read_agent
-from lamina.adapters.agents.folder import AgentFolder
-from lamina.adapters.agents.skeleton import write_skeleton
+from lamina.adapters.agents.agent_reader import AgentFolder, holds_agent, read_agent
+from lamina.adapters.agents.agent_yaml import write_skeleton
 
 __all__ = ["AgentFolder", "holds_agent", "read_agent", "write_skeleton"]

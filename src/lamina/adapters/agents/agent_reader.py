@@ -1,7 +1,8 @@
-"""Finds out which kind of agent is at a path, and reads it.
+"""Finds out which kind of agent is at a path, reads it, and reads it again when its files change.
 
-Law: a path without an agent is the caller's error; everything else is a problem of the agent, which
-is read as well as possible.
+Laws: a path without an agent is the caller's error; everything else is a problem of the agent,
+which is read as well as possible. An agent is checked before every turn, so the next call sees
+every edit; if nothing changed, that costs one check per file.
 """
 
 import os
@@ -10,13 +11,20 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+import anyio
+import anyio.to_thread
 from msgspec import Struct
 
+from lamina.adapters.agents.agent_draft import AgentDraft
 from lamina.adapters.agents.agent_yaml import AGENT_FILES, read_agent_folder, read_agent_sheet
 from lamina.adapters.agents.cursor import CURSOR_SUFFIX, add_cursor_rule, read_cursor_rules
-from lamina.adapters.agents.disk import Disk, Stamp
-from lamina.adapters.agents.draft import AgentDraft
-from lamina.adapters.agents.fields import Sheet, UnreadableText
+from lamina.adapters.agents.declared_servers import (
+    parse_server_file,
+    read_server_file,
+    read_server_root,
+)
+from lamina.adapters.agents.disk import Disk, Stamp, stamp_of
+from lamina.adapters.agents.fields import ProblemList, Sheet, UnreadableText, read_yaml
 from lamina.adapters.agents.guides import add_guide
 from lamina.adapters.agents.instructions import (
     AGENTS_FILE,
@@ -25,8 +33,6 @@ from lamina.adapters.agents.instructions import (
     Instructions,
     read_claude_rules,
 )
-from lamina.adapters.agents.problems import ProblemList
-from lamina.adapters.agents.servers import parse_server_file, read_server_file, read_server_root
 from lamina.adapters.agents.skills import SKILL_FILE, add_overview, read_skill, read_skills
 from lamina.adapters.agents.teamspark import (
     TEAMSPARK_FILES,
@@ -37,10 +43,9 @@ from lamina.adapters.agents.teamspark import (
     read_teamspark_folder,
     without_vectors,
 )
-from lamina.adapters.agents.yaml_fields import read_yaml
 from lamina.adapters.files.linked_root import LinkedRoot, full_path
 from lamina.adapters.files.paths import LeadsOut, PathRefused, expand_home
-from lamina.core.values.agent import Agent
+from lamina.core.values.agent import Agent, Guides, Problem, tool_modes
 from lamina.errors import UsageError
 
 CURSOR_RULES = ".cursor/rules"
@@ -275,3 +280,61 @@ def _read_yaml_file(draft: AgentDraft, path: Path) -> None:
         is_theirs = TEAMSPARK_KEYS & set(sheet.entries)
         read = read_teamspark if is_theirs else read_agent_sheet
         read(draft, sheet)
+
+
+class AgentFolder:
+    """The agent at a path, as it is now; `within` is the workspace that brings it, if one does.
+    `loaded` is the agent as it was read before, if it was."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        within: str | os.PathLike[str] | None = None,
+        *,
+        loaded: LoadedAgent | None = None,
+    ) -> None:
+        # Absolute, so that it stays the same if the process changes its folder.
+        self.path = Path(os.path.abspath(expand_home(path)))
+        self._within = None if within is None else os.path.abspath(within)
+        self._latest = loaded
+        # Why there is no agent any more.
+        self._gone = ""
+        self._lock = anyio.Lock()
+
+    async def agent(self) -> Agent:
+        """The agent; read again only if one of its files changed.
+
+        Raises:
+            UsageError: there is no agent, and never was.
+        """
+        async with self._lock:
+            latest = await anyio.to_thread.run_sync(self._look)
+            self._latest = latest
+            return latest.agent
+
+    async def guides(self) -> Guides:
+        agent = await self.agent()
+        return Guides(
+            guides=agent.guides,
+            problems=agent.problems,
+            tool_modes=tool_modes(agent.servers),
+            gone=self._gone,
+        )
+
+    def _look(self) -> LoadedAgent:
+        if self._latest and all(
+            stamp_of(path) == stamp for path, stamp in self._latest.stamps.items()
+        ):
+            return self._latest
+        try:
+            latest = load_agent(self.path, self._within)
+            self._gone = ""
+            return latest
+        except UsageError as error:
+            if self._latest is None:
+                raise
+            # It was deleted while in use: the agent is empty now, and a problem says so.
+            self._gone = str(error)
+            problem = Problem(path=str(self.path), problem=f"the agent is gone: {error}")
+            agent = Agent(name=self._latest.agent.name, problems=(problem,), place=str(self.path))
+            return LoadedAgent(agent=agent, stamps=self._latest.stamps)

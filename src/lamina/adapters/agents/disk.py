@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from lamina.adapters.agents.problems import ProblemList
+from lamina.adapters.agents.fields import ProblemList
 from lamina.adapters.files.linked_root import LinkedRoot
 from lamina.adapters.files.paths import LeadsOut, PathRefused
 

@@ -1,16 +1,62 @@
-"""The values of a YAML or JSON file with their lines.
+"""The values of a YAML or JSON file with their lines, and the problems found while it is read.
 
-Law: a value of the wrong kind is a problem at its line and counts as its default.
+Laws: a value of the wrong kind is a problem at its line and counts as its default. YAML gives
+only texts, numbers, lists and objects; a document whose aliases repeat it endlessly is refused,
+and names that are written twice are reported. JSON gives the same values as YAML.
 """
 
 import re
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
-from typing import Any
+from json import JSONDecodeError, JSONDecoder
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from lamina.adapters.agents.problems import ProblemList
+from lamina.core.codec import mend_text
+from lamina.core.values.agent import Problem
+
+if TYPE_CHECKING:
+    from yaml.nodes import Node
+
+
+# Per file; no one reads more, and a hostile file may have thousands.
+MOST_PROBLEMS = 200
+
+
+class ProblemList:
+    """Problems in the order they were found, each only once."""
+
+    def __init__(self) -> None:
+        self._problems: dict[Problem, None] = {}
+        self._counts: Counter[str] = Counter()
+
+    def error(self, path: str, problem: str, line: int | None = None) -> None:
+        self.add(path, problem, line, "error")
+
+    def warn(self, path: str, problem: str, line: int | None = None) -> None:
+        self.add(path, problem, line, "warning")
+
+    def add(
+        self, path: str, problem: str, line: int | None, level: Literal["error", "warning"]
+    ) -> None:
+        entry = Problem(path=path, problem=problem, line=line, level=level)
+        if entry in self._problems or self._counts[path] > MOST_PROBLEMS:
+            return
+        self._counts[path] += 1
+        if self._counts[path] > MOST_PROBLEMS:
+            more = f"has more than {MOST_PROBLEMS} problems; the others are not shown"
+            entry = Problem(path=path, problem=more)
+        self._problems[entry] = None
+
+    @property
+    def all(self) -> tuple[Problem, ...]:
+        return tuple(self._problems)
+
 
 _MARKS = re.compile(r"[{},]")
 
@@ -221,3 +267,238 @@ def split_commas(text: str) -> tuple[str, ...]:
             start = mark.end()
     parts.append(text[start:].strip())
     return tuple(part for part in parts if part)
+
+
+# Some agents keep long texts in YAML; only many values take long to read.
+MOST_CHARACTERS = 1_000_000
+MOST_VALUES = 20_000
+_STANDARD = "tag:yaml.org,2002:"
+_PLAIN = {"str", "int", "float", "bool", "null", "timestamp", "binary", "value", "map", "seq"}
+
+
+def read_yaml(text: str, path: str, problems: ProblemList, first_line: int = 1) -> Field | None:
+    """The one document of a text that begins at a line of its file; None if it is empty.
+
+    Raises:
+        UnreadableText: it is not YAML, or was refused.
+    """
+    import yaml
+
+    if len(text) > MOST_CHARACTERS:
+        problem = f"{len(text):,} characters of YAML are over the limit of {MOST_CHARACTERS:,}"
+        raise UnreadableText(problem, first_line)
+    try:
+        loader = _loader(text, first_line)
+        try:
+            node = loader.get_single_node()
+            return _YamlReader(loader, path, problems, first_line).read(node) if node else None
+        finally:
+            loader.dispose()
+    except yaml.YAMLError as error:
+        raise UnreadableText(*_explain(error, text, first_line)) from error
+    except RecursionError as error:
+        raise UnreadableText("it is nested too deep to be read", first_line) from error
+
+
+def _loader(text: str, first_line: int) -> Any:
+    """A loader that stops at too many values. The one in C is faster, but a text of brackets
+    crashes the process."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        events = 0
+
+        def get_event(self) -> Any:
+            self.events += 1
+            if self.events > MOST_VALUES:
+                raise UnreadableText(f"it holds more than {MOST_VALUES:,} values", first_line)
+            return super().get_event()  # type: ignore[no-untyped-call]
+
+    return Loader(text)
+
+
+class _YamlReader:
+    def __init__(self, loader: Any, path: str, problems: ProblemList, first_line: int) -> None:
+        self._loader = loader
+        self._path = path
+        self._problems = problems
+        self._first = first_line
+        self._count = 0
+        self._open: set[int] = set()
+
+    def read(self, node: "Node") -> Field:
+        from yaml.nodes import MappingNode, SequenceNode
+
+        line = node.start_mark.line + self._first
+        self._count += 1
+        if self._count > MOST_VALUES or id(node) in self._open:
+            raise UnreadableText("it is refused: its aliases repeat it without end", line)
+        self._check_tag(node, line)
+        self._open.add(id(node))
+        try:
+            if isinstance(node, MappingNode):
+                entries = self._entries(node)
+                data = {name: field.data for name, field in entries.items()}
+                return Field(line=line, data=data, entries=entries)
+            if isinstance(node, SequenceNode):
+                items = tuple(self.read(member) for member in node.value)
+                return Field(line=line, data=[item.data for item in items], items=items)
+            # Half characters can be written as escapes, but not sent.
+            node.value = mend_text(node.value)
+            return Field(line=line, data=self._scalar(node), text=node.value)
+        finally:
+            self._open.remove(id(node))
+
+    def _entries(self, node: Any) -> dict[str, Field]:
+        from yaml.nodes import ScalarNode
+
+        entries: dict[str, Field] = {}
+        for key, value in node.value:
+            line = key.start_mark.line + self._first
+            if not isinstance(key, ScalarNode):
+                self._problems.error(self._path, "a list or an object cannot be a name", line)
+                continue
+            if key.tag == f"{_STANDARD}merge":
+                self._problems.error(self._path, "'<<' is not read; write its entries out", line)
+                continue
+            field, name = self.read(value), mend_text(key.value)
+            report_twin(entries, name, self._path, self._problems, line)
+            entries[name] = replace(field, line=line)
+        return entries
+
+    def _check_tag(self, node: "Node", line: int) -> None:
+        name = node.tag.removeprefix(_STANDARD)
+        if name == node.tag or name not in _PLAIN:
+            problem = f"the tag {node.tag!r} is not read; what it stands on is taken as it is"
+            self._problems.error(self._path, problem, line)
+
+    def _scalar(self, node: Any) -> Any:
+        if node.tag.removeprefix(_STANDARD) in ("int", "float", "bool", "null"):
+            with suppress(ValueError):
+                return self._loader.construct_object(node)
+        return node.value
+
+
+def _explain(error: Any, text: str, first_line: int) -> tuple[str, int | None]:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    if mark is not None:
+        problem = " ".join(part for part in (error.context, error.problem) if part)
+        return problem, mark.line + first_line
+    position = getattr(error, "position", None)
+    if isinstance(position, int):
+        line = text[:position].count("\n") + first_line
+        return f"a character that YAML does not allow ({text[position]!r})", line
+    return str(error), first_line
+
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false|null", re.ASCII)
+_WORDS = {"true": True, "false": False, "null": None}
+_MOST_DEPTH = 100
+# Only used at a quote; raw line breaks in a text do no harm.
+_STRINGS = JSONDecoder(strict=False)
+
+
+def read_json(text: str, path: str, problems: ProblemList) -> Field:
+    """The value that a text holds.
+
+    Raises:
+        UnreadableText: it is not JSON.
+    """
+    if len(text) > MOST_CHARACTERS:
+        problem = f"{len(text):,} characters of JSON are over the limit of {MOST_CHARACTERS:,}"
+        raise UnreadableText(problem, 1)
+    reader = _JsonReader(text, path, problems)
+    field, end = reader.value(reader.skip(0), 0)
+    if reader.skip(end) != len(text):
+        raise reader.wrong(reader.skip(end), "something follows what should be all")
+    return field
+
+
+class _JsonReader:
+    def __init__(self, text: str, path: str, problems: ProblemList) -> None:
+        self._text = text
+        self._path = path
+        self._problems = problems
+        self._count = 0
+        self._ends = [match.start() for match in re.finditer("\n", text)]
+
+    def skip(self, at: int) -> int:
+        match = _SPACE.match(self._text, at)
+        return match.end() if match else at
+
+    def wrong(self, at: int, problem: str) -> UnreadableText:
+        hint = "comments and trailing commas are not JSON"
+        return UnreadableText(f"it is no JSON: {problem} ({hint})", self._line(at))
+
+    def _line(self, at: int) -> int:
+        return bisect_left(self._ends, at) + 1
+
+    def value(self, at: int, depth: int) -> tuple[Field, int]:
+        line, first = self._line(at), self._text[at : at + 1]
+        self._count += 1
+        if self._count > MOST_VALUES:
+            raise UnreadableText(f"it holds more than {MOST_VALUES:,} values", line)
+        if depth > _MOST_DEPTH:
+            raise self.wrong(at, "it is nested too deep to be read")
+        if first == "{":
+            entries, end = self._entries(at + 1, depth)
+            data = {name: field.data for name, field in entries.items()}
+            return Field(line=line, data=data, entries=entries), end
+        if first == "[":
+            items, end = self._items(at + 1, depth)
+            return Field(line=line, data=[item.data for item in items], items=items), end
+        if first == '"':
+            text, end = self._string(at)
+            return Field(line=line, data=text, text=text), end
+        match = _SCALAR.match(self._text, at)
+        if not match:
+            raise self.wrong(at, f"a value is missing where {first or 'the text ends'!r} stands")
+        return Field(line=line, data=self._scalar(match), text=match[0]), match.end()
+
+    def _scalar(self, match: re.Match[str]) -> object:
+        if match[0] in _WORDS:
+            return _WORDS[match[0]]
+        try:
+            return float(match[0]) if match[1] or match[2] else int(match[0])
+        except ValueError:
+            return match[0]  # a number of thousands of digits
+
+    def _string(self, at: int) -> tuple[str, int]:
+        try:
+            text, end = _STRINGS.raw_decode(self._text, at)
+        except JSONDecodeError as error:
+            raise self.wrong(error.pos, error.msg) from error
+        return mend_text(text), end
+
+    def _entries(self, at: int, depth: int) -> tuple[dict[str, Field], int]:
+        entries: dict[str, Field] = {}
+        at = self.skip(at)
+        while self._text[at : at + 1] != "}":
+            if entries:
+                at = self._after(at, ",")
+            if self._text[at : at + 1] != '"':
+                raise self.wrong(at, "a name in quotes is missing")
+            line = self._line(at)
+            name, at = self._string(at)
+            field, at = self.value(self._after(self.skip(at), ":"), depth + 1)
+            report_twin(entries, name, self._path, self._problems, line)
+            entries[name] = replace(field, line=line)
+            at = self.skip(at)
+        return entries, at + 1
+
+    def _items(self, at: int, depth: int) -> tuple[tuple[Field, ...], int]:
+        items: list[Field] = []
+        at = self.skip(at)
+        while self._text[at : at + 1] != "]":
+            if items:
+                at = self._after(at, ",")
+            field, at = self.value(at, depth + 1)
+            items.append(field)
+            at = self.skip(at)
+        return tuple(items), at + 1
+
+    def _after(self, at: int, mark: str) -> int:
+        if self._text[at : at + 1] != mark:
+            raise self.wrong(at, f"{mark!r} is missing")
+        return self.skip(at + 1)

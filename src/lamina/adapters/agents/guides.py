@@ -12,10 +12,9 @@ from typing import cast, get_args
 from msgspec.structs import replace
 
 from lamina.adapters.agents.disk import MEGABYTE, Disk
-from lamina.adapters.agents.fields import Sheet
+from lamina.adapters.agents.fields import ProblemList, Sheet
 from lamina.adapters.agents.imports import unclosed_fence
 from lamina.adapters.agents.markdown_file import MarkdownFile, read_markdown
-from lamina.adapters.agents.problems import ProblemList
 from lamina.core.values.agent import DEFAULT_LEVEL, HIGHEST_LEVEL, LOWEST_LEVEL, Guide, GuideKind
 from lamina.core.values.item import Include
 

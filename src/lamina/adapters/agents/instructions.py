@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from lamina.adapters.agents.draft import AgentDraft
+from lamina.adapters.agents.agent_draft import AgentDraft
 from lamina.adapters.agents.guides import (
     MOST_CHARACTERS,
     clean_name,

@@ -8,9 +8,7 @@ import re
 
 from msgspec import Struct
 
-from lamina.adapters.agents.fields import Field, UnreadableText, report_twin
-from lamina.adapters.agents.problems import ProblemList
-from lamina.adapters.agents.yaml_fields import read_yaml
+from lamina.adapters.agents.fields import Field, ProblemList, UnreadableText, read_yaml, report_twin
 
 _FENCE = "---"
 _ENTRY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(.*)|[ \t]*)$")

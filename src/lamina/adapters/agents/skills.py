@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from lamina.adapters.agents.draft import AgentDraft
+from lamina.adapters.agents.agent_draft import AgentDraft
 from lamina.adapters.agents.fields import Sheet
 from lamina.adapters.agents.guides import clean_name, one_line, place_of, read_page
 from lamina.adapters.agents.markdown_file import MarkdownFile

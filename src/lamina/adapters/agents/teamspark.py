@@ -6,14 +6,12 @@ Law: what such a file leaves out has TeamSpark's default.
 import re
 from pathlib import Path
 
-from lamina.adapters.agents.draft import AgentDraft
-from lamina.adapters.agents.fields import Field, Sheet, UnreadableText
+from lamina.adapters.agents.agent_draft import AgentDraft
+from lamina.adapters.agents.declared_servers import read_servers
+from lamina.adapters.agents.declared_settings import as_number, keep_setting, read_model
+from lamina.adapters.agents.fields import Field, Sheet, UnreadableText, read_json, read_yaml
 from lamina.adapters.agents.guides import clean_name, guide_of, one_line, read_page, walk_guides
-from lamina.adapters.agents.json_fields import read_json
 from lamina.adapters.agents.markdown_file import MarkdownFile
-from lamina.adapters.agents.servers import read_servers
-from lamina.adapters.agents.settings import as_number, keep_setting, read_model
-from lamina.adapters.agents.yaml_fields import read_yaml
 from lamina.core.values.agent import GuideKind
 
 TEAMSPARK_FILES = ("tsagent.yaml", "tsagent.yml", "tsagent.json")

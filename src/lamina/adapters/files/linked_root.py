@@ -10,7 +10,7 @@ import stat
 from pathlib import Path, PurePosixPath
 
 from lamina.adapters.files.paths import LeadsOut, PathRefused, refuse_os_errors, resolve_folder
-from lamina.adapters.files.root_handle import RootHandle
+from lamina.adapters.files.root import RootHandle
 
 # As many as Linux follows.
 MOST_LINKS = 40

@@ -21,10 +21,17 @@ from lamina.adapters.formats.content import (
     target_of,
 )
 from lamina.adapters.formats.imported_session import ImportedSession
-from lamina.adapters.formats.json_fields import Object, object_in, text_in, without
-from lamina.adapters.formats.json_lines import JsonLine, JsonLinesFile, UnreadLine, first_moment
-from lamina.adapters.formats.parent_order import order_by_parent
-from lamina.adapters.formats.session_builder import SessionBuilder
+from lamina.adapters.formats.json_lines import (
+    JsonLine,
+    JsonLinesFile,
+    Object,
+    UnreadLine,
+    first_moment,
+    object_in,
+    text_in,
+    without,
+)
+from lamina.adapters.formats.session_builder import SessionBuilder, order_by_parent
 from lamina.core.values.entry import CustomEntry, InfoEntry, MessageEntry, TransformEntry
 from lamina.core.values.message import Message
 from lamina.core.values.patch import CompactionApply, Patch

@@ -16,20 +16,18 @@ from lamina.adapters.formats.content import (
     target_of,
 )
 from lamina.adapters.formats.imported_session import ImportedSession
-from lamina.adapters.formats.json_fields import (
+from lamina.adapters.formats.json_lines import (
+    JsonLine,
+    JsonLinesFile,
+    LineRecord,
     Object,
+    UnreadLine,
+    first_moment,
     list_in,
     object_in,
     parse_moment,
     text_in,
     without,
-)
-from lamina.adapters.formats.json_lines import (
-    JsonLine,
-    JsonLinesFile,
-    LineRecord,
-    UnreadLine,
-    first_moment,
 )
 from lamina.adapters.formats.response_items import (
     ITEM_TYPES,

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.adapters.formats.json_fields import Object, count_in, object_in, text_in, without
+from lamina.adapters.formats.json_lines import Object, count_in, object_in, text_in, without
 from lamina.adapters.formats.session_builder import SessionBuilder
 from lamina.core.values.message import (
     Block,

@@ -8,15 +8,18 @@ from typing import Any
 
 from lamina.adapters.formats.content import read_content, result_text, target_of, write_arguments
 from lamina.adapters.formats.imported_session import ImportedSession
-from lamina.adapters.formats.json_fields import (
+from lamina.adapters.formats.json_lines import (
+    JsonLine,
+    JsonLinesFile,
+    LineRecord,
     Object,
+    first_moment,
     list_in,
     object_in,
     parse_moment,
     text_in,
     without,
 )
-from lamina.adapters.formats.json_lines import JsonLine, JsonLinesFile, LineRecord, first_moment
 from lamina.adapters.formats.session_builder import SessionBuilder
 from lamina.core.values.entry import CustomEntry, EntryBase, MessageEntry, ModelEntry
 from lamina.core.values.message import Block, Message, ToolCall, ToolResult

@@ -11,11 +11,15 @@ from msgspec import Struct
 from lamina.adapters.formats.claude_code import import_claude_code, looks_like_claude_code
 from lamina.adapters.formats.codex import import_codex, looks_like_codex
 from lamina.adapters.formats.copilot_cli import import_copilot_cli, looks_like_copilot_cli
-from lamina.adapters.formats.gemini_cli import import_gemini_cli
-from lamina.adapters.formats.gemini_sessions import looks_like_gemini
+from lamina.adapters.formats.gemini_cli import import_gemini_cli, looks_like_gemini
 from lamina.adapters.formats.imported_session import ImportedSession
-from lamina.adapters.formats.json_fields import Object
-from lamina.adapters.formats.json_lines import JsonLine, JsonLinesFile, parse_json, read_lines
+from lamina.adapters.formats.json_lines import (
+    JsonLine,
+    JsonLinesFile,
+    Object,
+    parse_json,
+    read_lines,
+)
 from lamina.adapters.formats.opencode import import_opencode, looks_like_opencode
 from lamina.adapters.formats.pi import import_pi, looks_like_pi
 from lamina.adapters.formats.request_log import import_request_log, looks_like_request_log

@@ -1,14 +1,21 @@
-"""Bytes of a file to JSON objects, line by line.
+"""JSON that other programs wrote: lines of a file to objects, and fields of objects that may hold
+anything.
 
 Laws: every line that is not blank becomes a record, and one that is not a JSON object also becomes
-a problem with its number. A line of several records becomes all of them, and a problem. What comes
-out can be stored: no lone surrogates, no numbers that JSON has no word for, nothing nested deeper
-than `DEPTH`.
+a problem with its number. A line of several records becomes all of them, and a problem: its pieces,
+put together, are the line less the blanks between them, and whatever a cut-off record holds is part
+of its text, unless that begins as the records of the file do. What comes out can be stored: no lone
+surrogates, no numbers that JSON has no word for, nothing nested deeper than `DEPTH`. Reading a
+field raises nothing: a value of an unexpected form counts as missing, and stays in what `without`
+leaves.
 """
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cached_property
+from itertools import islice
 from math import isfinite
 from typing import Any
 
@@ -16,9 +23,189 @@ import msgspec
 from msgspec import Struct
 
 from lamina.adapters.formats.imported_session import ImportProblem
-from lamina.adapters.formats.json_fields import Object, parse_moment
-from lamina.adapters.formats.line_pieces import head_of, split_line
 from lamina.core.codec import mend_text
+
+Object = dict[str, Any]
+
+_MAX_COUNT = 2**53
+
+
+def text_in(value: Mapping[str, Any], *keys: str) -> str:
+    """The first of these fields that is a text and not empty; else an empty one."""
+    for key in keys:
+        field = value.get(key)
+        if isinstance(field, str) and field:
+            return field
+    return ""
+
+
+def count_in(value: Mapping[str, Any], *keys: str) -> int:
+    """The first of these fields that is a number a counter can have; else 0."""
+    for key in keys:
+        number = value.get(key)
+        if isinstance(number, int | float) and not isinstance(number, bool):
+            return int(number) if 0 <= number <= _MAX_COUNT else 0
+    return 0
+
+
+def object_in(value: Mapping[str, Any], key: str) -> Object:
+    field = value.get(key)
+    return field if isinstance(field, dict) else {}
+
+
+def list_in(value: Mapping[str, Any], key: str) -> list[Any]:
+    field = value.get(key)
+    return field if isinstance(field, list) else []
+
+
+# Fields that are read in another form than text. One of yet another form was not understood,
+# whatever its name.
+_ANY = frozenset(("content", "arguments", "input", "output", "data", "display", "image_url", "body",
+                  "body_raw", "system", "instructions", "error", "result"))  # fmt: skip
+_OBJECTS = frozenset(("message", "usage", "payload", "source", "info", "request", "response",
+                      "action", "base_instructions", "state", "function"))  # fmt: skip
+_LISTS = frozenset(("messages", "parts", "tools", "patch", "replacement_history", "tool_calls",
+                    "toolRequests", "choices"))  # fmt: skip
+_FLAGS = frozenset(("is_error", "isError", "success"))
+
+
+def without(value: Mapping[str, Any], *keys: str) -> Object:
+    """What is left of an object once the fields that were understood are taken away."""
+    return {key: field for key, field in value.items() if key not in keys or not _fits(key, field)}
+
+
+def _fits(key: str, value: Any) -> bool:
+    if value is None or key in _ANY:
+        return True
+    if key == "timestamp":
+        return parse_moment(value) is not None
+    if key in _OBJECTS or key in _LISTS:
+        return isinstance(value, dict if key in _OBJECTS else list)
+    return isinstance(value, bool if key in _FLAGS else str)
+
+
+def parse_moment(value: Any) -> float | None:
+    """Seconds since 1970 of an ISO time, or of a number of milliseconds or seconds."""
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value.strip())
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            return None
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e15:
+        return float(value) / 1000 if value > 1e11 else float(value)
+    return None
+
+
+# Where a record can begin: not where the grammar expects a value, for there it would be held.
+_START = re.compile(r'(?<![:,\[])(?<![:,\[] )\{\s*"')
+_VALUE = re.compile(r'[:,\[]\s*(?=\{\s*"([^"]*)")')
+# The beginning of a record whose first quote closes a string that was cut off before it.
+_AFTER_STRING = re.compile(r'\{\s*"$')
+# After so many false starts the rest of a line is text: a hostile one costs no more.
+_TRIES = 100
+# So many names tell a record from what records hold.
+_HEAD = 3
+
+_decoder = json.JSONDecoder(strict=False)
+
+
+class LinePiece(Struct, frozen=True):
+    text: str
+    is_object: bool
+
+
+def head_of(value: dict[str, object]) -> tuple[str, ...]:
+    """The names that an object begins with."""
+    return tuple(value)[:_HEAD]
+
+
+def split_line(line: str, heads: Collection[tuple[str, ...]]) -> list[LinePiece]:
+    """The pieces of a line. `heads` are those of whole records of the same file."""
+    pieces: list[LinePiece] = []
+    position = 0
+    while position < len(line):
+        end, failure = _object_end(line, position)
+        if end is None:
+            starts = islice(_starts(line, position, failure), _TRIES)
+            end = next((start for start in starts if _stands_alone(line, start)), len(line))
+            held = _held_record(line, position, end, heads)
+            pieces.append(LinePiece(line[position:held].rstrip(), is_object=False))
+            position = held
+        if position < end:
+            pieces.append(LinePiece(line[position:end].rstrip(), is_object=True))
+        position = _behind_blanks(line, end)
+    return pieces
+
+
+def leading_objects(line: str, most: int | None = None) -> list[LinePiece]:
+    """The whole objects that a line begins with, and the rest of it as one piece; this takes time
+    that grows with the line, whatever it holds."""
+    pieces: list[LinePiece] = []
+    position = _behind_blanks(line, 0)
+    while position < len(line) and (most is None or len(pieces) < most):
+        end, _ = _object_end(line, position)
+        if end is None:
+            pieces.append(LinePiece(line[position:], is_object=False))
+            break
+        pieces.append(LinePiece(line[position:end], is_object=True))
+        position = _behind_blanks(line, end)
+    return pieces
+
+
+def _object_end(line: str, start: int) -> tuple[int | None, int]:
+    """Where the object that begins at `start` ends; None if none does, and where that shows."""
+    if not line.startswith("{", start):
+        return None, start
+    try:
+        _, end = _decoder.raw_decode(line, start)
+    except json.JSONDecodeError as error:
+        return None, error.pos
+    except (RecursionError, ValueError):
+        # Nested too deep, or a number of thousands of digits.
+        return None, start
+    return end, end
+
+
+def _behind_blanks(line: str, position: int) -> int:
+    while position < len(line) and line[position].isspace():
+        position += 1
+    return position
+
+
+def _starts(line: str, torn: int, failure: int) -> Iterator[int]:
+    """Where the record behind a torn one may begin, likely places first."""
+    if failure > torn and line.startswith("{", failure):
+        yield failure
+    if match := _AFTER_STRING.search(line, torn + 1, failure):
+        yield match.start()
+    for match in _START.finditer(line, failure + 1):
+        yield match.start()
+
+
+def _stands_alone(line: str, start: int) -> bool:
+    """Whether a whole object begins at `start`, with nothing behind it but the next one."""
+    end, _ = _object_end(line, start)
+    if end is None:
+        return False
+    behind = _behind_blanks(line, end)
+    return behind == len(line) or line[behind] == "{"
+
+
+def _held_record(line: str, torn: int, end: int, heads: Collection[tuple[str, ...]]) -> int:
+    """Where a record of the file begins that stands at the end of a torn one in the place of a
+    value; `end`, if none does."""
+    text = line[torn:end].rstrip()
+    if not text.endswith("}"):
+        return end
+    first_names = {head[0] for head in heads if head}
+    starts = (match.end() for match in _VALUE.finditer(text) if match[1] in first_names)
+    for start in islice(starts, _TRIES):
+        held_end, _ = _object_end(text, start)
+        if held_end == len(text) and head_of(json.loads(text[start:], strict=False)) in heads:
+            return torn + start
+    return end
+
 
 # Deeper than any real file; the encoder's own limit is about nine times that.
 DEPTH = 100

@@ -9,8 +9,10 @@ from typing import Any
 
 from lamina.adapters.formats.content import read_data_url, target_of, write_arguments
 from lamina.adapters.formats.imported_session import ImportedSession
-from lamina.adapters.formats.json_fields import (
+from lamina.adapters.formats.json_lines import (
+    JsonLinesFile,
     Object,
+    UnreadLine,
     count_in,
     list_in,
     object_in,
@@ -18,7 +20,6 @@ from lamina.adapters.formats.json_fields import (
     text_in,
     without,
 )
-from lamina.adapters.formats.json_lines import JsonLinesFile, UnreadLine
 from lamina.adapters.formats.session_builder import SessionBuilder
 from lamina.core.values.entry import InfoEntry, MessageEntry
 from lamina.core.values.message import Block, Message, Text, Thinking, ToolCall, ToolResult

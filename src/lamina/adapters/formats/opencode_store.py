@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from lamina.adapters.files.own_file import open_regular_file
-from lamina.adapters.formats.json_fields import Object, object_in, text_in
+from lamina.adapters.formats.json_lines import Object, object_in, text_in
 from lamina.errors import UsageError
 
 MAGIC = b"SQLite format 3\x00"

@@ -1,24 +1,42 @@
-"""Sessions of pi, versions 1 to 3.
+"""Sessions of pi, versions 1 to 3: their entries, messages and patches.
 
 Laws: the tree, the branches and the leaf (the last entry of the file) are those of the file. What a
 model saw is a message, what it did not see is data. Every field that has no place of ours is in
 `extra` under `pi`. Version 1 has no ids: its entries follow one another, and `firstKeptEntryIndex`
 counts the records of the file, readable or not, with the header as 0. Version 2 says `hookMessage`
-for `custom`.
+for `custom`. Patches (`context_transform`) have the names of our ops; those of fields may be ours,
+or the documents'. A patch is read whole or not at all, and what no op of ours has is in `rest`.
 """
 
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.adapters.formats.content import target_of
+from lamina.adapters.formats.call_pairs import pair_calls
+from lamina.adapters.formats.content import (
+    content_beyond_text,
+    provider_of,
+    read_content,
+    read_result,
+    read_usage,
+    target_of,
+)
 from lamina.adapters.formats.imported_session import ImportedSession
-from lamina.adapters.formats.json_fields import Object, list_in, parse_moment, text_in, without
-from lamina.adapters.formats.json_lines import JsonLine, JsonLinesFile, LineRecord, first_moment
-from lamina.adapters.formats.pi_messages import PiMessage, read_message
-from lamina.adapters.formats.pi_patches import read_patch
+from lamina.adapters.formats.json_lines import (
+    JsonLine,
+    JsonLinesFile,
+    LineRecord,
+    Object,
+    first_moment,
+    list_in,
+    object_in,
+    parse_moment,
+    text_in,
+    without,
+)
 from lamina.adapters.formats.session_builder import SessionBuilder
 from lamina.core.values.entry import (
     BranchSummaryEntry,
@@ -31,8 +49,211 @@ from lamina.core.values.entry import (
     ModelEntry,
     TransformEntry,
 )
-from lamina.core.values.message import Message
-from lamina.core.values.patch import CompactionApply, MessagesCachedAppend, OptionsSet, Patch
+from lamina.core.values.message import Block, Message, Text, ToolDefinition
+from lamina.core.values.patch import (
+    CompactionApply,
+    Display,
+    MessagesCachedAppend,
+    OptionsSet,
+    Patch,
+    PatchOp,
+)
+from lamina.core.values.struct_fields import with_our_names
+from lamina.core.values.usage import Usage
+from lamina.errors import InvalidSetting
+
+_USAGE = ("input", "output", "cacheRead", "cacheWrite")
+
+
+class PiMessage(Struct, frozen=True, kw_only=True):
+    message: Message
+    usage: Usage | None = None
+    model: str = ""
+    is_interrupted: bool = False
+    rest: dict[str, Any] = {}
+    # What it is kept as if the model does not see it.
+    hidden_kind: str = ""
+
+
+def read_message(value: Object, builder: SessionBuilder, line: int) -> PiMessage | None:
+    """A message of pi; None if its role is not known."""
+    match value.get("role"):
+        case "assistant":
+            return _answer(value, builder, line)
+        case "toolResult":
+            return _result(value, builder, line)
+        case "bashExecution":
+            return _bash(value)
+        case "user" | "custom" | "hookMessage":
+            blocks, rest = _content(value, builder, line)
+            custom_type, shown = text_in(value, "customType"), value.get("display") is not False
+            message = Message(role="user", blocks=blocks, custom_type=custom_type, shown=shown)
+            return PiMessage(message=message, rest=rest)
+        case "branchSummary" | "compactionSummary":
+            rest = without(value, "summary")
+            return PiMessage(message=_user_message(text_in(value, "summary")), rest=rest)
+        case _:
+            return None
+
+
+def _user_message(text: str) -> Message:
+    return Message(role="user", blocks=(Text(text),))
+
+
+def _content(
+    value: Object, builder: SessionBuilder, line: int, provider: str = ""
+) -> tuple[tuple[Block, ...], dict[str, Any]]:
+    content = read_content(value.get("content"), builder, line, provider)
+    rest = without(value, "content")
+    if value.get("role") in ("user", "assistant", "custom"):
+        rest.pop("role", None)
+    if content.rest:
+        rest["blocks"] = content.rest
+    if content.results:
+        builder.report(line, "unknown_block", "a tool result inside a message; kept as data")
+        rest["content"] = value.get("content")
+    return content.blocks, rest
+
+
+def _answer(value: Object, builder: SessionBuilder, line: int) -> PiMessage:
+    provider, model = text_in(value, "provider"), text_in(value, "model")
+    blocks, rest = _content(value, builder, line, provider_of(provider))
+    target = target_of(provider, model)
+    if target == f"{provider}:{model}":
+        rest = without(rest, "provider", "model")
+    usage = object_in(value, "usage")
+    if usage:
+        rest = without(rest, "usage")
+        if beside := {k: v for k, v in usage.items() if k not in _USAGE or not isinstance(v, int)}:
+            rest["usage"] = beside
+    return PiMessage(
+        message=Message(role="assistant", blocks=blocks),
+        usage=read_usage(usage),
+        model=target,
+        is_interrupted=value.get("stopReason") in ("aborted", "error"),
+        rest=rest,
+    )
+
+
+def _result(value: Object, builder: SessionBuilder, line: int) -> PiMessage:
+    result = read_result(value, "toolCallId", "toolName", "isError", builder, line)
+    rest = without(value, "role", "toolCallId", "toolName", "content", "isError")
+    rest |= content_beyond_text(value.get("content"))
+    return PiMessage(message=Message(role="tool", blocks=(result,)), rest=rest)
+
+
+def _bash(value: Object) -> PiMessage:
+    output = text_in(value, "output")
+    text = f"Ran `{text_in(value, 'command')}`\n"
+    text += f"```\n{output}\n```" if output else "(no output)"
+    code = value.get("exitCode")
+    if value.get("cancelled") is True:
+        text += "\n\n(command cancelled)"
+    elif isinstance(code, int) and code:
+        text += f"\n\nCommand exited with code {code}"
+    hidden_kind = "bashExecution" if value.get("excludeFromContext") is True else ""
+    return PiMessage(message=_user_message(text), rest=dict(value), hidden_kind=hidden_kind)
+
+
+_DISPLAY = ("title", "summary", "markdown")
+_FIELDS: dict[str, frozenset[str]] = {
+    str(kind.__struct_config__.tag): frozenset(kind.__struct_fields__) for kind in PatchOp.__args__
+}
+_TOOL = ToolDefinition.__struct_fields__
+
+
+class PiPatch(Struct, frozen=True, kw_only=True):
+    patch: Patch
+    rest: dict[str, Any]
+
+
+def read_patch(
+    value: Object, builder: SessionBuilder, line: int, find_place: Callable[[str], int]
+) -> PiPatch | None:
+    """The patch of an entry; None, and reported, if an op of it cannot be read. `find_place` says
+    where in history the messages of a foreign entry begin."""
+    patch = value.get("patch")
+    ops: list[PatchOp] = []
+    rest: dict[str, Any] = {}
+    beside: dict[str, Any] = {}
+    for index, op in enumerate(patch if isinstance(patch, list) else [patch]):
+        try:
+            patch_op, other_fields = _read_op(op, builder, line, find_place)
+        except (ValueError, msgspec.ValidationError, InvalidSetting) as error:
+            builder.report(line, "unreadable_patch", f"op {index}: {error}")
+            return None
+        ops.append(patch_op)
+        if other_fields:
+            beside[str(index)] = other_fields
+    if beside:
+        rest["patch"] = beside
+    display, display_rest = _read_display(value.get("display"))
+    if display_rest:
+        rest["display"] = display_rest
+    return PiPatch(patch=Patch(ops=tuple(ops), display=display), rest=rest)
+
+
+def _read_op(
+    op: Any, builder: SessionBuilder, line: int, find_place: Callable[[str], int]
+) -> tuple[PatchOp, Object]:
+    if not isinstance(op, dict):
+        raise ValueError(f"a {type(op).__name__} is no op")
+    tag = text_in(op, "op", "type")
+    known_fields = _FIELDS.get(tag)
+    if known_fields is None:
+        raise ValueError(f"there is no op {tag!r}")
+    flat = {**without(op, "op", "type", "options"), **object_in(op, "options")}
+    if "first_kept" in known_fields and (kept := text_in(flat, "firstKeptEntryId")):
+        flat = {"first_kept": find_place(kept), **without(flat, "firstKeptEntryId")}
+    named = with_our_names(flat, known_fields)
+    if named.get("scope") == "ephemeral" and "scope" in known_fields:
+        named["scope"] = "uncached"
+    if named.get("scope") == "cached" and not named.get("reason"):
+        # Kept as it was said; what needs a reason and has none is not applied here.
+        known_fields -= {"scope"}
+    fields: Object = {"op": tag, **{name: named[name] for name in named if name in known_fields}}
+    other_fields: Object = {name: named[name] for name in named if name not in known_fields}
+    if "messages" in known_fields:
+        fields["messages"] = _read_messages(fields.get("messages"), builder, line)
+    if "tools" in known_fields and isinstance(fields.get("tools"), list):
+        fields["tools"] = [_read_tool(tool) for tool in fields["tools"]]
+    patch_op: PatchOp = msgspec.convert(fields, PatchOp)
+    return patch_op, other_fields
+
+
+def _read_messages(values: Any, builder: SessionBuilder, line: int) -> list[Object]:
+    if not isinstance(values, list):
+        raise ValueError("it has no list of messages")
+    messages: list[Message] = []
+    for value in values:
+        pi_message = read_message(value, builder, line) if isinstance(value, dict) else None
+        if pi_message is None:
+            raise ValueError("a message in it has a role that is not known")
+        messages.append(pi_message.message)
+    paired_messages, repairs = pair_calls(messages)
+    for detail in repairs:
+        builder.report(line, "unpaired", detail)
+    plain: list[Object] = msgspec.to_builtins(paired_messages)
+    return plain
+
+
+def _read_tool(tool: Any) -> Any:
+    return with_our_names(tool, _TOOL) if isinstance(tool, dict) else 0
+
+
+def _read_display(value: Any) -> tuple[Display | None, Any]:
+    """How a person is shown the patch, and what a foreign renderer needs for it."""
+    if not isinstance(value, dict):
+        return None, value
+    title = text_in(value, "title")
+    if not title:
+        return None, value
+    display = Display(
+        title=title, summary=text_in(value, "summary"), markdown=text_in(value, "markdown")
+    )
+    known_names = [name for name in _DISPLAY if isinstance(value.get(name), str)]
+    return display, without(value, *known_names)
+
 
 SOURCE = "pi"
 _PLACE = ("type", "id", "parentId", "timestamp")

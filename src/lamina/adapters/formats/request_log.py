@@ -11,15 +11,17 @@ from typing import Any
 from msgspec import Struct
 
 from lamina.adapters.formats.content import ForeignMessage
-from lamina.adapters.formats.event_streams import read_stream
 from lamina.adapters.formats.imported_session import ImportedSession
-from lamina.adapters.formats.json_fields import Object, object_in, parse_moment, without
 from lamina.adapters.formats.json_lines import (
     JsonLine,
     JsonLinesFile,
+    Object,
     UnreadLine,
     first_moment,
+    object_in,
     parse_json,
+    parse_moment,
+    without,
 )
 from lamina.adapters.formats.request_bodies import (
     AnswerBody,
@@ -28,6 +30,7 @@ from lamina.adapters.formats.request_bodies import (
     message_identity,
     read_answer_body,
     read_body,
+    read_stream,
 )
 from lamina.adapters.formats.session_builder import SessionBuilder
 from lamina.core.values.entry import MessageEntry, TransformEntry

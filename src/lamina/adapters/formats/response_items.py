@@ -16,7 +16,7 @@ from lamina.adapters.formats.content import (
     result_text,
     write_arguments,
 )
-from lamina.adapters.formats.json_fields import Object, object_in, text_in, without
+from lamina.adapters.formats.json_lines import Object, object_in, text_in, without
 from lamina.adapters.formats.session_builder import SessionBuilder
 from lamina.core.values.message import Block, Message, Text, Thinking, ToolCall, ToolResult
 

@@ -1,31 +1,31 @@
-"""Builds our entries from those of a foreign session, one by one.
+"""Builds our entries from those of a foreign session, one by one, parents before children.
 
 Laws: an entry is only written if it folds onto its parent; one that does not is kept as data and
-reported. Ids count up in the order of writing, and a message has the id of its entry. On every
-path calls and results are paired (see `call_pairs`): an entry that would break that gets what it
-lacks in front of it. What a foreign request carried only for itself is gone when the next turn
-begins, and at the end no turn is under way.
+reported. Every record comes out once; without forward references the order is that of the file, and
+a cycle of parents is cut at the record of it that the file names first. Ids count up in the order
+of writing, and a message has the id of its entry. On every path calls and results are paired (see
+`call_pairs`): an entry that would break that gets what it lacks in front of it. What a foreign
+request carried only for itself is gone when the next turn begins, and at the end no turn is under
+way.
 """
 
 import base64
 import binascii
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec.structs import replace
 
 from lamina.adapters.formats.call_pairs import (
     missing_results,
+    order_results,
     orphan_text,
     results_of,
     split_results,
     waiting_calls,
 )
 from lamina.adapters.formats.imported_session import ImportedSession, ImportProblem
-from lamina.adapters.formats.json_fields import Object
-from lamina.adapters.formats.json_lines import JsonLine, LineRecord, UnreadLine
-from lamina.adapters.formats.parent_order import IdPair, order_by_parent
-from lamina.adapters.formats.result_order import order_results
+from lamina.adapters.formats.json_lines import JsonLine, LineRecord, Object, UnreadLine
 from lamina.core.codec import digest_bytes
 from lamina.core.values.entry import (
     BranchSummaryEntry,
@@ -47,6 +47,44 @@ from lamina.errors import InvalidPatch, InvalidSetting, JournalError
 
 if TYPE_CHECKING:
     from lamina.core.journal import State
+
+
+T = TypeVar("T")
+# A record's own id and its parent's; None if it has none.
+IdPair = Callable[[T], tuple[str | None, str | None]]
+
+
+def order_by_parent(records: Sequence[T], ids: IdPair[T]) -> list[tuple[T, bool]]:
+    """The records in an order in which they can be placed. Each comes with whether a cycle was cut
+    at it: then its parent does not come before it."""
+    indexes: dict[str, int] = {}
+    for index, record in enumerate(records):
+        own, _ = ids(record)
+        if own is not None:
+            indexes.setdefault(own, index)
+    placed_indexes: set[int] = set()
+    order: list[tuple[T, bool]] = []
+    for start in range(len(records)):
+        cut_index = -1
+        chain: list[int] = []
+        on_chain: set[int] = set()
+        at: int | None = start
+        while at is not None and at not in placed_indexes and at not in on_chain:
+            chain.append(at)
+            on_chain.add(at)
+            _, parent = ids(records[at])
+            at = indexes.get(parent) if parent is not None else None
+        if at is not None and at in on_chain:
+            # The file names `min` of the cycle first: it becomes the one without a parent.
+            inside = chain[chain.index(at) :]
+            first = inside.index(min(inside))
+            chain = [*chain[: chain.index(at)], *inside[first + 1 :], *inside[: first + 1]]
+            cut_index = chain[-1]
+        for index in reversed(chain):
+            placed_indexes.add(index)
+            order.append((records[index], index == cut_index))
+    return order
+
 
 _REFUSED = (JournalError, InvalidPatch, InvalidSetting)
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from lamina.adapters.pages.networks import Ip, parse_ip
-from lamina.core.values.web import UnfetchedResource
+from lamina.core.values.web_access import UnfetchedResource
 
 Scheme = Literal["http", "https"]
 DEFAULT_PORTS: dict[Scheme, int] = {"http": 80, "https": 443}

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from lamina.adapters.pages.addresses import DEFAULT_PORTS, Address, read_host, refuse
 from lamina.adapters.pages.networks import Ip, Zone, classify_address, parse_ip
-from lamina.core.values.web import UnfetchedResource, WebRules
+from lamina.core.values.web_access import UnfetchedResource, WebRules
 
 # Which addresses a host may have: public ones, this machine's, or all that are ever allowed.
 Reach = Literal["public", "loopback", "private"]

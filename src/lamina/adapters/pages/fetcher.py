@@ -1,23 +1,27 @@
-"""Pages and pictures from the web.
+"""Pages and pictures from the web, fetched once and kept for a while.
 
-Law: every step of a fetch and of every redirect is judged before anything is sent: the address, the
-name, and everything the name resolves to. Connections go only to what was judged. An error repeats
-no more of an address than its host, as the rest may hold a secret.
+Laws: every step of a fetch and of every redirect is judged before anything is sent: the address,
+the name, and everything the name resolves to. Connections go only to what was judged. An error
+repeats no more of an address than its host, as the rest may hold a secret. One fetch at a time per
+key, and none while the last one is fresh: a chat that names a page in every turn fetches it once,
+and its version stays the same.
 """
 
 import re
 import socket
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import anyio
+from anyio import Lock
 from anyio.to_thread import run_sync
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.adapters.extras import install_hint
+from lamina.adapters.files.extras import install_hint
 from lamina.adapters.pages.addresses import MAX_URL, Address, read_address, refuse_odd_url
 from lamina.adapters.pages.allowed_hosts import (
     Reach,
@@ -25,7 +29,7 @@ from lamina.adapters.pages.allowed_hosts import (
     judge_name,
     judge_redirect_zones,
 )
-from lamina.adapters.pages.answers import (
+from lamina.adapters.pages.fetch_answers import (
     REDIRECTS,
     UNCHANGED,
     FetchAnswer,
@@ -37,7 +41,6 @@ from lamina.adapters.pages.answers import (
     validators_of,
 )
 from lamina.adapters.pages.networks import Zone
-from lamina.adapters.pages.page_cache import CachedFetch, PageCache
 from lamina.adapters.pages.page_reader import (
     ACCEPTED_PAGES,
     ReadPdf,
@@ -47,14 +50,64 @@ from lamina.adapters.pages.page_reader import (
 )
 from lamina.core.values.item import Item, ItemId, LoadedItem, canonical_url, url_id
 from lamina.core.values.request import LeftOut
-from lamina.core.values.web import FetchedResource, UnfetchedResource, WebRules
+from lamina.core.values.web_access import FetchedResource, UnfetchedResource, WebRules
 
 if TYPE_CHECKING:
     from lamina.adapters.pages.exchange import Connect, FetchRequest
 
+
+T = TypeVar("T")
+
+
+class CachedFetch(Struct, Generic[T], frozen=True, kw_only=True):
+    """A fetch that is good `until` a time. A `problem` says why it is older than it should be."""
+
+    value: T
+    validators: Validators
+    size: int
+    until: float
+    problem: str = ""
+
+
+class PageCache(Generic[T]):
+    """Keeps up to `max_count` fetches and `max_bytes`; the least recently used go first."""
+
+    def __init__(self, max_count: int, max_bytes: int) -> None:
+        self._max_count, self._max_bytes = max_count, max_bytes
+        self._fetches: OrderedDict[Hashable, CachedFetch[T]] = OrderedDict()
+        self._locks: dict[Hashable, Lock] = {}
+
+    async def get(
+        self,
+        key: Hashable,
+        now: float,
+        renew: Callable[[CachedFetch[T] | None], Awaitable[CachedFetch[T]]],
+    ) -> CachedFetch[T]:
+        """The fetch under `key`, renewed if it is not fresh."""
+        lock = self._locks.setdefault(key, Lock())
+        try:
+            async with lock:
+                fetch = self._fetches.get(key)
+                if fetch is None or fetch.until <= now:
+                    fetch = await renew(fetch)
+                self._put(key, fetch)
+                return fetch
+        finally:
+            if not lock.locked() and not lock.statistics().tasks_waiting:
+                self._locks.pop(key, None)
+
+    def _put(self, key: Hashable, fetch: CachedFetch[T]) -> None:
+        self._fetches[key] = fetch
+        self._fetches.move_to_end(key)
+        while len(self._fetches) > self._max_count or self._bytes() > self._max_bytes:
+            self._fetches.popitem(last=False)
+
+    def _bytes(self) -> int:
+        return sum(fetch.size for fetch in self._fetches.values())
+
+
 # Finds all addresses of a name, for a port.
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-T = TypeVar("T")
 
 MEGABYTE = 1_000_000
 _USER = re.compile(r"//[^/?#]*@")

@@ -1,7 +1,8 @@
-"""Journals in memory, as the bytes of a file, so that what cannot be stored is found out.
+"""Journals in memory, as the bytes of a file, so that what cannot be stored is found out; and the
+prefixes that were sent lately, in memory too.
 
-Law: whoever writes gives way to other tasks, as with every store: in which order things happen, and
-so what a journal holds, must not depend on where it is kept.
+Law: whoever writes gives way to other tasks, as with every store: in which order things happen,
+and so what a journal holds, must not depend on where it is kept.
 """
 
 import hashlib
@@ -11,16 +12,53 @@ from weakref import WeakSet
 
 from anyio.lowlevel import cancel_shielded_checkpoint
 
-from lamina.adapters.stores.memory_prefixes import MemorySentPrefixes
-from lamina.core.audit.blobs import blobs_of
-from lamina.core.audit.totals import sum_totals
+from lamina.core.audit.kept_results import blobs_of
+from lamina.core.audit.session_totals import sum_totals
 from lamina.core.codec import decode_entry, encode_entry, entry_number
 from lamina.core.journal import GrownEntries, Journal, journal_of, walk_back
 from lamina.core.journal.lines import write_lines
 from lamina.core.ports.store import JournalStore
 from lamina.core.values.entry import Entry, SessionEntry
+from lamina.core.values.sent_prefix import MINUTE, MOST_PREFIXES, RecentPrefixes, SentPrefix
 from lamina.core.values.totals import DeletedSession, ListedSession
 from lamina.errors import JournalError, SessionBusy, SessionMoved, UnknownSession
+
+
+class MemorySentPrefixes:
+    """For the sessions of one process."""
+
+    def __init__(self) -> None:
+        self._prefixes: dict[tuple[str, str], SentPrefix] = {}
+        self._requests: list[tuple[str, float]] = []
+
+    async def recent(self, target: str, now: float) -> RecentPrefixes:
+        alive = [
+            prefix
+            for prefix in self._prefixes.values()
+            if prefix.target == target and prefix.expires >= now
+        ]
+        alive.sort(key=lambda prefix: -prefix.at)
+        rates: dict[str, int] = {}
+        for key, at in self._requests:
+            if now - MINUTE < at <= now:
+                rates[key] = rates.get(key, 0) + 1
+        return RecentPrefixes(prefixes=tuple(alive[:MOST_PREFIXES]), rates=rates)
+
+    async def count(self, key: str, at: float) -> None:
+        self._requests = [row for row in self._requests if row[1] > at - MINUTE]
+        self._requests.append((key, at))
+
+    async def keep(self, prefix: SentPrefix) -> None:
+        name = (prefix.target, prefix.name)
+        known = self._prefixes.get(name)
+        if known is None or known.at <= prefix.at:
+            self._prefixes[name] = prefix
+        stale = [name for name, old in self._prefixes.items() if old.expires < prefix.at]
+        for name in stale:
+            del self._prefixes[name]
+
+    async def aclose(self) -> None:
+        """There is nothing to let go of."""
 
 
 class MemoryStore(JournalStore):

@@ -1,21 +1,139 @@
-"""What is done to a session's file as a whole: reading it, saying whose it is, deleting it.
+"""A session's file as a whole: its name, the index beside it, its totals, and its deletion.
 
-Law: a deletion that is cut off leaves blobs that nobody refers to, and never a session whose blobs
-are gone.
+Laws: an index is trusted only if its checksum is right; it is replaced as a whole or not at all,
+and built again if it is missing, damaged or old. Totals in it count for the bytes that it fits,
+and for no others. A deletion that is cut off leaves blobs that nobody refers to, and never a
+session whose blobs are gone.
 """
 
+import contextlib
+import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from urllib.parse import quote, unquote
+from zlib import crc32
 
+import msgspec
+
+from lamina.adapters.files.locks import read_at, sync_folder
 from lamina.adapters.stores.blob_files import remove_blob_file
-from lamina.adapters.stores.disk import read_at, sync_folder
-from lamina.adapters.stores.journal_index import index_path
-from lamina.core.audit.blobs import blobs_of
-from lamina.core.journal import read_journal
-from lamina.core.values.entry import FORMAT, SessionEntry
-from lamina.core.values.totals import DeletedSession
-from lamina.errors import JournalError
+from lamina.core.audit.kept_results import blobs_of
+from lamina.core.audit.session_totals import add_entries, sum_totals
+from lamina.core.journal import GrownEntries, Journal, read_journal
+from lamina.core.journal.journal_file import (
+    IndexedEntries,
+    JournalFile,
+    LineIndex,
+    LinePlaces,
+    read_journal_file,
+)
+from lamina.core.values.entry import FORMAT, Entry, SessionEntry
+from lamina.core.values.totals import DeletedSession, ListedSession, SessionTotals
+from lamina.errors import JournalError, LaminaError
+
+SUFFIX = ".jsonl"
+# File systems allow 255 bytes in a name; the rest is for files beside the journal.
+LONGEST_NAME = 160
+
+# Names that Windows reserves for devices, with any suffix.
+_DEVICES = {"con", "prn", "aux", "nul", *(f"{n}{i}" for n in ("com", "lpt") for i in range(10))}
+
+
+def file_stem(session: str) -> str:
+    """A file name for any session id."""
+    stem = quote(session, safe=" !,@+()", errors="surrogatepass")
+    if stem.startswith((".", " ")) or stem.endswith((".", " ")) or not stem:
+        stem = f"%{stem}"
+    if stem.partition(".")[0].casefold() in _DEVICES:
+        stem = f"%{stem}"
+    digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()
+    if len(stem) <= LONGEST_NAME and session != session.lower():
+        # Where case does not count, "A" and "a" must not be the same file.
+        stem = f"{stem}={digest[:8]}"
+    if len(stem) > LONGEST_NAME:
+        # Any other equals sign is escaped.
+        stem = f"{stem[: LONGEST_NAME - 17]}={digest[:16]}"
+    return stem
+
+
+def session_of(path: Path) -> str:
+    """The session id of a file, from its name or, if the id was too long for that, its header."""
+    stem = path.name.removesuffix(SUFFIX)
+    name = unquote(stem.partition("=")[0])
+    plain = unquote(stem.partition("=")[0].removeprefix("%"))
+    for guess in (name, name.removeprefix("%"), plain):
+        if file_stem(guess) == stem:
+            return guess
+    with path.open("rb") as file:
+        first = file.readline()
+    header = next(iter(read_journal(first, name).entries.values()))
+    return header.session if isinstance(header, SessionEntry) else name
+
+
+# Lines that the first version covered may not be readable: it knew no gate for what is written.
+_MAGIC = b"lamina-index-2\n"
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(LineIndex)
+
+
+def index_path(journal: Path) -> Path:
+    return journal.with_suffix(".index")
+
+
+def write_index(path: Path, index: LineIndex) -> None:
+    """Writes an index. It is not flushed to disk: damage by a crash shows in its checksum.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    draft = _write_draft(path, index)
+    try:
+        os.replace(draft, path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def write_first_index(path: Path, index: LineIndex) -> None:
+    """Writes an index where there is none, and never over one that somebody else has written
+    meanwhile: theirs may hold more.
+
+    Raises:
+        OSError: there is one, or it cannot be written.
+    """
+    draft = _write_draft(path, index)
+    try:
+        os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write_draft(path: Path, index: LineIndex) -> Path:
+    body = _encoder.encode(index)
+    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        draft.write_bytes(_MAGIC + crc32(body).to_bytes(4, "big") + body)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+    return draft
+
+
+def read_index(path: Path) -> LineIndex | None:
+    """The index; None if there is none, or its checksum is wrong."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    head = len(_MAGIC)
+    body = memoryview(data)[head + 4 :]
+    if data[:head] != _MAGIC or int.from_bytes(data[head : head + 4], "big") != crc32(body):
+        return None
+    try:
+        return _decoder.decode(body)
+    except msgspec.MsgspecError:
+        return None
 
 
 def read_bytes(handle: int) -> bytes:
@@ -97,3 +215,54 @@ def delete_files(
 
 def _blobs_in(data: bytes, session: str) -> frozenset[str]:
     return blobs_of(read_journal(data, session).entries.values())
+
+
+def sum_file(file: JournalFile, written: Sequence[Entry] = ()) -> SessionTotals:
+    """The totals of a file, with what was `written` to it since it was read."""
+    journal = file.journal
+    entries = GrownEntries(journal.entries, written)
+    if file.totals is not None:
+        totals = add_entries(file.totals, entries.since(file.totalled))
+        if totals is not None:
+            return totals
+    if written:
+        journal = Journal(entries=entries, leaf=written[-1].id, damage=journal.damage)
+    return sum_totals(journal)
+
+
+def list_file(path: Path, session: str) -> ListedSession:
+    """One session file, with its totals; if none are kept they are, for the next time."""
+    try:
+        status, data = path.stat(), path.read_bytes()
+    except OSError as error:
+        return ListedSession(session=session, problem=f"{path} cannot be read: {error}")
+    index = read_index(index_path(path))
+    file = read_journal_file(data, session, index)
+    totals, problem = None, ""
+    try:
+        check_header(file.journal.header, session, path)
+        totals = sum_file(file)
+    except LaminaError as error:
+        problem = str(error)
+    if totals is not None and file.places is not None and file.totals is None:
+        # A convenience: nothing is lost if it cannot be written.
+        with contextlib.suppress(OSError, OverflowError):
+            _keep_totals(path, data, index, file.places, totals)
+    return ListedSession(
+        session=session, totals=totals, bytes=len(data), written=status.st_mtime, problem=problem
+    )
+
+
+def _keep_totals(
+    path: Path, data: bytes, index: LineIndex | None, places: LinePlaces, totals: SessionTotals
+) -> None:
+    place = index_path(path)
+    if index is None and place.exists():
+        place.unlink()
+    if index is None or not index.fits(data):
+        write_first_index(place, places.index(b"", totals))
+        return
+    # It has a snapshot of what it covers, and stays the index of that.
+    entries = IndexedEntries(data, LinePlaces.of(index))
+    *_, leaf = entries
+    write_index(place, index.with_totals(sum_totals(Journal(entries=entries, leaf=leaf))))

@@ -1,13 +1,23 @@
-"""The rows of a session: its own, and those of its entries."""
+"""The rows of a session: its own, those of its entries, and the journal that they make.
+
+Law: a row is believed only as far as its line proves itself. One that does not is reported when
+everything is read, and is an error when it is looked up; it never costs its neighbours.
+"""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from threading import Lock
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from lamina.adapters.stores.database import seal, unseal
-from lamina.adapters.stores.row_salvage import is_damage, salvage_sessions
+from lamina.adapters.stores.database import Database, seal, unseal
+from lamina.adapters.stores.row_salvage import StoredRow, is_damage, salvage_sessions
+from lamina.core.codec import mint_id
+from lamina.core.journal import Journal, TreeReader
+from lamina.core.journal.lines import Line, read_line
+from lamina.core.values.damage import Damage
 from lamina.core.values.entry import Entry, UnknownEntry
 from lamina.core.values.totals import SessionTotals
 from lamina.errors import JournalError
@@ -126,3 +136,156 @@ def _kind_of(entry: Entry) -> str:
     if isinstance(entry, UnknownEntry):
         return entry.kind
     return str(type(entry).__struct_config__.tag)
+
+
+# So many look-ups read one row each. Who looks up more is going through all of it: from then on a
+# look-up reads the rows that follow, too.
+_SINGLE = 64
+_TOGETHER = 256
+
+
+class RowEntries(Mapping[str, Entry]):
+    """The first `count` entries of a session in order of writing, read when they are looked at."""
+
+    def __init__(
+        self, database: Database, connection: sqlite3.Connection, key: int, session: str, count: int
+    ) -> None:
+        self._database = database
+        self._connection: sqlite3.Connection | None = connection
+        self._key = key
+        self._session = session
+        self._count = count
+        self._entries: dict[str, Entry] = {}
+        self._lines: dict[str, bytes] = {}
+        self._lookups = 0
+        self._lock = Lock()
+        # Whether a row was looked up that is damaged.
+        self.damaged = False
+
+    def extend(self, entries: Sequence[Entry]) -> None:
+        """Takes in the entries of the rows that follow, which were read already."""
+        self._entries.update((entry.id, entry) for entry in entries)
+        self._count += len(entries)
+
+    def first(self) -> Entry:
+        """The header.
+
+        Raises:
+            KeyError: there is no row.
+        """
+        return self[self._id_at(0)]
+
+    def is_at(self, entry_id: str, seq: int) -> bool:
+        return self._id_at(seq) == entry_id
+
+    def _id_at(self, seq: int) -> str:
+        rows = self._rows("select id, line from entry where session = ? and seq = ?", seq)
+        return rows[0][0] if rows else ""
+
+    def release(self) -> None:
+        """Lets go of the connection; later look-ups make one each."""
+        with self._lock:
+            self._connection = None
+
+    def _rows(self, query: str, *values: object) -> list[tuple[str, bytes]]:
+        with self._lock:
+            if self._connection is not None:
+                with self._database.telling_errors():
+                    return self._connection.execute(query, (self._key, *values)).fetchall()
+        with self._database.connect() as connection:
+            return connection.execute(query, (self._key, *values)).fetchall()
+
+    def __getitem__(self, entry_id: str) -> Entry:
+        if (entry := self._entries.get(entry_id)) is not None:
+            return entry
+        line = self._lines.pop(entry_id, None) or self._read(entry_id)
+        if line is None:
+            raise KeyError(entry_id)
+        entry = self._entries[entry_id] = self._prove(entry_id, line)
+        return entry
+
+    def _read(self, entry_id: str) -> bytes | None:
+        self._lookups += 1
+        if self._lookups <= _SINGLE:
+            query = "select id, line from entry where session = ? and id = ? and seq < ?"
+            rows = self._rows(query, entry_id, self._count)
+            return rows[0][1] if rows else None
+        query = (
+            "select id, line from entry where session = ?1 and seq < ?3 and seq >= "
+            "(select seq from entry where session = ?1 and id = ?2) order by seq limit ?4"
+        )
+        rows = self._rows(query, entry_id, self._count, _TOGETHER)
+        self._lines.update((found, line) for found, line in rows if found not in self._entries)
+        return self._lines.pop(entry_id, None)
+
+    def _prove(self, entry_id: str, line: bytes) -> Entry:
+        found = next(iter(read_line(as_bytes(line))))
+        if isinstance(found, Line) and found.entry.id == entry_id:
+            return found.entry
+        what = found.detail if isinstance(found, Damage) else f"it holds {found.entry.id!r}"
+        self.damaged = True
+        self._forget_snapshot()
+        raise JournalError(
+            f"entry {entry_id!r} of session {self._session!r} ({self._database.path}) is damaged: "
+            f"{what}. Open the session again: it goes on without it; `lamina verify` lists what is "
+            f"lost"
+        )
+
+    def _forget_snapshot(self) -> None:
+        """So that the next opening reads everything, and finds out what is wrong."""
+        with self._database.connect() as connection:
+            connection.execute("delete from snapshot where session = ?", (self._key,))
+            connection.execute("update session set totals = null where key = ?", (self._key,))
+
+    def __contains__(self, entry_id: object) -> bool:
+        if entry_id in self._entries or entry_id in self._lines:
+            return True
+        query = "select 1 from entry where session = ? and id = ? and seq < ?"
+        return isinstance(entry_id, str) and bool(self._rows(query, entry_id, self._count))
+
+    def __iter__(self) -> Iterator[str]:
+        query = (
+            "select id, line from entry where session = ? and seq >= ? and seq < ? "
+            "order by seq limit ?"
+        )
+        start = 0
+        while start < self._count:
+            # Many want no more than the header.
+            end = min(self._count, start + _TOGETHER if start else 1)
+            rows = self._rows(query, start, end, _TOGETHER)
+            self._lines.update((found, line) for found, line in rows if found not in self._entries)
+            yield from [found for found, _ in rows]
+            start = end
+
+    def __len__(self) -> int:
+        return self._count
+
+
+def read_rows(rows: Iterable[StoredRow | Damage], session: str, last: int) -> Journal:
+    """The journal of all rows of a session, every checksum verified. `last` is the highest number
+    that the session's own row knows of."""
+    reader = TreeReader()
+    offset = 0
+    others: list[Damage] = []
+    for row in rows:
+        if isinstance(row, Damage):
+            others.append(row)
+            continue
+        seq, entry_id, line = row[0], row[1], as_bytes(row[2])
+        for found in read_line(line, number=seq + 1, offset=offset):
+            reader.take(found)
+            if isinstance(found, Line) and found.entry.id != entry_id:
+                detail = f"entry {found.entry.id!r} is filed under another id, {entry_id!r}"
+                others.append(Damage(kind="conflict", detail=detail, line=seq + 1, offset=offset))
+        # Where the line would stand if all of them were a file.
+        offset += len(line) + 1
+    journal = reader.finish(session)
+    damage = (*journal.damage, *others)
+    if not reader.damage and last > journal.last:
+        first = mint_id(journal.last + 1)
+        detail = f"the end of the session is missing: {first} to {mint_id(last)}"
+        damage += (Damage(kind="missing_entries", detail=detail),)
+    damage = tuple(replace(found, row=found.line) for found in damage)
+    # Ids of lines that cannot be read may lie behind the last one that can: the row knows.
+    behind = max(0, journal.last + journal.lost - max(journal.last, last))
+    return replace(journal, damage=damage, last=max(journal.last, last), lost=behind)

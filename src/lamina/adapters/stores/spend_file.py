@@ -22,7 +22,7 @@ import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
-from lamina.adapters.stores.disk import lock_file, read_at, sync_file, sync_folder, write_all
+from lamina.adapters.files.locks import lock_file, read_at, sync_file, sync_folder, write_all
 from lamina.adapters.stores.session_file import is_at, read_bytes
 from lamina.core.ledger.spend_book import (
     BookSnapshot,
@@ -34,7 +34,7 @@ from lamina.core.ledger.spend_book import (
 )
 from lamina.core.ports import SpendAccount, SpendLedger
 from lamina.core.values.damage import Damage
-from lamina.core.values.spending import (
+from lamina.core.values.spend_limits import (
     ReachedLimit,
     Reservation,
     Settlement,

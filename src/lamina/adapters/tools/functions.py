@@ -1,20 +1,37 @@
-"""Python functions as tools.
+"""Python functions as tools: their descriptions from docstrings, their parameters as a JSON Schema,
+and their calls.
 
-Law: an error in a function is the result of its call; only a cancellation gets out. A function that
-no model could call correctly is refused when it is registered, not when it is called.
+Laws: an error in a function is the result of its call; only a cancellation gets out. A function
+that no model could call correctly is refused when it is registered, not when it is called. The
+schema promises exactly what `convert` accepts, except that a value of the wrong JSON type ("5"
+for a number) is also accepted if its meaning is clear. Of a docstring only the first paragraph
+and an `Args:` section are read; the rest is for people.
 """
 
 import functools
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, ParamSpec, TypeVar, get_args, overload
+from functools import partial
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    ParamSpec,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 import anyio
 import anyio.to_thread
 import msgspec
+from msgspec import UNSET, Struct, UnsetType
 
-from lamina.adapters.tools.docstrings import first_paragraph
-from lamina.adapters.tools.limits import (
+from lamina.adapters.tools.offered_tool import MOST_LETTERS, NO_SERVER, is_exposable, offer_tool
+from lamina.adapters.tools.result_limits import (
     CALL_SECONDS,
     MOST_CHARACTERS,
     NO_RESULT,
@@ -23,14 +40,222 @@ from lamina.adapters.tools.limits import (
     refuse_marks,
     say_seconds,
 )
-from lamina.adapters.tools.names import MOST_LETTERS, is_exposable
-from lamina.adapters.tools.offered_tool import NO_SERVER, offer_tool
-from lamina.adapters.tools.parameters import Parameters, read_parameters
 from lamina.core.codec import canonical_bytes
 from lamina.core.text.keywords import require_known
 from lamina.core.values.item import Include
 from lamina.core.values.tool import OfferedTool, Permission, ToolOutput, Toolset, WithheldTool
 from lamina.errors import InvalidText, UsageError
+
+_SECTION = re.compile(r"(Args|Arguments|Parameters):\s*")
+_PARAMETER = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)")
+
+
+def first_paragraph(doc: str | None) -> str:
+    """The first paragraph, in one line."""
+    text = inspect.cleandoc(doc or "")
+    paragraph = text.split("\n\n", 1)[0]
+    lines = [line.strip() for line in paragraph.splitlines()]
+    # A docstring may begin with its arguments.
+    return "" if lines and _SECTION.fullmatch(lines[0]) else " ".join(lines).strip()
+
+
+def parameter_texts(doc: str | None) -> dict[str, str]:
+    """The texts of the `Args:` section, by parameter."""
+    lines = inspect.cleandoc(doc or "").splitlines()
+    start = next((at for at, line in enumerate(lines) if _SECTION.fullmatch(line)), None)
+    if start is None:
+        return {}
+    words_by_name: dict[str, list[str]] = {}
+    name, depth = "", 0
+    for line in lines[start + 1 :]:
+        indent = len(line) - len(line.lstrip())
+        if line.strip() and not indent:
+            break  # the next section
+        depth = depth or indent
+        match = _PARAMETER.fullmatch(line.strip()) if indent == depth else None
+        if match:
+            name = match[1]
+            words_by_name[name] = [match[2]]
+        elif name and line.strip():
+            words_by_name[name].append(line.strip())
+    return {name: " ".join(words).strip() for name, words in words_by_name.items()}
+
+
+_REFERENCE = "#/$defs/"
+_PLAIN = (str, int, float, bool, type(None))
+
+
+class Parameters:
+    """The parameters of a function."""
+
+    def __init__(self, schema: dict[str, Any], shape: type[Struct]) -> None:
+        self.schema = schema
+        self._shape = shape
+
+    def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as the function takes them; missing ones are left to its defaults.
+
+        Raises:
+            msgspec.ValidationError: the arguments do not fit.
+        """
+        values = dict(arguments)
+        try:
+            value = msgspec.convert(values, self._shape, str_keys=True)
+        except msgspec.ValidationError:
+            try:
+                value = msgspec.convert(values, self._shape, str_keys=True, strict=False)
+            except msgspec.ValidationError:
+                value = None
+            if value is None:
+                raise  # the error of the strict attempt
+        fields = {name: getattr(value, name) for name in self._shape.__struct_fields__}
+        return {name: field for name, field in fields.items() if field is not UNSET}
+
+
+def read_parameters(function: Callable[..., Any], name: str) -> Parameters:
+    """The parameters of a function, without those that a `functools.partial` has filled.
+
+    Raises:
+        UsageError: one of them cannot be given by name, or not as JSON.
+    """
+    try:
+        signature = inspect.signature(function)
+        hints = get_type_hints(_find_annotated(function), include_extras=True)
+    except (NameError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"tool {name!r}: its signature cannot be read: {error}") from error
+    defaults = function.keywords if isinstance(function, partial) else {}
+    parameters = [
+        parameter for parameter in signature.parameters.values() if parameter.name not in defaults
+    ]
+    texts = parameter_texts(inspect.getdoc(function))
+    fields: list[Any] = []
+    for parameter in parameters:
+        kind = _kind(parameter, hints, name)
+        if parameter.default is inspect.Parameter.empty:
+            fields.append((parameter.name, kind))
+        else:
+            # The function applies its own default: a mutable one must not be copied here.
+            fields.append((parameter.name, kind | UnsetType, UNSET))
+        for text in _find_texts(kind)[:1]:
+            texts[parameter.name] = text
+    shape = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
+    return Parameters(_schema(shape, parameters, texts), shape)
+
+
+def _find_annotated(function: Any) -> Any:
+    """What holds the annotations: for a callable object, its `__call__`."""
+    while isinstance(function, partial):
+        function = function.func
+    return function if inspect.isroutine(function) else type(function).__call__
+
+
+def _kind(parameter: inspect.Parameter, hints: Mapping[str, Any], name: str) -> Any:
+    where = f"tool {name!r}, parameter {parameter.name!r}"
+    match parameter.kind:
+        case inspect.Parameter.VAR_POSITIONAL | inspect.Parameter.VAR_KEYWORD:
+            raise UsageError(
+                f"{where}: a model gives arguments by name, so *args and **kwargs "
+                f"cannot be offered; name what it takes, or wrap it in a function that does"
+            )
+        case inspect.Parameter.POSITIONAL_ONLY:
+            raise UsageError(
+                f"{where}: a model gives arguments by name, and this one has none; "
+                f"remove the '/' from its signature"
+            )
+    if parameter.name not in hints:
+        raise UsageError(
+            f"{where}: it has no annotation, so a model would not know what to give; "
+            f"add one (typing.Any if it is to take anything)"
+        )
+    kind = hints[parameter.name]
+    try:
+        msgspec.json.schema(kind)
+    except (TypeError, NameError) as error:
+        raise UsageError(
+            f"{where}: {_plain(kind)} cannot be given as JSON: {str(error).splitlines()[-1]}"
+        ) from error
+    return kind
+
+
+def _plain(kind: Any) -> str:
+    return kind.__qualname__ if isinstance(kind, type) else str(kind)
+
+
+def _find_texts(kind: Any) -> list[str]:
+    """The texts of `Annotated[..., "description"]`."""
+    if get_origin(kind) is not Annotated:
+        return []
+    return [arg for arg in get_args(kind)[1:] if isinstance(arg, str)]
+
+
+def _schema(
+    shape: type[Struct], parameters: list[inspect.Parameter], texts: Mapping[str, str]
+) -> dict[str, Any]:
+    (root,), parts = msgspec.json.schema_components([shape], ref_template=_REFERENCE + "{name}")
+    own = parts.pop(root["$ref"].removeprefix(_REFERENCE))
+    definitions: dict[str, Any] = {}
+    properties: dict[str, Any] = {
+        name: _inline(part, parts, definitions) for name, part in own["properties"].items()
+    }
+    for parameter in parameters:
+        about = properties[parameter.name]
+        if text := texts.get(parameter.name):
+            about.setdefault("description", text)
+        if type(parameter.default) in _PLAIN:
+            about.setdefault("default", parameter.default)
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    if own.get("required"):
+        schema["required"] = own["required"]
+    return schema | ({"$defs": definitions} if definitions else {})
+
+
+def _inline(value: Any, parts: Mapping[str, Any], definitions: dict[str, Any]) -> Any:
+    """The schema with its references replaced by what they refer to, since not every provider
+    follows them. Recursive parts stay references."""
+    match value:
+        case {"$ref": str(ref)}:
+            name = ref.removeprefix(_REFERENCE)
+            if name not in parts:
+                return dict(value)
+            rest = {key: part for key, part in value.items() if key != "$ref"}
+            if _holds_itself(name, parts):
+                if name not in definitions:
+                    definitions[name] = {}
+                    definitions[name] = _inline(parts[name], parts, definitions)
+                return {"$ref": ref, **rest}
+            return _inline(parts[name], parts, definitions) | rest
+        case dict():
+            return {key: _inline(part, parts, definitions) for key, part in value.items()}
+        case list():
+            return [_inline(part, parts, definitions) for part in value]
+        case _:
+            return value
+
+
+def _holds_itself(name: str, parts: Mapping[str, Any]) -> bool:
+    names: set[str] = set()
+    todo = [name]
+    while todo:
+        for inner in _find_names(parts.get(todo.pop(), {})):
+            if inner == name:
+                return True
+            if inner not in names:
+                names.add(inner)
+                todo.append(inner)
+    return False
+
+
+def _find_names(value: Any) -> list[str]:
+    match value:
+        case {"$ref": str(ref)}:
+            return [ref.removeprefix(_REFERENCE)]
+        case dict():
+            return [name for part in value.values() for name in _find_names(part)]
+        case list():
+            return [name for part in value for name in _find_names(part)]
+        case _:
+            return []
+
 
 P = ParamSpec("P")
 R = TypeVar("R")

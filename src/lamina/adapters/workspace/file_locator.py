@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from lamina.adapters.files.paths import PathRefused, clean_path
 from lamina.adapters.files.root import Root
-from lamina.core.notes.names import NoteNames, list_paths
-from lamina.core.values.item_kind import kind_of_file
+from lamina.core.notes.note_names import NoteNames, list_paths
+from lamina.core.values.item import kind_of_file
 from lamina.core.values.note import Catalogue
 
 _MOST_LISTED = 8

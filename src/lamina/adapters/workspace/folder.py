@@ -177,7 +177,7 @@ class FolderWorkspace:
 
     async def _with_pictures(self, main: LoadedItem, fetch: FetchPicture | None) -> LoadedItem:
         """A note with the pictures it refers to; these are part of its version."""
-        from lamina.adapters.workspace.note_pictures import gather_pictures
+        from lamina.adapters.workspace.picture_files import gather_pictures
 
         path = PurePosixPath(key_of(main.item.id))
         locator = self._gatherer.locator()

@@ -15,13 +15,14 @@ from lamina.adapters.files.root import Root
 from lamina.adapters.workspace.file_locator import FileLocation, FileLocator
 from lamina.adapters.workspace.file_secrets import FileSecrets
 from lamina.adapters.workspace.item_reader import ItemReader
-from lamina.adapters.workspace.query_items import QueryItems
-from lamina.core.notes.names import NoteNames, split_link, tag_matches
+from lamina.adapters.workspace.query_results import QueryItems
+from lamina.core.notes.note_names import NoteNames, split_link, tag_matches
 from lamina.core.notes.note_reader import read_note
 from lamina.core.notes.references import Reference, read_reference
 from lamina.core.notes.sections import find_section
 from lamina.core.text.pictures import count_pictures
 from lamina.core.values.item import (
+    TRAITS,
     Item,
     ItemId,
     LoadedItem,
@@ -29,10 +30,10 @@ from lamina.core.values.item import (
     content_version,
     item_id,
     key_of,
+    kind_of_file,
     query_id,
     selection_id,
 )
-from lamina.core.values.item_kind import TRAITS, kind_of_file
 from lamina.core.values.note import Catalogue, Note
 from lamina.core.values.request import GatheredItems, LeftOut
 

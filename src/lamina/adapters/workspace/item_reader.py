@@ -15,11 +15,17 @@ from msgspec.structs import replace
 
 from lamina.adapters.files.paths import MEBIBYTE, PathRefused
 from lamina.adapters.files.root import Root
-from lamina.adapters.workspace.fitted_picture import fit_picture
-from lamina.core.text.data_pictures import replace_data_pictures
-from lamina.core.text.pictures import count_pictures
-from lamina.core.values.item import Item, LoadedItem, item_id, note_id
-from lamina.core.values.item_kind import PICTURE_TYPES, ItemKind, kind_of_file
+from lamina.adapters.workspace.picture_files import fit_picture
+from lamina.core.text.pictures import count_pictures, replace_data_pictures
+from lamina.core.values.item import (
+    PICTURE_TYPES,
+    Item,
+    ItemKind,
+    LoadedItem,
+    item_id,
+    kind_of_file,
+    note_id,
+)
 
 # What is remembered: so many files, none of them larger than that.
 MOST_READINGS = 16

@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.adapters.extras import install_hint
+from lamina.adapters.files.extras import install_hint
 from lamina.adapters.files.paths import PathRefused
 from lamina.core.text.characters import fold_text
 

@@ -1,24 +1,27 @@
-"""Results of the queries in notes, and what they are without secrets.
+"""Results of the queries in notes, without secrets, and as items of their own.
 
-Law: a value is judged in the note that it comes from, not in the result, where nobody would know
-what it is. Scripts are never run.
+Laws: a value is judged in the note that it comes from, not in the result, where nobody would
+know what it is. Scripts are never run. A query that has no result is left out by its name, with
+the reason; so is every script.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from msgspec import convert
 from msgspec.structs import replace
 
+from lamina.adapters.files.root import Root
 from lamina.adapters.workspace.file_secrets import FileSecrets
-from lamina.core.values.item import Excerpt
+from lamina.core.values.item import Excerpt, Item, LoadedItem, Provenance, item_id, query_id
 from lamina.core.values.note import Catalogue, ListItem, Note, NoteQuery
+from lamina.core.values.request import GatheredItems, LeftOut
 from lamina.errors import QueryError
 
 if TYPE_CHECKING:
     from lamina.adapters.workspace.search_blocks import SearchBlocks
-    from lamina.core.notes.query.cache import QueryCache
+    from lamina.core.notes.query.rendered_query import QueryCache
 
 
 class QueryResults:
@@ -49,7 +52,7 @@ class QueryResults:
             raise QueryError(1, 1, "it is a script, and scripts of notes are not run")
         if query.kind == "search":
             return self._find_searches().find(query.text, catalogue, path)
-        from lamina.core.notes.query.cache import QueryCache
+        from lamina.core.notes.query.rendered_query import QueryCache
 
         now = datetime.fromtimestamp(self._now() // 60 * 60, self._zone).replace(tzinfo=None)
         self._whole = self._whole or QueryCache(zone=self._zone)
@@ -84,3 +87,54 @@ def _hide_secrets(note: Note) -> Note:
         for name, value in note.safe.items()
     }
     return replace(note, **safe)
+
+
+MOST_TITLE = 80
+
+
+class QueryItems:
+    """Asks the queries of one workspace's notes."""
+
+    def __init__(self, root: Root, secrets: FileSecrets, now: Callable[[], float]) -> None:
+        self._root = root
+        self._results = QueryResults(lambda path: root.read(path)[0], secrets, now)
+
+    def gather(
+        self, path: str, queries: Sequence[NoteQuery], look: Callable[[], Catalogue]
+    ) -> list[GatheredItems]:
+        """The results of queries in the note at `path`, each as its own item. The notes are looked
+        at once for all of them, and not for scripts."""
+        is_asked = any(query.kind != "script" for query in queries)
+        catalogue = look() if is_asked else Catalogue()
+        return [self._gather(path, query, catalogue) for query in queries]
+
+    def _gather(self, path: str, query: NoteQuery, catalogue: Catalogue) -> GatheredItems:
+        source = item_id("note", path)
+        item = query_id(path, query.key)
+        if query.kind == "script":
+            name = query.text if query.text.startswith("$=") else "dataviewjs"
+            detail = f"{_first_line(name)} of {path} is not run: it is a script"
+            return _leave_out(LeftOut(what=item, reason="refused", detail=detail, source=source))
+        try:
+            excerpt = self._results.find(query, catalogue, path)
+        except QueryError as error:
+            detail = f"a query of {path} is wrong: {error}"
+            return _leave_out(LeftOut(what=item, reason="unreadable", detail=detail, source=source))
+        result = Item(id=item, title=_title(query), content=excerpt.text, workspace=self._root.id)
+        provenance = Provenance(origin="query", source=source)
+        reading = LoadedItem(item=result, excerpt=excerpt, provenance=provenance)
+        return GatheredItems(readings=(reading,))
+
+
+def _leave_out(omission: LeftOut) -> GatheredItems:
+    return GatheredItems(left_out=(omission,))
+
+
+def _title(query: NoteQuery) -> str:
+    if query.kind == "inline":
+        return "queries within the text"
+    return _first_line(f"search: {query.text.strip()}" if query.kind == "search" else query.text)
+
+
+def _first_line(text: str) -> str:
+    return " ".join(text.strip().split("\n", 1)[0].split())[:MOST_TITLE]

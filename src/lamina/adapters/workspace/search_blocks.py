@@ -8,10 +8,9 @@ from collections.abc import Callable
 
 from lamina.adapters.files.paths import PathRefused
 from lamina.adapters.workspace.file_secrets import FileSecrets
-from lamina.core.notes.query.patterns import PatternRefused
-from lamina.core.notes.query.renderer import show_value
-from lamina.core.notes.search_block.matcher import SearchHit, find_hit
-from lamina.core.notes.search_block.parser import parse_search
+from lamina.core.notes.obsidian_search import SearchHit, find_hit, parse_search
+from lamina.core.notes.query.query_markdown import show_value
+from lamina.core.notes.query.regular_expressions import PatternRefused
 from lamina.core.values.item import Excerpt
 from lamina.core.values.note import Catalogue, Note
 from lamina.errors import QueryError

@@ -1,14 +1,19 @@
-"""The command line as a whole: its commands are in modules by what they are about, and what they
-do lives beside those, one module a command."""
+"""The command line as a whole: its commands in the order of `lamina --help`, and what all of them
+share.
+
+Laws: an option of the outermost group that stands behind a command is answered with where it
+belongs. In the help a flag stands alone: it takes no value, so none is named behind it.
+"""
 
 import inspect
 import sys
-from typing import Annotated
+from itertools import takewhile
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from lamina import __version__
-from lamina.apps.cli.command_group import CommandGroup, PlainCommand, PlainGroup
 from lamina.apps.cli.commands import (
     agents,
     chat,
@@ -24,9 +29,44 @@ from lamina.apps.cli.commands import (
     web,
 )
 from lamina.apps.cli.interrupts import ignore_interrupts_at_exit
+from lamina.apps.cli.terminal_text import print_text
 from lamina.apps.cli.verbosity import write_log
-from lamina.apps.cli.wrapped_text import print_text
 from lamina.errors import LaminaError
+
+
+class PlainCommand(TyperCommand):
+    """A command."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_values(super().get_params(ctx))
+
+
+class PlainGroup(TyperGroup):
+    """Commands under one name."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_values(super().get_params(ctx))
+
+
+def _without_values(parameters: list[Any]) -> list[Any]:
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters
+
+
+class CommandGroup(PlainGroup):
+    """Commands below options that go before all of them."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        own = {option for parameter in self.params for option in parameter.opts}
+        command, *words = args
+        for word in takewhile(lambda word: word != "--", words):
+            if word in own:
+                place = f"lamina {word} {command}"
+                raise typer.BadParameter(f"{word} stands before the command: {place} ...", ctx=ctx)
+        return super().resolve_command(ctx, args)
+
 
 app = typer.Typer(
     cls=CommandGroup,

@@ -18,7 +18,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 
-from lamina.apps.cli.wrapped_text import print_note
+from lamina.apps.cli.terminal_text import print_note
 
 # How many chunks are worth a bar: some tenths of a second.
 LONG = 64

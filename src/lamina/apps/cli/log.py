@@ -1,19 +1,43 @@
-"""`lamina log`: a session's entries, as text."""
+"""`lamina log`: a session's entries, as text; with `--result`, one result of a tool, whole."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from msgspec.structs import asdict, replace
 from rich.cells import cell_len
 
 from lamina.apps.cli.report_text import WIDTH, damage_lines, first_line, moment
 from lamina.apps.cli.terminal_text import one_line
 from lamina.apps.views.journal_log import describe_entry, display_lines, render_message
 from lamina.apps.views.plain_text import shorten
+from lamina.apps.views.stored_sessions import StoredSession
 from lamina.core.audit.dropped_history import DroppedHistory, find_dropped_history
+from lamina.core.audit.kept_results import KeptResult, find_result
 from lamina.core.audit.requests import waiting_request
-from lamina.core.audit.totals import name_of
+from lamina.core.audit.session_totals import name_of
 from lamina.core.journal import Journal, path_to
 from lamina.core.values.entry import Entry, RequestEntry, SessionEntry, TransformEntry
 from lamina.engine.session.tree import labels_of
+
+
+async def read_result(stored: StoredSession, what: str) -> KeptResult:
+    """The result of a call, by the call's id or a digest, with all of its text.
+
+    Raises:
+        UsageError: there is none.
+        JournalError: what was cut off it is not there any more.
+    """
+    journal = await stored.read()
+    result = find_result(journal.entries.values(), what)
+    if not result.digest:
+        return result
+    whole = await stored.store.get_blob(result.digest)
+    return replace(result, text=whole.decode())
+
+
+def describe_result(result: KeptResult) -> dict[str, Any]:
+    return asdict(result) | {"characters": len(result.text)}
+
 
 # A line of the tree, on the usual terminal; a deep branch takes what it needs.
 TREE_WIDTH = 80

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from lamina.apps.cli.interrupts import run_async
-from lamina.apps.cli.wrapped_text import print_text
+from lamina.apps.cli.terminal_text import print_text
 from lamina.errors import LaminaError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lamina.apps.views.stored_session import StoredSession
+    from lamina.apps.views.stored_sessions import StoredSession
 
 Result = TypeVar("Result")
 
@@ -61,7 +61,7 @@ def print_report(text: str, *, as_json: bool = False) -> None:
 def run_on_session(
     name: str, workspace: Path, action: Callable[["StoredSession"], Awaitable[Result]]
 ) -> Result:
-    from lamina.apps.views.stored_session import find_session
+    from lamina.apps.views.stored_sessions import find_session
 
     async def run() -> Result:
         return await action(await find_session(name, workspace))

@@ -1,12 +1,24 @@
-"""Text of others on a terminal.
+"""Text on a terminal: what others wrote, made harmless, and lines for people, as wide as the
+terminal.
 
 Laws: no note, answer, file name or tool can steer the terminal; what would is shown, escaped. A
-name cannot begin a line of its own.
+name cannot begin a line of its own. A line is broken between words, and what stands in a column
+goes on in that column. Nothing is cut, and a path in a sentence is never broken, so that it can
+be copied. Where there is no terminal a line stays a line.
 """
 
+import os
+import re
+import sys
+from typing import IO, TYPE_CHECKING
+
+import typer
 from rich.cells import cell_len, set_cell_size
 
 from lamina.core.text.characters import visible as visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def one_line(text: str, width: int = 0) -> str:
@@ -26,3 +38,101 @@ def visible_name(name: str) -> str:
 def format_bytes(size: int) -> str:
     """A size as people read it."""
     return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.0f} kB"
+
+
+# Two blanks or more stand in front of a column.
+_COLUMN = re.compile(r" {2,}(?=\S)")
+_WORD = re.compile(r"\s*\S+")
+_INDENT = re.compile(r" *")
+# How much further in a sentence goes on.
+HANG = 2
+# Further in than this is a column, whose long words are broken.
+SENTENCE = 4
+FENCE = "```"
+
+
+def print_text(text: str, *, err: bool = False) -> None:
+    """Prints a text for people."""
+    width = terminal_width(sys.stderr if err else None)
+    typer.echo(wrap_text(text, width) if width else text, err=err)
+
+
+def print_note(console: "Console", text: str, style: str = "") -> None:
+    """One line on a console; it may take several of its lines."""
+    shown = fit_text(console, text)
+    console.print(shown, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_labelled(console: "Console", label: str, text: str, style: str) -> None:
+    """A line that begins with a label of its own style."""
+    from rich.text import Text
+
+    shown = Text(fit_text(console, f"{label}{text}"))
+    shown.stylize(style, 0, len(label))
+    console.print(shown, soft_wrap=True, highlight=False)
+
+
+def fit_text(console: "Console", text: str) -> str:
+    """A text as wide as a console, if that is a terminal."""
+    return wrap_text(text, console.width) if console.is_terminal else text
+
+
+def wrap_text(text: str, width: int) -> str:
+    """A text whose lines are at most so wide. Between fences it stays as it is: that is what others
+    wrote."""
+    lines: list[str] = []
+    is_fenced = False
+    for line in text.split("\n"):
+        is_fence = line.startswith(FENCE)
+        is_fenced ^= is_fence
+        lines += [line] if is_fence or is_fenced else wrap_line(line, width)
+    return "\n".join(lines)
+
+
+def wrap_line(line: str, width: int) -> list[str]:
+    """A line as lines that are at most so wide."""
+    from rich.cells import cell_len, chop_cells
+
+    line = line.expandtabs()
+    if cell_len(line) <= width:
+        return [line]
+    hang = _hang(line, width)
+    lines: list[str] = []
+    current = ""
+    for word in _WORD.findall(line):
+        is_broken = hang > SENTENCE and cell_len(word.lstrip()) > width - hang
+        if current.strip() and not is_broken and cell_len(current + word) > width:
+            lines.append(current)
+            current = " " * hang + word.lstrip()
+        else:
+            current += word
+        if is_broken and cell_len(current) > width:
+            first, *rest = chop_cells(current, width)
+            parts = chop_cells("".join(rest), width - hang)
+            *done, current = [first, *(" " * hang + part for part in parts)]
+            lines += done
+    return [*lines, current]
+
+
+def _hang(line: str, width: int) -> int:
+    """How far in a line goes on: where its last column begins, if that leaves room for a text."""
+    from rich.cells import cell_len
+
+    indent = _INDENT.match(line)
+    start = indent.end() if indent else 0
+    columns = [cell_len(line[: gap.end()]) for gap in _COLUMN.finditer(line, start)]
+    return max((column for column in columns if column <= width // 2), default=start + HANG)
+
+
+def terminal_width(stream: IO[str] | None = None) -> int:
+    """How wide the terminal of a stream is, by default of standard output; 0 if it is none."""
+    stream = sys.stdout if stream is None else stream
+    if not stream.isatty():
+        return 0
+    wanted = os.environ.get("COLUMNS", "")
+    if wanted.isdigit() and int(wanted):
+        return int(wanted)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        return 0

@@ -5,8 +5,8 @@ from typing import Any, assert_never
 
 import msgspec
 
+from lamina.core.audit.break_causes import count_of
 from lamina.core.audit.hook_displays import find_displays
-from lamina.core.audit.vocabulary import count_of
 from lamina.core.journal import Journal, path_to
 from lamina.core.text.excerpt import brief
 from lamina.core.text.money import dollars

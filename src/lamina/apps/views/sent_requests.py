@@ -3,7 +3,7 @@
 from typing import Any
 
 from lamina.adapters.providers.model_book import load_book
-from lamina.apps.views.stored_session import StoredSession
+from lamina.apps.views.stored_sessions import StoredSession
 from lamina.core.audit.rebuilt_request import (
     RebuiltRequest,
     SegmentChange,

@@ -11,12 +11,16 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.adapters.downloads.folders import slots_folder
-from lamina.adapters.providers.local.models import LOCAL_MODELS, LOCAL_PREFIX, find_model_file
-from lamina.adapters.providers.local.slot_files import drop_slots
-from lamina.apps.views.stored_session import StoredSession, find_session
+from lamina.adapters.files.cache_folder import slots_folder
+from lamina.adapters.providers.local.model_catalogue import (
+    LOCAL_MODELS,
+    LOCAL_PREFIX,
+    find_model_file,
+)
+from lamina.adapters.providers.local.slots import drop_slots
+from lamina.apps.views.stored_sessions import StoredSession, find_session
 from lamina.apps.wiring.stores import StoreListing, default_store, list_everywhere
-from lamina.core.audit.totals import sum_totals
+from lamina.core.audit.session_totals import sum_totals
 from lamina.core.values.totals import ListedSession, SessionTotals
 from lamina.errors import LaminaError, ModelMissing, UsageError
 

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any, Protocol
 import anyio
 from msgspec import Struct
 
-from lamina.adapters.extras import Need, require
-from lamina.adapters.providers.local.models import is_model_path
+from lamina.adapters.files.extras import Need, require
+from lamina.adapters.providers.local.model_catalogue import is_model_path
 from lamina.adapters.providers.model_book import load_book
 from lamina.adapters.stores.memory import MemoryStore
 from lamina.adapters.stores.scratch import ScratchStore
-from lamina.apps.views.hook_files import load_hooks
-from lamina.apps.views.options import PromptOptions, SessionOptions, refuse_ignored
-from lamina.apps.views.stored_session import find_session
+from lamina.apps.views.session_options import PromptOptions, SessionOptions, refuse_ignored
+from lamina.apps.views.stored_sessions import find_session
+from lamina.apps.views.trusted_hooks import load_hooks
 from lamina.apps.wiring import default_target
+from lamina.apps.wiring.folders import memory_file
 from lamina.apps.wiring.runners import Clients, open_agent, open_plan, open_qa
 from lamina.apps.wiring.stores import default_store, store_of_file
-from lamina.apps.wiring.workspaces import memory_file
 from lamina.core.notes.references import is_url
 from lamina.core.ports import Approver, Clock, Index, JournalStore, WorkspaceSource
 from lamina.core.values.request import LeftOut
 from lamina.core.values.settings import LOCAL_WIRES, Settings, Target
-from lamina.engine.runners.preview import NoProviders
+from lamina.engine.runners.answer import NoProviders
 from lamina.engine.runners.runner import ChatRunner
 from lamina.engine.session.session import Session, core_of
 from lamina.engine.sources.hooks import Hooks
@@ -37,7 +37,7 @@ from lamina.errors import ModelMissing, UsageError
 if TYPE_CHECKING:
     from lamina.adapters.tools.mcp_client.config import ServerList
     from lamina.apps.wiring.agent_defaults import AgentDefaults
-    from lamina.apps.wiring.trust import FolderTrust
+    from lamina.apps.wiring.trust_lookup import FolderTrust
 
 SYSTEM = (
     "You are a helpful assistant. Answer from what is attached where you can, and say so if it "
@@ -245,7 +245,7 @@ async def _read_agent(options: SessionOptions, notices: Notices) -> "AgentDefaul
     and agreed to."""
     if options.agent is None:
         return None
-    from lamina.apps.views.trust import settle_trust
+    from lamina.apps.views.folder_trust import settle_trust
     from lamina.apps.wiring.agent_defaults import read_agent_defaults
 
     agent = await read_agent_defaults(
@@ -265,7 +265,7 @@ def _persona(
         return agent.system
     if options.continued is not None:
         return ""
-    from lamina.apps.wiring.agents import persona_parts
+    from lamina.apps.wiring.agent_finder import persona_parts
 
     parts = persona_parts(None, options.workspace, SYSTEM)
     return parts if len(parts) > 1 else SYSTEM

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from lamina.apps.views.items import AgentChangeRow
+from lamina.apps.views.session_items import AgentChangeRow
 from lamina.core.assembly.engine_tools import ENGINE_TOOLS, USE_TOOL
 from lamina.core.audit.rebuilt_request import RebuiltRequest, rebuild_request
 from lamina.core.audit.requests import (
@@ -22,8 +22,7 @@ from lamina.core.audit.requests import (
 from lamina.core.journal import Journal, State, path_to
 from lamina.core.ports import TargetBook
 from lamina.core.values.entry import PLANNED, CustomEntry, MessageEntry, RequestEntry
-from lamina.core.values.item import Include, ItemId, key_of, kind_of
-from lamina.core.values.item_kind import MEMBER_KINDS
+from lamina.core.values.item import MEMBER_KINDS, Include, ItemId, key_of, kind_of
 from lamina.core.values.patch import HookDisplay
 from lamina.core.values.request import WHOLE_POOL, ContextItem, ContextTool, LeftOut, RequestContext
 from lamina.engine.runners.citations import SEARCHED

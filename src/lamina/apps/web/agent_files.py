@@ -18,11 +18,11 @@ from lamina.adapters.agents.agent_reader import LoadedAgent, load_agent, open_do
 from lamina.adapters.agents.agent_yaml import AGENT_FILES
 from lamina.adapters.agents.disk import MEGABYTE
 from lamina.adapters.agents.fields import UnreadableText
-from lamina.adapters.agents.yaml_edit import set_value
+from lamina.adapters.agents.settings_edit import set_value
 from lamina.adapters.files.paths import PathRefused, clean_path, is_hidden
 from lamina.adapters.files.root import Root
 from lamina.adapters.providers.tokens import EncodingCounter
-from lamina.apps.wiring.agents import bringer_of
+from lamina.apps.wiring.agent_finder import bringer_of
 from lamina.core.values.agent import Guide
 from lamina.core.values.item import Include
 from lamina.errors import UsageError

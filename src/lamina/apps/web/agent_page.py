@@ -1,19 +1,22 @@
-"""One agent as a page shows it: who it is, what it holds and where, and what is odd about it.
+"""One agent as a page shows it: who it is, what it holds and where, what is wrong with it, what a
+question would choose of it, and what in its folder counts only once a person trusts it.
 
-Law: keys of servers are taken out in `faces.agents`, and nowhere else.
+Laws: keys of servers are removed in `views.agent_overview`, and nowhere else. For a trial
+question an agent is opened as a session opens it, and what its folder brings counts if it was
+trusted before.
 """
 
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
 from lamina.adapters.agents.agent_reader import LoadedAgent
-from lamina.adapters.agents.skeleton import write_skeleton
+from lamina.adapters.agents.agent_yaml import write_skeleton
 from lamina.adapters.providers.tokens import EncodingCounter
-from lamina.apps.views.agents import (
+from lamina.apps.views.agent_overview import (
     ENCODING,
     count_levels,
     describe_found_agent,
@@ -21,19 +24,26 @@ from lamina.apps.views.agents import (
     guides_in_order,
     server_terms,
 )
+from lamina.apps.views.search_candidates import CandidateSources, gather_candidates
 from lamina.apps.web.agent_files import AgentFileRow, AgentFiles
 from lamina.apps.wiring.agent_defaults import merge_fields
-from lamina.apps.wiring.agents import (
+from lamina.apps.wiring.agent_finder import (
     FoundAgent,
     agent_folders,
     check_agent,
     list_agents,
     persona_parts,
 )
+from lamina.apps.wiring.trust_lookup import FolderTrust, Standing
 from lamina.core.values.agent import Guide, Problem
 from lamina.core.values.item import Include
-from lamina.core.values.selection import SearchSettings
+from lamina.core.values.selection import AgentChoice, Preset, SearchSettings
 from lamina.core.values.settings import Settings
+from lamina.engine.runners.agent_search import choose_candidates
+
+if TYPE_CHECKING:
+    from lamina.adapters.embed.index.sqlite_index import SqliteIndex
+
 
 AgentPlace = Literal["user", "workspace", "folder"]
 
@@ -292,4 +302,68 @@ def _server(name: str, entry: dict[str, Any]) -> ServerEntry:
             )
             for tool, own in tools.items()
         ),
+    )
+
+
+class NobodyToAsk:
+    """What a folder brings counts if it was trusted before."""
+
+    async def agree(self, folder: FolderTrust) -> bool:  # noqa: ARG002
+        return False
+
+    def say(self, line: str) -> None:
+        """Whatever is odd stands in the choice."""
+
+
+async def choose_for(
+    question: str, agent: Path, workspace: Path, preset: Preset | None, index: "SqliteIndex"
+) -> AgentChoice:
+    """What a question would choose of the agent at a path.
+
+    Raises:
+        ExtraMissing: what searches, or what speaks to its servers, is not installed.
+        UsageError: the agent cannot be read.
+    """
+    sources = CandidateSources(agents=(str(agent),), workspace=workspace)
+    candidates = await gather_candidates(sources, NobodyToAsk())
+    count = EncodingCounter(ENCODING).count
+    return await choose_candidates(question, candidates, index, count, preset=preset)
+
+
+class TrustPage(Struct, frozen=True, kw_only=True):
+    """What a person is shown before they trust a folder: `lines` is all of it, `digest` what trust
+    is given by, `changes` what differs from what they trusted before."""
+
+    place: str
+    standing: Standing
+    counts: bool
+    can_be_kept: bool
+    digest: str
+    servers: tuple[str, ...]
+    hooks: tuple[str, ...]
+    model: str
+    settings: tuple[str, ...]
+    lines: tuple[str, ...]
+    changes: tuple[str, ...]
+    problem: str
+    notice: str
+
+
+def show_trust(folder: FolderTrust) -> TrustPage:
+    """What a folder brings, and how it stands."""
+    claims = folder.claims
+    return TrustPage(
+        place=claims.place,
+        standing=folder.standing,
+        counts=folder.counts,
+        can_be_kept=folder.can_be_kept,
+        digest=claims.digest,
+        servers=tuple(claims.servers),
+        hooks=claims.hooks,
+        model=claims.model,
+        settings=tuple(f"{name}: {value}" for name, value in claims.settings.items()),
+        lines=claims.lines,
+        changes=folder.changes(),
+        problem=folder.problem or claims.problem,
+        notice=folder.notice(),
     )

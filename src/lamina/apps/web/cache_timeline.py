@@ -15,8 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.apps.web.request_summary import RequestRows, RequestSummary, reported_cached, usage_told
+from lamina.core.audit.break_causes import CAUSES, fix_for, name_verdict
 from lamina.core.audit.requests import ListedRequest, RequestList, list_requests
-from lamina.core.audit.vocabulary import CAUSES, fix_for, name_verdict
 from lamina.core.journal import Journal
 from lamina.core.ports import TargetBook
 from lamina.core.values.cache_break import Blame, BreakKind, CauseName, Certainty
@@ -33,9 +33,9 @@ from lamina.core.values.prices import MILLION, CostSum
 from lamina.core.values.request import Boundary
 from lamina.core.values.settings import Target
 from lamina.core.values.usage import Usage
+from lamina.doctor.doctor_report import TargetFinder
 from lamina.doctor.findings import Finding, diagnose
-from lamina.doctor.own_requests import read_own_requests
-from lamina.doctor.records import TargetFinder
+from lamina.doctor.requests.own_requests import read_own_requests
 
 Purpose = Literal["turn", "plan", "summary", "cache", "storage", "imported"]
 _BESIDE: dict[str, Purpose] = {

@@ -1,10 +1,13 @@
-"""What can stand behind an `@` in a message: files, folders, tags, rules and references.
+"""`@` in a message of the web app: what can follow it (files, folders, tags, rules and
+references), and what a message attaches in the end.
 
-Law: whoever types does not wait: what was looked up before is offered, and looked up again beside.
+Law: typing never waits: what was looked up before is offered, and looked up again in the
+background.
 """
 
 import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Literal
 
 from anyio import move_on_after
@@ -12,12 +15,14 @@ from anyio.to_thread import run_sync
 from msgspec import Struct
 
 from lamina.adapters.workspace.folder import FolderWorkspace
-from lamina.apps.views.mentions import mention, mention_guide
-from lamina.apps.views.notes import count_tags
-from lamina.apps.views.paths import Paths, match
+from lamina.apps.views.mentions import Paths, find_mentions, match, mention, mention_guide
+from lamina.apps.views.note_problems import count_tags
+from lamina.apps.views.session_options import PromptOptions
 from lamina.core.values.agent import Guide
-from lamina.core.values.item_kind import kind_of_file
+from lamina.core.values.item import kind_of_file
 from lamina.core.values.note import Catalogue
+from lamina.engine.session.session import Session
+from lamina.engine.sources.attachments import Attachable
 
 CompletionKind = Literal["file", "folder", "tag", "rule", "reference"]
 _GUIDES = ("rule", "ref", "reference")
@@ -149,3 +154,15 @@ def _match_guides(guides: Sequence[Guide], text: str) -> Iterable[Completion]:
                 kind=guide.kind, label=guide.name, detail=guide.description,
                 insert=mention_guide(guide.id), attach="",
             )  # fmt: skip
+
+
+async def attachments_of(
+    session: Session, folder: Path, text: str, attach: tuple[str, ...], essential: tuple[str, ...]
+) -> list[Attachable]:
+    """The attachments; a file that is both attached and mentioned goes along once."""
+    mentioned: tuple[str, ...] = ()
+    if session.workspace is not None and "@" in text:
+        mentioned = (await find_mentions(text, session.workspace, folder)).paths
+    known = {*attach, *essential}
+    others = tuple(path for path in mentioned if path not in known)
+    return list(PromptOptions(attach=(*attach, *others), essential=essential).attachments())

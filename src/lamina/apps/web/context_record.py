@@ -10,18 +10,21 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from lamina.apps.views.items import AgentChangeRow
+from lamina.apps.views.answer_json import describe_options
 from lamina.apps.views.journal_log import dict_rows
-from lamina.apps.views.request_context import describe_options
+from lamina.apps.views.session_items import AgentChangeRow
 from lamina.apps.views.why import Explanation, Reason, explain_request
-from lamina.apps.web.request_anatomy import find_by_id, find_neighbours, reported_tokens
+from lamina.apps.web.request_anatomy import (
+    find_by_id,
+    find_neighbours,
+    item_of_segment,
+    reported_tokens,
+)
 from lamina.apps.web.request_summary import RequestRows, RequestSummary, usage_told
-from lamina.apps.web.segment_labels import item_of_segment
 from lamina.core.audit.rebuilt_request import RebuiltRequest, rebuild_request
 from lamina.core.audit.requests import ListedRequest, RequestList, list_requests
 from lamina.core.journal import Journal, path_to
 from lamina.core.ports import TargetBook
-from lamina.core.values.agent_choice import NearMiss
 from lamina.core.values.entry import MessageEntry, RequestEntry
 from lamina.core.values.item import Include, ItemId, kind_of
 from lamina.core.values.note import SearchTier
@@ -35,8 +38,9 @@ from lamina.core.values.request import (
     LeftOut,
     RequestContext,
 )
+from lamina.core.values.selection import NearMiss
 from lamina.core.values.settings import Settings
-from lamina.engine.sources.agent_choice import SEARCHED_ORIGINS, near_miss
+from lamina.engine.runners.agent_search import SEARCHED_ORIGINS, near_miss
 
 
 class ReasonRow(Struct, frozen=True, kw_only=True):

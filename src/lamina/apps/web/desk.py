@@ -13,23 +13,20 @@ from anyio.abc import TaskGroup, TaskStatus
 from msgspec.structs import replace
 
 from lamina.adapters.providers.model_book import load_book
-from lamina.apps.views.approvals import PendingApprovals
+from lamina.apps.views.approvers import PendingApprovals
 from lamina.apps.views.background_fill import FillPause, filling
-from lamina.apps.views.options import SessionOptions
 from lamina.apps.views.session_opener import open_runner
-from lamina.apps.views.stored_session import StoredSession
-from lamina.apps.web.bulletin import Bulletin
-from lamina.apps.web.conversation.outline import Outline
-from lamina.apps.web.conversation.outlines import Outlines
-from lamina.apps.web.defects import tell_defect
+from lamina.apps.views.session_options import SessionOptions
+from lamina.apps.views.stored_sessions import StoredSession
+from lamina.apps.web.conversation.message_outline import Outline
+from lamina.apps.web.http_answers import Refusal, tell_defect
 from lamina.apps.web.jobs import Jobs
-from lamina.apps.web.journal_views import JournalViews
-from lamina.apps.web.kept_opening import KeptOpening, keep_opening, read_opening
-from lamina.apps.web.notices import KeptNotices
+from lamina.apps.web.journal_views import JournalViews, Outlines
+from lamina.apps.web.kept_opening import KeptNotices, KeptOpening, keep_opening, read_opening
 from lamina.apps.web.open_session import OpenSession
-from lamina.apps.web.refusals import Refusal
 from lamina.apps.web.rehearsals import Rehearsals
 from lamina.apps.web.searches import Searches
+from lamina.apps.web.server_events import Bulletin
 from lamina.apps.web.workspace_list import WorkspaceList
 from lamina.apps.wiring.stores import default_store
 from lamina.core.journal import Journal

@@ -11,9 +11,8 @@ import anyio
 from anyio.abc import TaskGroup
 from msgspec import Struct
 
-from lamina.apps.web.defects import tell_defect
-from lamina.apps.web.event_log import EventLog
-from lamina.apps.web.refusals import failure_of, not_found
+from lamina.apps.web.http_answers import failure_of, not_found, tell_defect
+from lamina.apps.web.server_events import EventLog
 from lamina.errors import LaminaError
 
 JobState = Literal["working", "done", "failed", "stopped"]

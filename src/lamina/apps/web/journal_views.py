@@ -1,13 +1,18 @@
-"""Journals of sessions that are only looked at, kept while they do not change.
+"""Journals of sessions that are only looked at, and the outlines of their conversations, kept
+while they do not change.
 
-Law: what is kept is believed only as long as the store's own stamp says so.
+Laws: a kept journal is believed only as long as the store's own stamp says so. An outline
+belongs to one journal; another session with the same name gets another.
 """
 
 from collections import OrderedDict
 
+import anyio
+import anyio.to_thread
 from msgspec import Struct
 
-from lamina.apps.views.stored_session import StoredSession
+from lamina.apps.views.stored_sessions import StoredSession
+from lamina.apps.web.conversation.message_outline import Outline
 from lamina.core.journal import Journal
 from lamina.core.ports import ViewableStore
 
@@ -46,3 +51,37 @@ class JournalViews:
 
     def close(self) -> None:
         self._views.clear()
+
+
+KEPT_OUTLINES = 16
+# Fewer new entries than this are read at once; more, beside the loop.
+_FEW = 2_000
+
+
+class Outlines:
+    """Outlines by workspace and session."""
+
+    def __init__(self) -> None:
+        self._outlines: OrderedDict[tuple[str, str], tuple[float, Outline]] = OrderedDict()
+        self._locks: dict[tuple[str, str], anyio.Lock] = {}
+
+    async def outline(self, key: tuple[str, str], journal: Journal) -> Outline:
+        """The outline of a journal as it is now."""
+        async with self._locks.setdefault(key, anyio.Lock()):
+            began = journal.header.at
+            known = self._outlines.get(key)
+            outline = known[1] if known is not None and known[0] == began else Outline()
+            if outline.size > len(journal.entries):
+                outline = Outline()
+            if len(journal.entries) - outline.size < _FEW:
+                outline.follow(journal)
+            else:
+                await anyio.to_thread.run_sync(outline.follow, journal)
+            self._outlines[key] = (began, outline)
+            self._outlines.move_to_end(key)
+            while len(self._outlines) > KEPT_OUTLINES:
+                self._outlines.popitem(last=False)
+            return outline
+
+    def forget(self, key: tuple[str, str]) -> None:
+        self._outlines.pop(key, None)

@@ -1,23 +1,31 @@
-"""How a session was begun, where its journal does not say so by itself: a face that opens it again
-opens it the same way.
+"""How a session of the web app is opened: what was chosen when it began, kept so that it is opened
+the same way again, and the notices it gives while nobody sits at a terminal.
 
-Law: it is an entry that no model ever sees; a session without one is opened as by default.
+Laws: the choice is a journal entry that no model ever sees; a session without one is opened
+with the defaults. Opening a session fetches nothing and trusts nothing; a person does both on
+pages of their own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
-from lamina.apps.views.options import Mode, SessionOptions
+from lamina.apps.views.installed_models import path_of_model
+from lamina.apps.views.session_options import Mode, SessionOptions
 from lamina.apps.wiring.file_tools import FILE_TOOLS
 from lamina.core.journal import Journal, walk_back
 from lamina.core.values.entry import PLAN, CustomEntry, Entry, RequestEntry
 from lamina.engine.runners.citations import SEARCHED
 from lamina.engine.session.session import Session
+from lamina.errors import ModelMissing
+
+if TYPE_CHECKING:
+    from lamina.apps.wiring.trust_lookup import FolderTrust
+
 
 OPENING = "lamina.opening"
 # It is written when the session is begun; looking further would mean reading all of it.
@@ -83,3 +91,34 @@ def _read(data: Any) -> KeptOpening | None:
         return msgspec.convert(data, KeptOpening)
     except msgspec.ValidationError:
         return None
+
+
+class KeptNotices:
+    """Keeps what is said, for whoever opens the session."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, line: str) -> None:
+        self.lines.append(line)
+
+    async def fetch_model(self, name: str) -> None:
+        try:
+            path_of_model(name)
+        except ModelMissing as error:
+            raise ModelMissing(
+                f"the model {name} is not on this machine; fetch it under Models"
+            ) from error
+
+    async def agree(self, folder: "FolderTrust") -> bool:
+        self.lines.append(folder.notice())
+        return False
+
+    def index_progress(
+        self,
+        action: str,  # noqa: ARG002
+        things: str,  # noqa: ARG002
+        *,
+        at_most: bool = False,  # noqa: ARG002
+    ) -> Callable[[int, int], None]:
+        return lambda done, total: None  # noqa: ARG005

@@ -1,21 +1,34 @@
-"""A session that this server has open: its runner, its turns, and the task that owns both.
+"""A session that this server has open: its runner, its turns with their logs, and the task that
+owns both.
 
-Laws: one task opens the runner, and the same one closes it, for what runs for tools is bound to
-it. It is kept open while somebody uses it or a turn runs, and let go of after a while, so that
-other programs can have it. A turn that is under way when it closes is stopped; what came is kept.
+Laws: the task that opens the runner also closes it, since what runs for tools is bound to that
+task. A session stays open while somebody uses it or a turn runs, and is closed after a while,
+so that other programs can open it. A turn that runs when the session closes is stopped; what it
+produced so far is kept. Turns run one at a time and belong to no connection; the same key
+starts the same turn, however often it is sent. Whoever hears a turn's last event may ask the
+next question at once.
 """
 
-from collections.abc import Callable
+import secrets
+from collections.abc import Awaitable, Callable
 
 import anyio
 from anyio.abc import TaskGroup
 
-from lamina.apps.views.approvals import PendingApprovals
+from lamina.apps.views.approvers import PendingApprovals
 from lamina.apps.views.background_fill import FillPause
-from lamina.apps.views.items import ItemOverview
+from lamina.apps.views.session_items import ItemOverview
+from lamina.apps.views.turn_gate import TurnGate
+from lamina.apps.web.http_answers import failure_of, not_found, tell_defect
 from lamina.apps.web.kept_opening import KeptOpening
-from lamina.apps.web.session_turns import SessionTurns
-from lamina.apps.web.shapes.sessions import SessionNews, SessionState
+from lamina.apps.web.server_events import EventLog
+from lamina.apps.web.session_records import (
+    RunningTurn,
+    SessionNews,
+    SessionState,
+    TurnFailed,
+    TurnKind,
+)
 from lamina.core.assembly.engine_tools import intended_call
 from lamina.core.journal import Journal
 from lamina.core.values.event import (
@@ -23,6 +36,7 @@ from lamina.core.values.event import (
     ApprovalWanted,
     Event,
     ToolFinished,
+    TurnEnded,
     UsageReported,
 )
 from lamina.core.values.message import ToolCall
@@ -30,6 +44,139 @@ from lamina.core.values.tool import OfferedTool
 from lamina.engine.runners.caller import needs_decision
 from lamina.engine.runners.runner import ChatRunner
 from lamina.engine.session.session import core_of
+from lamina.errors import LaminaError
+
+# How many turns that are over can still be watched from their beginning.
+KEPT_TURNS = 8
+_KEPT_KEYS = 200
+
+TurnWork = Callable[["LoggedTurn"], Awaitable[object]]
+
+
+class LoggedTurn:
+    """One turn and what happened in it so far."""
+
+    def __init__(self, kind: TurnKind) -> None:
+        self.id = secrets.token_hex(8)
+        self.kind = kind
+        self.log = EventLog()
+        self.end: TurnEnded | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return not self.log.is_over
+
+    async def hear(self, event: Event) -> None:
+        """Notes an event. The last one is held until the session is free for the next turn."""
+        if isinstance(event, TurnEnded):
+            self.end = event
+        else:
+            self.log.add(tag_of(event), event)
+
+    @property
+    def view(self) -> RunningTurn:
+        return RunningTurn(
+            id=self.id, kind=self.kind, next=self.log.next_number, is_running=self.is_running
+        )
+
+
+class SessionTurns:
+    """`changed` is called when a turn begins, waits, or ends."""
+
+    def __init__(
+        self, runner: ChatRunner, group: TaskGroup, changed: Callable[[], None], pause: FillPause
+    ) -> None:
+        self._gate = TurnGate(runner, pause)
+        self._group = group
+        self._changed = changed
+        self._turns: dict[str, LoggedTurn] = {}
+        self._keys: dict[str, str] = {}
+        # What is to be done when a turn is over, before anybody is told.
+        self.on_end: Callable[[], None] | None = None
+
+    @property
+    def last(self) -> LoggedTurn | None:
+        return next(reversed(self._turns.values()), None)
+
+    @property
+    def running(self) -> LoggedTurn | None:
+        return self.last if self._gate.is_busy else None
+
+    def require_idle(self) -> None:
+        """
+        Raises:
+            TurnStateError: a turn is under way.
+        """
+        self._gate.require_idle()
+
+    def known(self, key: str) -> str | None:
+        """The turn that was begun with a key."""
+        return self._keys.get(key) if key else None
+
+    def begin(self, kind: TurnKind, work: TurnWork, key: str = "") -> LoggedTurn:
+        """Begins a turn, which runs by itself from now on.
+
+        Raises:
+            TurnStateError: one is under way.
+        """
+        self.require_idle()
+        turn = LoggedTurn(kind)
+        self._turns[turn.id] = turn
+        for old in list(self._turns)[:-KEPT_TURNS]:
+            del self._turns[old]
+        if key:
+            self._keys[key] = turn.id
+            for old in list(self._keys)[:-_KEPT_KEYS]:
+                del self._keys[old]
+        scope = self._gate.begin()
+
+        async def run() -> None:
+            failure: Exception | None = None
+            try:
+                with scope:
+                    await work(turn)
+            except Exception as error:  # noqa: BLE001 - whoever watches is told
+                failure = error
+            finally:
+                self._gate.end()
+                if self.on_end is not None:
+                    self.on_end()
+            self._close(turn, failure)
+
+        self._group.start_soon(run)
+        self._changed()
+        return turn
+
+    def _close(self, turn: LoggedTurn, failure: Exception | None) -> None:
+        if failure is not None:
+            if not isinstance(failure, LaminaError):
+                tell_defect(failure)
+            turn.log.add("failed", TurnFailed(**failure_of(failure)))
+        else:
+            # Stopped before the runner began with it, it has no end of its own.
+            turn.log.add("end", turn.end or TurnEnded(ending="aborted", answer="", requests=0))
+        self._changed()
+
+    def find(self, turn: str) -> LoggedTurn:
+        """
+        Raises:
+            Refusal: it is not known here, or not any more.
+        """
+        if (found := self._turns.get(turn)) is None:
+            raise not_found("turn", turn, "only the last ones are kept; read the session instead")
+        return found
+
+    def abort(self, turn: str | None = None) -> bool:
+        """Stops the turn under way, if it is this one; what came of its answer is kept."""
+        running = self.running
+        if running is None or turn not in (None, running.id):
+            return False
+        return self._gate.abort()
+
+
+def tag_of(event: Event) -> str:
+    """The type of an event, as programs know it."""
+    return str(type(event).__struct_config__.tag)
 
 
 class OpenSession:

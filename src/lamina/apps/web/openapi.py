@@ -12,9 +12,8 @@ import msgspec
 from msgspec import inspect
 
 from lamina import __version__
-from lamina.apps.web.refusals import ErrorAnswer
-from lamina.apps.web.route import Route
-from lamina.apps.web.routes import all_routes
+from lamina.apps.web.http_answers import ErrorAnswer
+from lamina.apps.web.routes import Route, all_routes
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 _INNER = ("item_type", "key_type", "value_type")

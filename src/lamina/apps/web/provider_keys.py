@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from lamina.adapters.extras import install_hint, is_installed
-from lamina.adapters.providers.local.models import LOCAL_PREFIX
+from lamina.adapters.files.extras import install_hint, is_installed
+from lamina.adapters.providers.local.model_catalogue import LOCAL_PREFIX
 from lamina.adapters.providers.model_book import ModelBook
 from lamina.apps.wiring.clients import KEYRING, key_names, try_key
 from lamina.core.values.settings import Target

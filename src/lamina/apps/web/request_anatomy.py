@@ -1,37 +1,90 @@
-"""One request taken apart: its layers to scale, and every segment with the text that was sent.
+"""One request taken apart: its layers to scale, every segment with its label and the text that was
+sent, and the whole in its vendor's own form.
 
-Laws: one request is rebuilt, and no other but the one it was compared with. Where a provider said
-nothing of its cache, that is not known: a segment then agrees with what was sent before, or is new.
+Laws: one request is rebuilt, and no other but the one it was compared with. Where a provider
+reported nothing about its cache, that is unknown: a segment then agrees with what was sent
+before, or is new.
 """
 
 from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
+from anyio.to_thread import run_sync
 from msgspec import Struct
 
-from lamina.apps.views.request_context import describe_options, leading_cached
-from lamina.apps.views.sent_requests import LAYER_NAMES
+from lamina.apps.views.answer_json import describe_options, leading_cached
+from lamina.apps.views.sent_requests import LAYER_NAMES, encode_rebuilt
 from lamina.apps.web.request_summary import RequestRows, RequestSummary, usage_told
-from lamina.apps.web.segment_labels import (
-    SegmentKind,
-    item_of_segment,
-    label_segment,
-    segment_bytes,
-    segment_kind,
-)
 from lamina.core.audit.rebuilt_request import RebuiltRequest, SegmentChange, rebuild_request
 from lamina.core.audit.requests import ListedRequest, RequestList, list_requests
+from lamina.core.codec import canonical_bytes
 from lamina.core.journal import Journal
 from lamina.core.layers import measure_layers
-from lamina.core.ports import TargetBook
+from lamina.core.ports import JournalStore, TargetBook
+from lamina.core.text import label_of
 from lamina.core.values.damage import Damage
-from lamina.core.values.message import Text
+from lamina.core.values.item import ITEM_KINDS, ItemId, key_of, kind_of
+from lamina.core.values.message import Image, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from lamina.core.values.patch import HookDisplay
-from lamina.core.values.prompt import LAYERS, Layer, Prompt, Segment, WireRole
+from lamina.core.values.prompt import LAYERS, Layer, Prompt, Segment, ToolReferences, WireRole
 from lamina.core.values.request import ContextItem, RequestContext
 from lamina.core.values.usage import Usage
 from lamina.errors import NoSuchEntry
+
+SegmentKind = Literal["text", "image", "tool_call", "tool_result", "thinking", "tool"]
+
+_KINDS: tuple[tuple[type, SegmentKind], ...] = (
+    (Text, "text"), (Image, "image"), (ToolCall, "tool_call"), (ToolResult, "tool_result"),
+    (ToolReferences, "tool_result"),
+    (Thinking, "thinking"), (ToolDefinition, "tool"),
+)  # fmt: skip
+_ROLES = {"user": "question", "assistant": "answer", "tool": "results of tools"}
+_PREFIXES = {"names": "names of what applies", "frame": "frame of the question"}
+
+
+def segment_kind(segment: Segment) -> SegmentKind:
+    """What its content is."""
+    return next(kind for content, kind in _KINDS if isinstance(segment.content, content))
+
+
+def segment_bytes(segment: Segment) -> bytes:
+    """Its own bytes, which its digest is of: the text, or canonical JSON of what is none. The
+    vendor's frame around them is not among them."""
+    if isinstance(segment.content, Text):
+        return segment.content.text.encode("utf-8", "surrogatepass")
+    return canonical_bytes(segment.content)
+
+
+def item_of_segment(segment: Segment) -> tuple[str, str]:
+    """The item that a segment is of, and the beginning of its version; empty if it is of none."""
+    if segment.role == "tools":
+        return "", ""
+    item, at, version = segment.source.rpartition("@")
+    return (item, version) if at and item.partition(":")[0] in ITEM_KINDS else ("", "")
+
+
+def label_segment(segment: Segment) -> str:
+    """What a person calls it."""
+    return label_source(segment.source, segment.role)
+
+
+def label_source(source: str, role: str = "") -> str:
+    """What a person calls a source, as a segment of that role has it."""
+    item, at, _ = source.rpartition("@")
+    if at and role != "tools" and item.partition(":")[0] in ITEM_KINDS:
+        return f"{kind_of(ItemId(item))} {label_of(ItemId(item))}"
+    kind, _, key = source.partition(":")
+    if kind == "system":
+        return "heading of the library" if key == "library" else f"system part {key}"
+    if kind == "tool" and key:
+        return f"tool {key_of(ItemId(source))}"
+    if kind == "message":
+        return _ROLES.get(role, "message")
+    if source == "tool_texts":
+        return "results of planned tools"
+    return _PREFIXES.get(kind, source)
+
 
 # Read from the cache, as the provider reported; the same bytes as before and not said to be read;
 # not there before; not known, as what it was compared with is lost.
@@ -386,3 +439,34 @@ def _describe_item(described: ContextItem | None) -> str:
         return "sent earlier, and still standing; this question does not name it"
     score = "" if described.score is None else f" ({described.score:.2f})"
     return f"{described.reason}{score}"
+
+
+class WireBody(Struct, frozen=True, kw_only=True):
+    """A request in its vendor's form, and why it may not be what was sent."""
+
+    request: str
+    target: str
+    wire: str
+    body: Any
+    problems: tuple[str, ...]
+
+
+async def show_body(
+    journal: Journal, request: str, store: JournalStore, book: TargetBook
+) -> WireBody:
+    """A request in its vendor's form.
+
+    Raises:
+        NoSuchEntry: there is no such request, or it cannot be rebuilt.
+    """
+    requests = list_requests(journal)
+    listed = find_by_id(requests, request)
+    recorded = await run_sync(rebuild_request, journal, requests, listed, book)
+    body, problems = await encode_rebuilt(recorded, store, book)
+    return WireBody(
+        request=listed.request.id,
+        target=listed.request.target,
+        wire=listed.request.wire,
+        body=body,
+        problems=problems,
+    )

@@ -12,15 +12,15 @@ from anyio import from_thread
 from anyio.abc import TaskGroup
 from anyio.to_thread import run_sync
 
-from lamina.adapters.agents.folder import AgentFolder
-from lamina.adapters.extras import require
+from lamina.adapters.agents.agent_reader import AgentFolder
+from lamina.adapters.files.extras import require
 from lamina.apps.views.background_fill import FillPause
 from lamina.apps.web.agent_page import find_listed
 from lamina.apps.web.jobs import JobProgress, Report
-from lamina.apps.web.note_shelf import NoteShelf
-from lamina.apps.wiring.agents import bringer_of
+from lamina.apps.web.note_page import NoteShelf
+from lamina.apps.wiring.agent_finder import bringer_of
+from lamina.apps.wiring.folders import open_folder
 from lamina.apps.wiring.index import open_index
-from lamina.apps.wiring.workspaces import open_folder
 from lamina.core.values.agent import Guide
 from lamina.errors import UsageError
 

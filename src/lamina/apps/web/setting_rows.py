@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-from lamina.apps.views.settings import (
+from lamina.apps.views.settings_by_name import (
     OPTION_TYPES,
     OWN_VALUES,
     SETTING_TYPES,
@@ -24,11 +24,11 @@ from lamina.apps.views.settings import (
     settings_change,
     write_value,
 )
-from lamina.apps.web.shapes.items import SettingKind, SettingRow
+from lamina.apps.web.session_records import SettingKind, SettingRow
 from lamina.core.values.envelope import Options
 from lamina.core.values.selection import SearchSettings
 from lamina.core.values.settings import Settings
-from lamina.engine.session.settings import nearest_setting
+from lamina.engine.session.session_settings import nearest_setting
 from lamina.errors import InvalidSetting, UsageError
 
 # A list of texts is no word, so that it has no place among what can be typed.

@@ -3,10 +3,9 @@
 Private: see `lamina` for what is public.
 """
 
-from lamina.apps.wiring.clock import SystemClock
 from lamina.apps.wiring.folders import data_folder
 from lamina.apps.wiring.session_contents import default_target
-from lamina.apps.wiring.sessions import attach, open_session
+from lamina.apps.wiring.sessions import SystemClock, attach, open_session
 from lamina.apps.wiring.stores import default_store
 
 __all__ = [

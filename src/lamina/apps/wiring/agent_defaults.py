@@ -12,22 +12,21 @@ from anyio.to_thread import run_sync
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.adapters.agents.agent_reader import LoadedAgent
-from lamina.adapters.agents.claims import without_claims
-from lamina.adapters.agents.folder import AgentFolder
-from lamina.apps.wiring.agents import (
+from lamina.adapters.agents.agent_reader import AgentFolder, LoadedAgent
+from lamina.adapters.agents.trusted_claims import without_claims
+from lamina.apps.wiring.agent_finder import (
     AgentFinder,
     WorkspacePath,
     bringer_of,
     persona_parts,
     servers_path,
 )
-from lamina.apps.wiring.trust import FolderTrust, look_up_trust
+from lamina.apps.wiring.trust_lookup import FolderTrust, look_up_trust
 from lamina.core.values.agent import Agent, Project, tool_modes
 from lamina.core.values.envelope import Options
 from lamina.core.values.item import Include, ItemId
 from lamina.core.values.settings import Settings
-from lamina.core.values.trust import Trust
+from lamina.core.values.trust_record import Trust
 from lamina.errors import UsageError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 import anyio
 from msgspec.structs import replace
 
-from lamina.adapters.extras import require
+from lamina.adapters.files.extras import require
 from lamina.core.ports import Provider, SessionKeeper
 from lamina.core.values.settings import LOCAL_WIRES, Target
 from lamina.errors import InvalidSetting, KeyMissing, ProviderError
@@ -74,11 +74,11 @@ class Clients:
                 await provider.aclose()
 
     async def _embedded(self, target: Target) -> Provider:
-        from lamina.adapters.downloads.folders import slots_folder
+        from lamina.adapters.files.cache_folder import slots_folder
         from lamina.adapters.providers.local.client import LocalClient
-        from lamina.adapters.providers.local.models import find_model_file
-        from lamina.adapters.providers.local.server import LlamaServerConfig, start_server
-        from lamina.adapters.providers.local.slot_memory import most_slots
+        from lamina.adapters.providers.local.llama_server import LlamaServerConfig, start_server
+        from lamina.adapters.providers.local.model_catalogue import find_model_file
+        from lamina.adapters.providers.local.slots import most_slots
 
         path = await anyio.to_thread.run_sync(find_model_file, target.model)
         window = min(target.window, self._window or target.window)

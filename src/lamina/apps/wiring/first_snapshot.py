@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from lamina.adapters.providers.model_book import load_book
-from lamina.apps.wiring.clock import SystemClock
+from lamina.apps.wiring.sessions import SystemClock
 from lamina.core.ports import JournalStore
 from lamina.engine.record.layouts import Layouts
 from lamina.engine.record.record import Record

@@ -1,7 +1,15 @@
-"""Where on this machine things are kept."""
+"""Where on this machine things are kept: the data folder, what belongs to a workspace, and the file
+with what a person wants remembered.
+"""
 
+import hashlib
 import os
 from pathlib import Path
+
+from lamina.adapters.stores.session_file import file_stem
+from lamina.adapters.workspace.folder import FolderWorkspace
+from lamina.adapters.workspace.memory_file import MemoryFile
+from lamina.core.ports import MemorySource, WorkspaceSource
 
 
 def data_folder() -> Path:
@@ -12,3 +20,43 @@ def data_folder() -> Path:
     from platformdirs import user_data_path
 
     return user_data_path("lamina", appauthor=False)
+
+
+# What is known of a workspace's notes; a cache.
+NOTES_FILE = "notes.sqlite"
+MEMORY_FILE = "memory.md"
+
+
+def workspace_folder(root: str | os.PathLike[str]) -> Path:
+    """Where what belongs to a workspace is kept, outside of it."""
+    place = Path(os.path.realpath(root))
+    digest = hashlib.sha256(str(place).encode("utf-8", "surrogatepass")).hexdigest()
+    return data_folder() / f"{file_stem(place.name)[:60]}-{digest[:12]}"
+
+
+def folder_of(workspace: str | os.PathLike[str] | WorkspaceSource | None) -> Path | None:
+    """The folder of a workspace, given as such or by its path; without one it is the current
+    folder. None if it has no folder."""
+    if workspace is None or isinstance(workspace, str | os.PathLike):
+        return Path(workspace or ".")
+    folder = getattr(workspace, "folder", None)
+    return Path(folder) if isinstance(folder, str | os.PathLike) else None
+
+
+def open_folder(root: str | os.PathLike[str]) -> FolderWorkspace:
+    """A folder as a workspace; what is known of its notes is kept under the data folder.
+
+    Raises:
+        UsageError: it is not a folder.
+    """
+    return FolderWorkspace(root, cache=workspace_folder(root) / NOTES_FILE)
+
+
+def memory_file() -> MemoryFile:
+    """What a person wants every session to know: LAMINA_MEMORY, or a file in the data folder."""
+    return MemoryFile(Path(os.environ.get("LAMINA_MEMORY") or data_folder() / MEMORY_FILE))
+
+
+def memory_source(memory: str | os.PathLike[str] | MemorySource | None) -> MemorySource | None:
+    """A memory, given as such or by its path."""
+    return MemoryFile(Path(memory)) if isinstance(memory, str | os.PathLike) else memory

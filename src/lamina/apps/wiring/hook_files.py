@@ -15,12 +15,11 @@ from types import ModuleType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.adapters.agents.claims import show_text
+from lamina.adapters.agents.trusted_claims import show_text
 from lamina.adapters.files.own_file import read_own_file
-from lamina.apps.wiring.trust import FolderTrust, judge_claims
-from lamina.core.values.trust import Claims, Trust
-from lamina.engine.sources.hook_calls import line_of
-from lamina.engine.sources.hooks import Hook, Hooks
+from lamina.apps.wiring.trust_lookup import FolderTrust, judge_claims
+from lamina.core.values.trust_record import Claims, Trust
+from lamina.engine.sources.hooks import Hook, Hooks, line_of
 from lamina.errors import HookError, UsageError
 
 MOST_BYTES = 1_000_000

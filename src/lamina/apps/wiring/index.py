@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from lamina.adapters.extras import install_hint, is_installed
+from lamina.adapters.files.extras import install_hint, is_installed
 from lamina.apps.wiring.folders import data_folder
 from lamina.core.ports import Corpus, GradualCorpus, Progress, ReadTexts
 from lamina.core.values.selection import Document

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Self
 
 import anyio
 
-from lamina.adapters.extras import require
+from lamina.adapters.files.extras import require
+from lamina.apps.wiring.folders import open_folder
 from lamina.apps.wiring.index import LazyIndex
-from lamina.apps.wiring.workspaces import open_folder
 from lamina.core.notes.scopes import Moment, make_scope
 from lamina.core.values.note import NoteSearchResult
-from lamina.engine.sources.note_search import TOP, WorkspaceSearch
-from lamina.engine.sources.search_arguments import check_query, check_top
+from lamina.engine.sources.note_search import TOP, WorkspaceSearch, check_query, check_top
 from lamina.errors import UsageError
 
 if TYPE_CHECKING:

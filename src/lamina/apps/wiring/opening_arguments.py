@@ -29,7 +29,7 @@ from lamina.core.values.envelope import Options
 from lamina.core.values.item import Item
 from lamina.core.values.message import ToolDefinition
 from lamina.core.values.settings import Settings
-from lamina.core.values.trust import Trust
+from lamina.core.values.trust_record import Trust
 from lamina.engine.sources.hooks import Hooks
 from lamina.errors import UsageError
 

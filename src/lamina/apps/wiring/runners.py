@@ -4,8 +4,9 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, Unpack
 
-from lamina.adapters.extras import Need
+from lamina.adapters.files.extras import Need
 from lamina.apps.wiring.clients import Clients
+from lamina.apps.wiring.folders import folder_of
 from lamina.apps.wiring.opening_arguments import (
     AgentOpening,
     OpeningArguments,
@@ -25,11 +26,10 @@ from lamina.apps.wiring.tool_hosts import (
     withdraw_files,
 )
 from lamina.apps.wiring.web_search import find_web_search, offer_web_search
-from lamina.apps.wiring.workspaces import folder_of
 from lamina.core.ports import Approver, Providers, ToolHost, WebSearch
 from lamina.core.values.note import Scope
 from lamina.engine.runners.agent import MAX_REQUESTS
-from lamina.engine.runners.qa_runner import QaRunner
+from lamina.engine.runners.qa import QaRunner
 from lamina.engine.runners.runner import AgentRunner, ChatRunner, PlanRunner
 from lamina.engine.session.session import Session, core_of
 from lamina.engine.session.summarizer import ModelSummarizer

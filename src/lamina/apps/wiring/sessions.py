@@ -1,12 +1,14 @@
-"""Opening a session: its store, its workspace, its agent and its hooks.
+"""Opening a session: its store, its workspace, its agent, its hooks, its clock, and the web as far
+as what fetches pages is installed.
 
-Law: nothing is written, and no session is held, before everything that can fail was tried. An agent
-is read once.
+Law: nothing is written, and no session is held, before everything that can fail was tried. An
+agent is read once.
 """
 
 import contextlib
 import inspect
 import os
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from secrets import token_hex
@@ -16,9 +18,9 @@ from anyio.to_thread import run_sync
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.adapters.extras import Need, require
+from lamina.adapters.files.extras import Need, install_hint, is_installed, require
 from lamina.adapters.providers.model_book import load_book
-from lamina.apps.wiring.clock import SystemClock
+from lamina.apps.wiring.folders import folder_of, memory_source, open_folder
 from lamina.apps.wiring.hook_entry_points import load_hooks
 from lamina.apps.wiring.index import LazyIndex, missing_search
 from lamina.apps.wiring.opening_arguments import (
@@ -28,13 +30,14 @@ from lamina.apps.wiring.opening_arguments import (
     require_port,
     takes,
 )
-from lamina.apps.wiring.pages import LazyWebFetcher
-from lamina.apps.wiring.prefixes import open_prefixes
-from lamina.apps.wiring.reopened_session import apply_given
-from lamina.apps.wiring.session_contents import SessionContents, merge_contents, screen_contents
-from lamina.apps.wiring.spending import default_ledger, limits_of_environment
-from lamina.apps.wiring.stores import choose_store
-from lamina.apps.wiring.workspaces import folder_of, memory_source, open_folder
+from lamina.apps.wiring.session_contents import (
+    SessionContents,
+    apply_given,
+    merge_contents,
+    screen_contents,
+)
+from lamina.apps.wiring.spending_account import default_ledger, limits_of_environment
+from lamina.apps.wiring.stores import choose_store, open_prefixes
 from lamina.core.ports import (
     Clock,
     GuideSource,
@@ -53,19 +56,62 @@ from lamina.core.ports import (
 )
 from lamina.core.values.entry import SessionEntry, start_entry
 from lamina.core.values.envelope import Options
-from lamina.core.values.item import MEDIUM, AttachmentSpec, Item, Shape
+from lamina.core.values.item import MEDIUM, AttachmentSpec, Item, LoadedItem, Shape, url_id
+from lamina.core.values.request import LeftOut
 from lamina.core.values.settings import Settings, require_usable
-from lamina.core.values.spending import SpendLimits
+from lamina.core.values.spend_limits import SpendLimits
+from lamina.core.values.web_access import FetchedResource, UnfetchedResource, WebRules
 from lamina.engine.record.snapshot import first_origins
-from lamina.engine.session.core import SessionCore
-from lamina.engine.session.session import Session, core_of
+from lamina.engine.session.session import Session, SessionCore, core_of
+from lamina.engine.sources.attachments import NO_WEB
 from lamina.engine.sources.hooks import Hooks
 from lamina.engine.sources.selector import Selector
 from lamina.errors import UnknownTarget, UsageError
 
 if TYPE_CHECKING:
+    from lamina.adapters.pages.fetcher import WebFetcher
     from lamina.apps.wiring.agent_defaults import AgentDefaults
     from lamina.engine.sources.note_search import WorkspaceSearch
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.time()
+
+
+class LazyWebFetcher:
+    """The web, if what fetches it is installed; opened when something is fetched."""
+
+    def __init__(self) -> None:
+        self._web: WebFetcher | None = None
+
+    async def page(self, url: str, rules: WebRules) -> LoadedItem | LeftOut:
+        if rules.access == "off":
+            detail = f"{url}: {NO_WEB}"
+            return LeftOut(what=url_id(url), reason="refused", detail=detail)
+        if (web := self._open()) is None:
+            detail = f"{url}: pages cannot be fetched: {install_hint('pages')}"
+            return LeftOut(what=url_id(url), reason="unreadable", detail=detail)
+        return await web.page(url, rules)
+
+    async def picture(
+        self, url: str, rules: WebRules, limit: int
+    ) -> FetchedResource | UnfetchedResource:
+        if rules.access == "off":
+            return UnfetchedResource(reason="refused", detail=NO_WEB)
+        if (web := self._open()) is None:
+            return UnfetchedResource(
+                reason="unreadable", detail=f"it cannot be fetched: {install_hint('pages')}"
+            )
+        return await web.picture(url, rules, limit)
+
+    def _open(self) -> "WebFetcher | None":
+        if self._web is None and is_installed("pages"):
+            from lamina.adapters.pages.fetcher import WebFetcher
+            from lamina.adapters.workspace.pdf import read_pdf
+
+            self._web = WebFetcher(read_pdf=lambda data: read_pdf(data).text)
+        return self._web
 
 
 def attach(
@@ -364,8 +410,8 @@ def _missing_guides(place: str, folder: Path | None) -> GuideSource | None:
     """The rules of an agent that cannot be read now, if there is one: it may come back."""
     if not place:
         return None
-    from lamina.adapters.agents.folder import AgentFolder
-    from lamina.apps.wiring.agents import bringer_of
+    from lamina.adapters.agents.agent_reader import AgentFolder
+    from lamina.apps.wiring.agent_finder import bringer_of
 
     return AgentFolder(place, bringer_of(place, folder))
 

@@ -1,6 +1,7 @@
-"""Which store sessions are kept in: the one place that knows the classes of stores.
+"""Which store sessions are kept in: the one place that knows the classes of stores; and where the
+beginnings of what was sent are remembered.
 
-Law: every command and every face takes what it gets here, and asks it nothing but the port.
+Law: every command and every app takes what it gets here, and asks it nothing but the port.
 """
 
 import os
@@ -11,11 +12,11 @@ from typing import Literal, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.adapters.stores.file_names import SUFFIX, file_stem
+from lamina.adapters.files.cache_folder import cache_folder
 from lamina.adapters.stores.jsonl import JsonlStore, NamedFileStore
-from lamina.apps.wiring.folders import data_folder
-from lamina.apps.wiring.workspaces import folder_of, workspace_folder
-from lamina.core.ports import BundleSource, JournalStore, WorkspaceSource
+from lamina.adapters.stores.session_file import SUFFIX, file_stem
+from lamina.apps.wiring.folders import data_folder, folder_of, workspace_folder
+from lamina.core.ports import BundleSource, JournalStore, SentPrefixes, WorkspaceSource
 from lamina.core.values.totals import ListedSession
 from lamina.errors import LaminaError, UsageError
 
@@ -186,3 +187,16 @@ def store_of_file(name: str) -> tuple[str, JournalStore] | None:
         return None
     store = NamedFileStore(path)
     return store.session, store
+
+
+PREFIX_FILE = "prefixes.sqlite"
+
+
+def open_prefixes(store: JournalStore) -> SentPrefixes:
+    """A file in the cache folder; with sessions that are in memory only, it is there as well."""
+    own: SentPrefixes | None = getattr(store, "sent_prefixes", None)
+    if own is not None:
+        return own
+    from lamina.adapters.stores.sent_prefix_file import SentPrefixFile
+
+    return SentPrefixFile(cache_folder() / PREFIX_FILE)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from lamina.adapters.extras import require
+from lamina.adapters.files.extras import require
 from lamina.apps.wiring.folders import data_folder
 from lamina.apps.wiring.index import missing_search
 from lamina.core.ports import ToolHost
@@ -27,7 +27,7 @@ APPROVALS_FILE = "approvals.json"
 def with_search(session: Session, scope: Scope, *hosts: ToolHost) -> ToolHost:
     """The tools, and one that searches the notes in `scope` if the workspace has notes."""
     from lamina.adapters.tools.toolbox import Toolbox
-    from lamina.engine.runners.search_tool import SearchTools
+    from lamina.engine.runners.note_search_tool import SearchTools
 
     if session.searcher is None:
         return Toolbox(*hosts)
@@ -52,7 +52,7 @@ async def offer_files(session: Session) -> ToolHost:
         UsageError: the workspace is not a folder.
     """
     from lamina.adapters.tools.functions import FunctionTools
-    from lamina.adapters.workspace.file_actions.persona import WORKSPACE_PERSONA
+    from lamina.adapters.workspace.file_actions.actions import WORKSPACE_PERSONA
     from lamina.adapters.workspace.folder import FolderWorkspace
     from lamina.apps.wiring.file_tools import FILES_PART, file_tools
 
@@ -116,8 +116,8 @@ def agent_hosts(
     """The servers of an agent, as far as its folder is trusted, and the files of its skills. Where
     nobody `stays` for another attempt at a server, none is announced."""
     from lamina.adapters.tools.mcp_client.config import ServerList
-    from lamina.adapters.tools.skills import SkillTools
-    from lamina.apps.wiring.trust import start_check
+    from lamina.adapters.tools.skill_files import SkillTools
+    from lamina.apps.wiring.trust_lookup import start_check
 
     folder = defaults.trust
     hosts: list[ToolHost] = []
@@ -140,9 +140,8 @@ def _servers(
     stays: bool = True,
     of_agent: bool = False,
 ) -> ToolHost:
-    from lamina.adapters.tools.approvals import Approvals
-    from lamina.adapters.tools.mcp_client.server import ServerPatience
-    from lamina.adapters.tools.mcp_client.servers import McpServers
+    from lamina.adapters.tools.approved_definitions import Approvals
+    from lamina.adapters.tools.mcp_client.mcp_servers import McpServers, ServerPatience
 
     approvals = Approvals(data_folder() / APPROVALS_FILE)
     patience = None if stays else ServerPatience(rest=0)

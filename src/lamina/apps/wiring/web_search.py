@@ -7,11 +7,11 @@ journal. Both kinds of places answer in one form, which docs/web-search.md tells
 import os
 from collections.abc import Mapping, Sequence
 
-from lamina.adapters.pages.answers import FetchFailure
-from lamina.adapters.pages.found_pages import read_found
+from lamina.adapters.pages.fetch_answers import FetchFailure
+from lamina.adapters.pages.search_endpoint import read_found
 from lamina.core.ports import ToolHost, WebSearch
 from lamina.core.values.item import tool_id
-from lamina.core.values.web import FoundPages, UnfetchedResource
+from lamina.core.values.web_access import FoundPages, UnfetchedResource
 from lamina.errors import UsageError
 
 # The key, and the header that it goes in; without one it is `Authorization: Bearer KEY`.

@@ -9,11 +9,11 @@ from typing import Literal
 from msgspec import Struct
 
 from lamina.core.assembly.budget import PruneCandidate
-from lamina.core.assembly.history import compact, next_question, splits_turn, summarise
-from lamina.core.assembly.items import applies
-from lamina.core.assembly.page import Page
-from lamina.core.assembly.truncation import Exchange
-from lamina.core.compaction.files import TouchedFiles
+from lamina.core.assembly.history_strip import compact, next_question, splits_turn, summarise
+from lamina.core.assembly.request_draft import Page
+from lamina.core.assembly.shortened_results import Exchange
+from lamina.core.assembly.turn_items import applies
+from lamina.core.compaction.touched_files import TouchedFiles
 from lamina.core.journal import LIBRARY_SOURCE, State, renderer_in, texts_of
 from lamina.core.layers import Assembler
 from lamina.core.text import label_of

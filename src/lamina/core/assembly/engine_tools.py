@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.core.assembly.read_result import READ_RESULT
+from lamina.core.assembly.shortened_results import READ_RESULT
 from lamina.core.values.item import ItemId, key_of, tool_id
 from lamina.core.values.message import ToolCall, ToolDefinition
 from lamina.core.values.tool import OfferedTool

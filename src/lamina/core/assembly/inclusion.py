@@ -19,8 +19,7 @@ from lamina.core.assembly.engine_tools import is_engine_tool
 from lamina.core.journal import Library, State
 from lamina.core.values.agent import EVERY_TOOL, AgentChange, Guide, Guides
 from lamina.core.values.entry import Membership
-from lamina.core.values.item import Include, ItemId, key_of, kind_of, tool_id
-from lamina.core.values.item_kind import MEMBER_KINDS
+from lamina.core.values.item import MEMBER_KINDS, Include, ItemId, key_of, kind_of, tool_id
 from lamina.core.values.tool import OfferedTool
 from lamina.errors import UsageError
 

@@ -21,9 +21,18 @@ from lamina.core.assembly.budget import (
     size_attachments,
     split_still_out,
 )
-from lamina.core.assembly.draft import Draft, RequestPlan
-from lamina.core.assembly.history import OVER_HISTORY, limit_history
-from lamina.core.assembly.items import (
+from lamina.core.assembly.history_strip import OVER_HISTORY, limit_history
+from lamina.core.assembly.prune import prune
+from lamina.core.assembly.request_draft import Draft, Page, RequestPlan
+from lamina.core.assembly.request_report import record_request
+from lamina.core.assembly.shortened_results import (
+    find_digests,
+    is_result,
+    notice_tokens,
+    result_name,
+    shorten_results,
+)
+from lamina.core.assembly.turn_items import (
     ABSENCE_REASONS,
     TentativeTurn,
     applies,
@@ -34,16 +43,6 @@ from lamina.core.assembly.items import (
     lay_found,
     resolve,
     stands,
-)
-from lamina.core.assembly.page import Page
-from lamina.core.assembly.prune import prune
-from lamina.core.assembly.report import record_request
-from lamina.core.assembly.truncation import (
-    find_digests,
-    is_result,
-    notice_tokens,
-    result_name,
-    shorten_results,
 )
 from lamina.core.codec import digest_bytes
 from lamina.core.journal import State

@@ -18,10 +18,10 @@ from lamina.core.assembly.budget import (
     assemble_standing,
     drop_until,
 )
-from lamina.core.assembly.history import compact, splits_turn, summarise
-from lamina.core.assembly.items import applies
-from lamina.core.assembly.page import Page
-from lamina.core.assembly.truncation import Exchange, shorten_exchange
+from lamina.core.assembly.history_strip import compact, splits_turn, summarise
+from lamina.core.assembly.request_draft import Page
+from lamina.core.assembly.shortened_results import Exchange, shorten_exchange
+from lamina.core.assembly.turn_items import applies
 from lamina.core.compaction.cuts import choose_cut, choose_head, last_turns_start
 from lamina.core.journal import SUMMARY_ID, State
 from lamina.core.layers import Assembler

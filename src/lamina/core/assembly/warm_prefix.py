@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from lamina.core.assembly.draft import Draft
+from lamina.core.assembly.request_draft import Draft
 from lamina.core.assembly.wire_parameters import former_key
 from lamina.core.codec import digest_value
 from lamina.core.journal import State, options_for_request

@@ -1,15 +1,25 @@
-"""What tools gave, read back: as it was sent, and where the whole of it is kept.
+"""Tool results as a session keeps them, and all blobs that it refers to.
 
-Law: a result that was cut or shortened before it was first sent is kept whole, as a blob.
+Law: a result that was cut or shortened before it was first sent is kept whole, as a blob. Pictures
+are the other blobs.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-from lamina.core.assembly.read_result import digits_of
+from lamina.core.assembly.shortened_results import digits_of
+from lamina.core.audit.verification import pictures_of
 from lamina.core.codec import digest_bytes
-from lamina.core.values.entry import PLANNED, CustomEntry, Entry, MessageEntry, ResultEntry
+from lamina.core.values.entry import (
+    PLANNED,
+    CustomEntry,
+    Entry,
+    MessageEntry,
+    OpeningEntry,
+    ResultEntry,
+    SessionEntry,
+)
 from lamina.core.values.message import ToolResult
 from lamina.errors import UsageError
 
@@ -91,3 +101,16 @@ def whole_results(entries: Iterable[Entry]) -> Mapping[str, str]:
         for result in list_results(entries)
         if result.digest
     }
+
+
+def blobs_of(entries: Iterable[Entry]) -> frozenset[str]:
+    """The digests of all blobs that entries refer to."""
+    all_entries = tuple(entries)
+    included = (
+        item
+        for entry in all_entries
+        if isinstance(entry, SessionEntry | OpeningEntry)
+        for item in entry.included or ()
+    )
+    pictures = {picture.digest for item in included for picture in item.pictures}
+    return frozenset(pictures | pictures_of(all_entries) | set(whole_results(all_entries)))

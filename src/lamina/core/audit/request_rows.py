@@ -13,8 +13,8 @@ import msgspec
 from msgspec.structs import asdict
 
 from lamina.core.assembly.wire_parameters import recorded_parameters, untaken_options
+from lamina.core.audit.item_usage import Questions
 from lamina.core.audit.requests import ListedRequest, RequestList, list_requests, sent_target
-from lamina.core.audit.usage import Questions
 from lamina.core.audit.verification import Rebuilder, walk_states
 from lamina.core.journal import Journal, State
 from lamina.core.layers import measure_layers

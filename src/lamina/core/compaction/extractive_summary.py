@@ -8,17 +8,20 @@ nothing. An earlier summary is carried as text and never parsed.
 import re
 from collections.abc import Iterator, Sequence
 
-from lamina.core.compaction.plan import CompactionPlan, is_question
-from lamina.core.compaction.quotes import (
+from lamina.core.compaction.compaction_plan import CompactionPlan, is_question
+from lamina.core.compaction.summary_sheet import (
+    NOTICE,
     Count,
+    SummarySheet,
     first_line,
     flatten,
+    has_notice,
     question_line,
     quote_within,
     shorten,
     typed_text,
+    without_notice,
 )
-from lamina.core.compaction.summary_sheet import NOTICE, SummarySheet, has_notice, without_notice
 from lamina.core.text import one_line
 from lamina.core.values.message import Message, Text, ToolResult
 

@@ -4,9 +4,19 @@ Private: see `lamina` for what is public.
 """
 
 from lamina.core.journal.calibration import is_believable
-from lamina.core.journal.fold import ALWAYS, awaits_results, fold_entry, initial_state, replay
-from lamina.core.journal.grown_entries import GrownEntries
+from lamina.core.journal.fold import (
+    ALWAYS,
+    TOOLS,
+    TOOLS_JOIN,
+    awaits_results,
+    fold_entry,
+    initial_state,
+    replay,
+    results_of,
+    whole_digest,
+)
 from lamina.core.journal.journal import (
+    GrownEntries,
     Journal,
     TreeReader,
     journal_of,
@@ -20,8 +30,7 @@ from lamina.core.journal.laid_versions import (
     has_grown,
     laid_items,
 )
-from lamina.core.journal.patch_deltas import shorten_patch
-from lamina.core.journal.patch_effects import SUMMARY_ID, apply_patch
+from lamina.core.journal.patch_effects import SUMMARY_ID, apply_patch, shorten_patch
 from lamina.core.journal.plain_patch import open_patch, parse_op, read_display, read_op, read_patch
 from lamina.core.journal.reasons import (
     LIBRARY_SOURCE,
@@ -31,8 +40,6 @@ from lamina.core.journal.reasons import (
     find_moved_names,
     texts_of,
 )
-from lamina.core.journal.removed_tools import TOOLS, TOOLS_JOIN
-from lamina.core.journal.renderer import known_renderer, renderer_in
 from lamina.core.journal.repair import (
     close_answered_request,
     fold_repaired,
@@ -45,8 +52,14 @@ from lamina.core.journal.request_copy import (
     copy_for_request,
     options_for_request,
 )
-from lamina.core.journal.shortened_results import results_of, whole_digest
-from lamina.core.journal.state import LastRequests, Library, OpenTurn, State
+from lamina.core.journal.state import (
+    LastRequests,
+    Library,
+    OpenTurn,
+    State,
+    known_renderer,
+    renderer_in,
+)
 
 __all__ = [
     "ALWAYS",

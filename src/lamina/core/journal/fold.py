@@ -1,23 +1,28 @@
-"""From entries to a state.
+"""From entries to a state: what each entry changes, also of tools and of shortened results.
 
 Laws: the envelope is a pure fold over the active path; replay runs no hook, calls no model and
 reads no file.
+
+Tools: what a person or a hook removes stays away until somebody gives it back; what the engine
+does to the list removes nothing and gives nothing back. A name is loaded once: where two results
+load it, the first definition is the one that is sent, since a definition that was sent never
+changes.
+
+Shortened results: the digest of the whole result stays, even after a summary replaced its
+message. What a person or a hook puts in the place of a result replaces it for good.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Any, assert_never
 
 from msgspec.structs import replace
 
+from lamina.core.codec import digest_bytes
 from lamina.core.journal.calibration import calibrate
 from lamina.core.journal.laid_versions import laid_items, lay_uses
-from lamina.core.journal.loaded_tools import load_tools, move_loaded
-from lamina.core.journal.patch_effects import append_messages, calls_wait
-from lamina.core.journal.patched_state import patch_state
-from lamina.core.journal.removed_tools import TAKEN_OUT, TOOLS_JOIN, move_tools
+from lamina.core.journal.patch_effects import append_messages, calls_wait, patch_state
 from lamina.core.journal.request_copy import check_once, copy_for_request, options_for_request
-from lamina.core.journal.shortened_results import keep_digests, move_digests
 from lamina.core.journal.state import KnownItem, LastRequests, OpenTurn, RecordedBefore, State
 from lamina.core.values.entry import (
     AdoptEntry,
@@ -48,9 +53,121 @@ from lamina.core.values.entry import (
 )
 from lamina.core.values.envelope import Envelope, SystemParts
 from lamina.core.values.item import Item, ItemId
-from lamina.core.values.message import Message, Text
-from lamina.core.values.patch import Patch
+from lamina.core.values.message import LoadedTool, Message, Text, ToolResult
+from lamina.core.values.patch import (
+    MessagesCachedReplace,
+    Patch,
+    ResultsReplace,
+    ToolsRemove,
+    ToolsReplace,
+    op_reason,
+)
 from lamina.errors import JournalError
+
+
+def load_tools(
+    loaded: Mapping[str, LoadedTool], messages: Iterable[Message]
+) -> Mapping[str, LoadedTool]:
+    """What is `loaded` once these messages stand, too."""
+    tools = [t for message in messages for b in message.loads.values() for t in b.tools]
+    return {tool.definition.name: tool for tool in reversed(tools)} | dict(loaded)
+
+
+def move_loaded(before: State, state: State) -> State:
+    """The state behind a patch: what loaded a tool may be gone."""
+    if not before.loaded or before.envelope.cached is state.envelope.cached:
+        return state
+    return replace(state, loaded=load_tools({}, state.envelope.cached))
+
+
+# Who keeps the list of tools, and who lets chosen ones join a list that was sent already.
+TOOLS = "lamina.tools"
+TOOLS_JOIN = "lamina.tools.join"
+TAKEN_OUT = "it was taken out of the session"
+# Whose patches speak for a person or a hook is whose name does not begin with this.
+_ENGINE = "lamina."
+
+
+def move_tools(before: State, state: State, transformer: str, patch: Patch) -> State:
+    """What a patch that `transformer` made of `before` removed of the tools and gave back."""
+    ops = [op for op in patch.ops if isinstance(op, ToolsReplace | ToolsRemove)]
+    if not ops:
+        return state
+    withdrawn, hosted = dict(state.withdrawn), state.hosted
+    names = {tool.name for tool in before.envelope.tools}
+    listed = {tool.name for tool in before.envelope.tool_list}
+    for op in ops:
+        if isinstance(op, ToolsRemove):
+            withdrawn |= dict.fromkeys(op.names, op_reason(op))
+            names -= {*op.names}
+            continue
+        offered = {tool.name for tool in op.tools if tool.name not in op.barred}
+        if transformer in (TOOLS, TOOLS_JOIN):
+            hosted |= offered - listed
+            continue
+        if not transformer.startswith(_ENGINE):
+            # A runner would offer its tools again; others come back only by being given.
+            leavers = ((names & hosted) | {*op.barred}) - offered
+            withdrawn |= dict.fromkeys(sorted(leavers), op_reason(op))
+        withdrawn = {name: why for name, why in withdrawn.items() if name not in offered}
+        hosted -= offered - names
+        names = offered
+    return replace(state, withdrawn=withdrawn, hosted=hosted)
+
+
+# Whose patches speak for a person or a hook is whose name does not begin with this.
+
+
+def keep_digests(state: State, message: str, wholes: Mapping[str, str]) -> State:
+    """The state, with what all of the results of a message is, by call; in the order of calls'
+    ids, in which an entry's are read back."""
+    digests = {(message, call): wholes[call] for call in sorted(wholes)}
+    return replace(state, shortened={**state.shortened, **digests})
+
+
+def move_digests(before: State, state: State, transformer: str, patch: Patch) -> State:
+    """What a patch that `transformer` made of `before` shortened, or replaced for good."""
+    for op in patch.ops:
+        if isinstance(op, ResultsReplace) and transformer.startswith(_ENGINE):
+            old = results_of(next(m for m in before.envelope.cached if m.id == op.message))
+            news = {call: whole_digest(before, op.message, old[call]) for call in old}
+            calls = {result.call_id for result in op.results}
+            news = {call: digest for call, digest in news.items() if call in calls}
+            state = keep_digests(state, op.message, news)
+        elif isinstance(op, ResultsReplace | MessagesCachedReplace) and state.shortened:
+            state = _without_replaced(before, state)
+    return state
+
+
+def _without_replaced(before: State, state: State) -> State:
+    old = _texts(before)
+    new = _texts(state)
+    digests = {
+        key: digest
+        for key, digest in state.shortened.items()
+        if key not in old or old[key] == new.get(key)
+    }
+    return replace(state, shortened=digests)
+
+
+def _texts(state: State) -> dict[tuple[str, str], str]:
+    """The results that stand, by message and call."""
+    return {
+        (message.id, call): result.text
+        for message in state.envelope.cached
+        for call, result in results_of(message).items()
+    }
+
+
+def results_of(message: Message) -> dict[str, ToolResult]:
+    """The results in a message, by call."""
+    return {block.call_id: block for block in message.blocks if isinstance(block, ToolResult)}
+
+
+def whole_digest(state: State, message: str, result: ToolResult) -> str:
+    """The digest of all that a result was, before anything of it was taken out."""
+    return state.shortened.get((message, result.call_id)) or digest_bytes(result.text.encode())
+
 
 # Who lays down what applies to every turn.
 ALWAYS = "lamina.always"

@@ -1,16 +1,359 @@
-"""The journal in the bytes of a file, with what only a file has: where its lines stand.
+"""The journal as the bytes of a file: where its lines stand, its checkpoints, and how it is opened.
 
-Law: with an index or without one, what is read is the same. Only a store of files knows this.
+Laws: what is read is the same with an index, with checkpoints or without either. An index is
+believed only of bytes that it was made of, which their checksum proves; where it does not fit,
+everything is read from the lines themselves. A checkpoint is a cache and never the truth: it has
+no id and no place in the tree, and a reader that passes over it misses nothing. It is believed
+only if its own checksum is right and so is that of every byte in front of it. Each holds what is
+new since the one before, so all of them together cost what the last one would. Only a store of
+files knows this.
 """
 
+from array import array
+from base64 import b64decode, b64encode
+from binascii import Error as BadBase64
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import cast
+from zlib import compress, crc32, decompress
+from zlib import error as BadStream  # noqa: N812
+
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.core.journal.checkpoint import find_checkpoint, read_checkpoint
+from lamina.core.codec import decode_entry, entry_number, mint_id
 from lamina.core.journal.journal import Journal, TreeReader
-from lamina.core.journal.line_index import IndexedEntries, LineIndex, LinePlaces
-from lamina.core.journal.lines import read_lines
+from lamina.core.journal.lines import BEGINS_CHECKPOINT, is_whole_checkpoint, read_lines, write_line
+from lamina.core.values.entry import Entry
 from lamina.core.values.totals import SessionTotals
+
+# As much of it as says what it is, should the rest be cut off.
+_CHECKPOINT = BEGINS_CHECKPOINT[: len(b'{"at":n')]
+
+
+class LineIndex(Struct, frozen=True, kw_only=True, array_like=True):
+    """The first `covered` bytes of a sound journal: the number of each id and where its line is,
+    as arrays of machine words. `state` is what the engine made of them, for the engine alone, and
+    `totals` what they amount to in a list."""
+
+    covered: int
+    checksum: int
+    numbers: bytes
+    offsets: bytes
+    lengths: bytes
+    state: bytes = b""
+    totals: SessionTotals | None = None
+
+    @property
+    def count(self) -> int:
+        """How many entries it covers."""
+        return len(self.numbers) // array("Q").itemsize
+
+    def with_totals(self, totals: SessionTotals) -> "LineIndex":
+        return replace(self, totals=totals)
+
+    def fits(self, data: bytes) -> bool:
+        """Whether `data` begins with the bytes that this is an index of."""
+        if not 0 < self.covered <= len(data):
+            return False
+        return crc32(memoryview(data)[: self.covered]) == self.checksum
+
+
+class LinePlaces:
+    """Where the lines of a journal stand; it grows as lines are written."""
+
+    def __init__(self) -> None:
+        self.numbers = array("Q")
+        self.offsets = array("Q")
+        self.lengths = array("Q")
+        self.covered = 0
+        self.checksum = 0
+        # Ids that are not numbers, or not in order, cannot be looked up this way.
+        self.sound = True
+
+    @classmethod
+    def of(cls, index: LineIndex) -> "LinePlaces":
+        places = cls()
+        for name in ("numbers", "offsets", "lengths"):
+            getattr(places, name).frombytes(getattr(index, name))
+        places.covered, places.checksum = index.covered, index.checksum
+        return places
+
+    def add(self, entries: Sequence[Entry], data: bytes) -> None:
+        """Takes in what was written behind the rest; `data` is its lines."""
+        at, start = self.covered, 0
+        for entry in entries:
+            start = _pass_checkpoints(data, start)
+            end = data.find(b"\n", start)
+            number = entry_number(entry.id)
+            last = self.numbers[-1] if self.numbers else -1
+            if number is None or end < 0 or mint_id(number) != entry.id or number <= last:
+                self.sound = False
+                return
+            self.numbers.append(number)
+            self.offsets.append(at + start)
+            self.lengths.append(end - start)
+            start = end + 1
+        self.covered += len(data)
+        self.checksum = crc32(data, self.checksum)
+        self.sound &= _pass_checkpoints(data, start) == len(data)
+
+    def index(self, state: bytes, totals: SessionTotals | None = None) -> LineIndex:
+        return LineIndex(
+            covered=self.covered,
+            checksum=self.checksum,
+            numbers=self.numbers.tobytes(),
+            offsets=self.offsets.tobytes(),
+            lengths=self.lengths.tobytes(),
+            state=state,
+            totals=totals,
+        )
+
+    def find(self, entry_id: str) -> int | None:
+        """The position of an entry in the file, by its id."""
+        number = entry_number(entry_id)
+        if number is None:
+            return None
+        place = bisect_left(self.numbers, number)
+        is_there = place < len(self.numbers) and self.numbers[place] == number
+        return place if is_there and mint_id(number) == entry_id else None
+
+
+def _pass_checkpoints(data: bytes, start: int) -> int:
+    """Where the first line at or behind `start` begins that is not a checkpoint."""
+    while data.startswith(_CHECKPOINT, start) and (end := data.find(b"\n", start)) >= 0:
+        start = end + 1
+    return start
+
+
+class IndexedEntries(Mapping[str, Entry]):
+    """The entries that an index covers, in order of writing, decoded when they are looked at."""
+
+    def __init__(self, data: bytes, places: LinePlaces) -> None:
+        self._data = data
+        self._places = places
+        self._decoded: dict[str, Entry] = {}
+
+    @property
+    def last(self) -> int:
+        """The number of the last of them."""
+        return self._places.numbers[-1]
+
+    def __getitem__(self, entry_id: str) -> Entry:
+        if (entry := self._decoded.get(entry_id)) is not None:
+            return entry
+        place = self._places.find(entry_id)
+        if place is None:
+            raise KeyError(entry_id)
+        start = self._places.offsets[place]
+        line = self._data[start : start + self._places.lengths[place]]
+        entry = self._decoded[entry_id] = decode_entry(line)
+        return entry
+
+    def lines_from(self, start: int) -> Iterator[bytes]:
+        """The lines themselves from the entry at `start` on: for those who need little of each."""
+        places = self._places
+        for at, length in zip(places.offsets[start:], places.lengths[start:], strict=True):
+            yield self._data[at : at + length]
+
+    def __contains__(self, entry_id: object) -> bool:
+        return self._places.find(cast(str, entry_id)) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        for number in self._places.numbers:
+            yield mint_id(number)
+
+    def __len__(self) -> int:
+        return len(self._places.numbers)
+
+
+_ENDS = b'"}'
+
+
+class Checkpoint(Struct, frozen=True, kw_only=True, array_like=True):
+    """What is new in front of one place of a sound journal.
+
+    `covered` is how many bytes are in front of its line, `checksum` theirs; `before` is where the
+    line of the checkpoint before it begins, 0 if it is the first. `numbers` are the steps between
+    ids since then and `lengths` those of their lines, as machine words. `parts` are those of the
+    snapshot: of each, how many bytes of the one before hold at the front and at the end, and what
+    is between these. `totals` are those of a list, if they are known."""
+
+    covered: int
+    checksum: int
+    before: int
+    numbers: bytes
+    lengths: bytes
+    parts: tuple[tuple[int, int, bytes], ...]
+    totals: SessionTotals | None = None
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Checkpoint)
+_part_decoder = msgspec.msgpack.Decoder(tuple[bytes, ...])
+
+
+class Trail(Struct, frozen=True, kw_only=True):
+    """Where the checkpoints of a journal got to: where the line of the last one begins, how many
+    entries are in front of it, the number of the last of these, and the parts of the snapshot."""
+
+    place: int = 0
+    count: int = 0
+    number: int = 0
+    parts: tuple[bytes, ...] = ()
+
+
+def write_checkpoint(
+    places: LinePlaces, state: bytes, trail: Trail, totals: SessionTotals | None = None
+) -> tuple[bytes, Trail]:
+    """The line of a checkpoint behind all lines of `places`, and the trail with it. `state` is the
+    snapshot there: a MessagePack array of byte strings.
+
+    Raises:
+        MsgspecError: it is something else.
+    """
+    parts = _part_decoder.decode(state)
+    numbers, steps = places.numbers[trail.count :], array("Q")
+    last = trail.number
+    for number in numbers:
+        steps.append(number - last)
+        last = number
+    earlier = (*trail.parts, *(b"" for _ in parts[len(trail.parts) :]))
+    checkpoint = Checkpoint(
+        covered=places.covered,
+        checksum=places.checksum,
+        before=trail.place,
+        numbers=steps.tobytes(),
+        lengths=places.lengths[trail.count :].tobytes(),
+        parts=tuple(_difference(*pair) for pair in zip(earlier, parts, strict=False)),
+        totals=totals,
+    )
+    body = b64encode(compress(_encoder.encode(checkpoint)))
+    line = write_line(BEGINS_CHECKPOINT + body + _ENDS)
+    count = len(places.numbers)
+    return line, Trail(place=places.covered, count=count, number=last, parts=parts)
+
+
+def find_checkpoint(data: bytes, start: int = 0) -> int:
+    """Where the line of the last checkpoint at or behind `start` begins; 0 if there is none."""
+    return data.rfind(b"\n" + BEGINS_CHECKPOINT, max(0, start - 1)) + 1
+
+
+def read_checkpoint(data: bytes, start: int = 0) -> LineIndex | None:
+    """The index that the last sound checkpoint at or behind `start` gives of `data`; None if there
+    is none, or what stands in front of it is not what it was made of."""
+    end = len(data)
+    while place := data.rfind(b"\n" + BEGINS_CHECKPOINT, max(0, start - 1), end) + 1:
+        line = data[place : data.find(b"\n", place)]
+        if is_whole_checkpoint(line) and (last := _decode(line)) is not None:
+            checksum = crc32(memoryview(data)[:place])
+            if (last.covered, last.checksum) != (place, checksum):
+                return None
+            steps = _follow(data, last)
+            return None if steps is None else _index(data, steps, crc32(line + b"\n", checksum))
+        end = place
+    return None
+
+
+def read_trail(data: bytes) -> Trail:
+    """The trail to go on with. The checksums of `data` were verified."""
+    place = find_checkpoint(data)
+    last = _decode(data[place : data.find(b"\n", place)]) if place else None
+    steps = _follow(data, last) if last is not None else None
+    if not steps or steps[-1].covered != place:
+        return Trail()
+    places = _covered_places(data, steps)
+    if places is None:
+        return Trail()
+    return Trail(
+        place=place,
+        count=len(places.numbers),
+        number=places.numbers[-1],
+        parts=_merge(steps),
+    )
+
+
+def _decode(line: bytes) -> Checkpoint | None:
+    end = line.find(_ENDS[:1], len(BEGINS_CHECKPOINT))
+    try:
+        return _decoder.decode(decompress(b64decode(line[len(BEGINS_CHECKPOINT) : end])))
+    except (BadBase64, BadStream, msgspec.MsgspecError):
+        return None
+
+
+def _follow(data: bytes, last: Checkpoint) -> list[Checkpoint] | None:
+    """All checkpoints up to the last one, in order; None if one of them is not there."""
+    steps = [last]
+    while place := steps[-1].before:
+        if not place < steps[-1].covered or not data.startswith(BEGINS_CHECKPOINT, place):
+            return None
+        step = _decode(data[place : data.find(b"\n", place)])
+        if step is None or step.covered != place:
+            return None
+        steps.append(step)
+    return steps[::-1]
+
+
+def _covered_places(data: bytes, steps: Sequence[Checkpoint]) -> LinePlaces | None:
+    """Where the lines stand that the checkpoints cover; None if they do not add up."""
+    places, start = LinePlaces(), 0
+    numbers = array("Q")
+    for step in steps:
+        numbers.frombytes(step.numbers)
+        lengths = array("Q")
+        lengths.frombytes(step.lengths)
+        ends = list(accumulate((length + 1 for length in lengths), initial=start))
+        if ends.pop() != step.covered:
+            return None
+        places.offsets.extend(ends)
+        places.lengths.extend(lengths)
+        start = data.find(b"\n", step.covered) + 1
+    places.numbers.extend(accumulate(numbers))
+    return places if len(places.numbers) == len(places.lengths) and places.numbers else None
+
+
+def _index(data: bytes, steps: Sequence[Checkpoint], checksum: int) -> LineIndex | None:
+    places = _covered_places(data, steps)
+    if places is None:
+        return None
+    places.covered = data.find(b"\n", steps[-1].covered) + 1
+    places.checksum = checksum
+    return places.index(_encoder.encode(_merge(steps)), steps[-1].totals)
+
+
+def _merge(steps: Sequence[Checkpoint]) -> tuple[bytes, ...]:
+    """The parts of the snapshot at the last of the checkpoints."""
+    parts: list[bytearray] = []
+    for step in steps:
+        parts += (bytearray() for _ in step.parts[len(parts) :])
+        for part, (front, back, between) in zip(parts, step.parts, strict=False):
+            # Nearly always they grow at their ends.
+            part[front : len(part) - back] = between
+    return tuple(bytes(part) for part in parts[: len(steps[-1].parts)])
+
+
+def _difference(before: bytes, now: bytes) -> tuple[int, int, bytes]:
+    """How many bytes both begin and end with, and what is between these now."""
+    front = _shared(before, now)
+    room = min(len(before), len(now)) - front
+    back = _shared(before[: -room - 1 : -1], now[: -room - 1 : -1]) if room else 0
+    return front, back, now[front : len(now) - back]
+
+
+def _shared(one: bytes, two: bytes) -> int:
+    """How many bytes both begin with."""
+    low, high = 0, min(len(one), len(two))
+    if one[:high] == two[:high]:
+        return high
+    while low < high - 1:
+        middle = (low + high) // 2
+        if one[low:middle] == two[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 class JournalFile(Struct, frozen=True, kw_only=True):

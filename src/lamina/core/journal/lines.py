@@ -6,8 +6,8 @@ part lines and nothing else does: JSON escapes them inside strings.
 
 A line is the canonical JSON of an entry with up to three more fields: `more`, how many lines of the
 same write follow; `skip`, how many ids were given up in front of it; and last `sum`, the CRC-32 of
-all bytes of the line before its own comma. A checkpoint (`core/journal/checkpoint.py`) has a line,
-too, and is no entry.
+all bytes of the line before its own comma. A checkpoint (`core/journal/journal_file.py`) has a
+line, too, and is no entry.
 """
 
 import re

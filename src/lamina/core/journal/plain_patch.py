@@ -11,7 +11,6 @@ import msgspec
 from msgspec import Struct
 
 from lamina.core.values.envelope import LaidItem, Options, SystemPart
-from lamina.core.values.field_names import our_name, with_our_names
 from lamina.core.values.message import Block, Context, Message, ToolDefinition, ToolResult, Use
 from lamina.core.values.patch import (
     CompactionApply,
@@ -23,6 +22,7 @@ from lamina.core.values.patch import (
     op_name,
 )
 from lamina.core.values.settings import require_usable
+from lamina.core.values.struct_fields import our_name, with_our_names
 from lamina.errors import InvalidPatch, InvalidSetting
 
 # The version of the documents' patches that this reads.

@@ -15,8 +15,8 @@ from lamina.core.journal.patch_effects import (
     calls_wait,
     check_appended,
     check_reasons,
+    require_contents,
 )
-from lamina.core.journal.patched_state import require_contents
 from lamina.core.journal.reasons import RecordedReason, find_moved_parts, find_return
 from lamina.core.journal.state import State
 from lamina.core.text import label_of

@@ -1,7 +1,8 @@
 """What a session amounts to at one entry of its tree.
 
 Law: a state is the fold of the path to its leaf, and holds nothing else. The library, the turn
-under way and the last requests are values of their own.
+under way and the last requests are values of their own. A session keeps the renderer that its
+last request was laid out by, until its prefix is dead anyway.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,8 @@ from lamina.core.journal.laid_versions import LaidVersions
 from lamina.core.journal.reasons import RecordedReason
 from lamina.core.values.collections import FrozenMap
 from lamina.core.values.entry import (
+    RENDERER,
+    RENDERERS,
     DecisionEntry,
     InboxEntry,
     Membership,
@@ -201,3 +204,15 @@ class State(Struct, frozen=True, kw_only=True):
         options = {name: getattr(self.envelope.options, name) for name in OPTION_SETTINGS}
         given = {name: value for name, value in options.items() if value is not None}
         return replace(self.settings, **given) if given else self.settings
+
+
+def known_renderer(request: RequestEntry, header: SessionEntry) -> int:
+    """The renderer of a request; today's, if its own is one that this version does not have."""
+    renderer = request.renderer or header.renderer
+    return renderer if renderer in RENDERERS else RENDERER
+
+
+def renderer_in(state: State) -> int:
+    """The renderer that the next request goes on with: that of the last one sent."""
+    last = state.requests.sent
+    return RENDERER if last is None else known_renderer(last, state.session)

@@ -3,9 +3,8 @@
 Private: see `lamina` for what is public.
 """
 
-from lamina.core.layers.assembler import Assembler, ItemVersions
+from lamina.core.layers.assembler import Assembler, ItemVersions, with_compiled_system
 from lamina.core.layers.layout import Layout, layout_for, layout_of
-from lamina.core.layers.system_text import with_compiled_system
 from lamina.core.layers.thinking import bind_thinking
 from lamina.core.layers.token_sizes import MESSAGE_TOKENS, measure_layers
 

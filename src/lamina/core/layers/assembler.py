@@ -1,9 +1,11 @@
-"""L1-L5 to a `Prompt` of segments in wire order.
+"""L1-L5 to a `Prompt` of segments in wire order; and the system prompt as one text, for people and
+hooks that want to read it.
 
 Laws: the same envelope gives the same segments, whether assembled from nothing or by extending
 the prompt before it. In `lazy` a message in history has the bytes it was sent with, less what was
 uncached; in `eager` history holds bare questions and answers. Separators stand at the head of the
-segment they introduce, so that growth never touches an earlier one.
+segment they introduce, so that growth never touches an earlier one. The system prompt as text is
+what is laid out from the same envelope, and is made only when it is looked at.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,12 +17,13 @@ from msgspec.structs import replace
 
 import lamina.core.text as render
 from lamina.core.codec import canonical_bytes, segment_digest
+from lamina.core.journal import State, renderer_in
 from lamina.core.layers.layout import Layout
 from lamina.core.layers.thinking import advance, is_signed, is_valid
 from lamina.core.layers.token_sizes import CALL_TOKENS, MESSAGE_TOKENS, picture_tokens
-from lamina.core.text.loaded_tools import render_loaded
+from lamina.core.text.tool_descriptions import render_loaded
 from lamina.core.values.collections import Chain
-from lamina.core.values.envelope import Envelope, SystemPart, is_personal
+from lamina.core.values.envelope import Envelope, SystemPart, SystemParts, is_personal
 from lamina.core.values.item import Item, ItemId, Picture
 from lamina.core.values.message import (
     Context,
@@ -419,3 +422,22 @@ def _context_layer(piece: _Piece, region: Region) -> Layer:
     if region != "history":
         return "L3"
     return "L2" if piece.is_block else "L4"
+
+
+def with_compiled_system(envelope: Envelope, state: State, renderer: int | None = None) -> Envelope:
+    """The envelope of `state`, or one made of it, whose `system.compiled` has the library that
+    stands in it. `renderer` is the one that the request is laid out by, if that is known."""
+    items = state.library.items
+    renderer = renderer_in(state) if renderer is None else renderer
+    layout = Layout(promotion=state.settings.promotion, renderer=renderer)
+
+    def compile_text() -> str:
+        order = layout.order_parts(envelope.system)
+        blocks = (items[laid.item, laid.version] for laid in envelope.library)
+        library = "\n\n".join(render.render_item(item, "attached") for item in blocks)
+        texts = [part.text.strip() for part in order.before]
+        texts += [f"{render.LIBRARY_HEADER}{library}"] if library else []
+        texts += [part.text.strip() for part in order.behind]
+        return "\n\n".join(filter(None, texts))
+
+    return replace(envelope, system=SystemParts(envelope.system, compile_text))

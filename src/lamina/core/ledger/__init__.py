@@ -5,8 +5,7 @@ Private: see `lamina` for what is public.
 """
 
 from lamina.core.ledger.cache_verdict import expected_cached_tokens, judge_cache
-from lamina.core.ledger.cost import CostRange, cost_of, cost_range, sum_cost
-from lamina.core.ledger.history_price import price_history
+from lamina.core.ledger.cost import CostRange, cost_of, cost_range, price_history, sum_cost
 
 __all__ = [
     "CostRange",

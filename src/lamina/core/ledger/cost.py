@@ -1,14 +1,24 @@
-"""What a request costs: before it is sent, and from what its provider reported.
+"""What requests cost: the price range of one before it is sent, its cost by what the provider
+reported, what it costs to write again what a cache had, and what it costs to keep history or to
+summarise it.
 
-Law: where the price of a target is not known, there is no cost; that is not the same as none.
+Laws: where the price of a target is not known, there is no cost: None, and never 0. The upper
+price is one that the request does not pass, also where tokens are estimated.
 
 Private: see `lamina` for what is public.
 """
 
-from msgspec import Struct
+from math import ceil
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.core.ledger.cache_verdict import expected_cached_tokens
+from lamina.core.values.entry import RequestEntry
+from lamina.core.values.envelope import Options
 from lamina.core.values.prices import MILLION, PriceTier
-from lamina.core.values.settings import Target
+from lamina.core.values.request import BoundaryKind, HistoryPrice, RequestContext
+from lamina.core.values.settings import Settings, Target, cache_rules
 from lamina.core.values.totals import TargetUsage
 from lamina.core.values.usage import Usage
 
@@ -77,3 +87,179 @@ def cost_range(
         low=(cached * least + (input_tokens - cached) * min(tier.input, tier.write)) / MILLION,
         high=(input_tokens * dearest + output_limit * tier.output) / MILLION,
     )
+
+
+# What a provider may count beyond us: a little for frames where we count as it does, more where we
+# estimate.
+EXACT_MARGIN, ESTIMATE_MARGIN = 1.02, 1.15
+FRAME_TOKENS = 64
+# Anthropic wants to be told a limit; this is what it is told if nobody said one.
+ANTHROPIC_OUTPUT = 8_192
+# Boundaries at which nothing of what was sent is in a cache any more.
+_COLD: tuple[BoundaryKind, ...] = ("first_request", "expired", "model_change")
+# Those that have to be, or what was sent would not fit.
+_NEEDED: tuple[BoundaryKind, ...] = ("first_request", "compaction", "window", "history")
+
+
+class RequestPrice(Struct, frozen=True, kw_only=True):
+    """What goes into the price of a request: tokens, as many as a provider may count, and as many
+    as we do (`counted`); how many of them it should find in its cache; how long the answer may be;
+    and what storing an explicit cache costs at most, if that is what is paid for."""
+
+    target: Target
+    tokens: int
+    counted: int
+    cached: int
+    output_limit: int
+    writes_long: bool = False
+    storage: float = 0.0
+
+    @property
+    def range(self) -> CostRange | None:
+        """From what it costs if everything goes well to what it cannot pass; None if nobody knows
+        the price."""
+        return self.with_output(self.output_limit)
+
+    def with_output(self, limit: int) -> CostRange | None:
+        """The same with another limit for the answer."""
+        upper = cost_range(self.tokens, limit, self.target, writes_long=self.writes_long)
+        lower = cost_range(self.counted, 0, self.target, cached=self.cached)
+        if upper is None or lower is None:
+            return None
+        high = upper.high + self.storage
+        return CostRange(low=min(lower.low, high), high=high)
+
+
+def upper_tokens(tokens: int, target: Target) -> int:
+    """As many tokens as a provider may count where we count `tokens`."""
+    margin = EXACT_MARGIN if target.exact_tokens else ESTIMATE_MARGIN
+    return ceil(tokens * margin) + FRAME_TOKENS
+
+
+def output_limit(options: Options, target: Target) -> int:
+    """How long an answer may be."""
+    if options.max_tokens is not None:
+        return options.max_tokens
+    if target.wire == "anthropic":
+        return min(ANTHROPIC_OUTPUT, target.max_output)
+    return target.max_output
+
+
+def price_request(
+    context: RequestContext, options: Options, settings: Settings, target: Target
+) -> RequestPrice:
+    """The price of a request that is planned."""
+    rules = cache_rules(settings, target)
+    cached = 0
+    if not any(boundary.kind in _COLD for boundary in context.boundaries):
+        agreeing = round(context.agreement.tokens * context.fit.calibration)
+        cached = expected_cached_tokens(agreeing, agreeing, rules)
+    return RequestPrice(
+        target=target,
+        tokens=upper_tokens(context.fit.tokens, target),
+        counted=context.fit.tokens,
+        cached=cached,
+        output_limit=output_limit(options, target),
+        writes_long=writes_long(settings, target),
+    )
+
+
+def writes_long(settings: Settings, target: Target) -> bool:
+    """Whether entries of the cache are written for the longer lifetime."""
+    return settings.cache_ttl == "1h" and target.cache.long_lifetime_s is not None
+
+
+class CacheRewrite(Struct, frozen=True, kw_only=True):
+    """What a cache had and is written once more: how many tokens, for which reason, and what that
+    costs over reading them, in US dollars."""
+
+    kind: BoundaryKind
+    reason: str
+    tokens: int
+    price: float
+
+
+def price_rewrite(
+    context: RequestContext,
+    settings: Settings,
+    target: Target,
+    sent: RequestEntry | None,
+    sent_target: Target | None,
+) -> CacheRewrite | None:
+    """What a request writes again of what the last one, `sent`, left in a cache, and could have
+    been read there. None if nothing is, if it has to be, or if nobody knows the price."""
+    boundary = next((b for b in context.boundaries if b.kind not in _NEEDED), None)
+    if boundary is None or sent is None or sent_target is None:
+        return None
+    is_cold = any(boundary.kind in _COLD for boundary in context.boundaries)
+    calibration = context.fit.calibration
+    agreeing = 0 if is_cold else context.agreement.tokens
+    standing = min(sent.cached_tokens * calibration, context.fit.tokens)
+    tokens = round(standing - agreeing * calibration)
+    if tokens <= 0 or standing < sent_target.cache.minimum:
+        return None
+    written = tokens if target.cache.explicit else 0
+    is_long = writes_long(settings, target)
+    writing = cost_of(
+        Usage(input=tokens, written=written, written_long=written if is_long else 0), target
+    )
+    reading = cost_of(Usage(input=tokens, cached=tokens), sent_target)
+    if writing is None or reading is None:
+        return None
+    return CacheRewrite(
+        kind=boundary.kind, reason=boundary.reason, tokens=tokens, price=max(0.0, writing - reading)
+    )
+
+
+def price_history(
+    target: Target,
+    settings: Settings,
+    calibration: float,
+    *,
+    beside: int,
+    history: int,
+    dropped: int = 0,
+    summary: int = 0,
+    made_for: float | None = None,
+    is_made: bool = False,
+) -> HistoryPrice:
+    """The price of `history` in a request with `beside` other tokens, and of a `summary` in place
+    of the first `dropped` of it: one that was made for `made_for` dollars, or that `target` would
+    make. Tokens are as we count them; `calibration` is what a provider makes of one."""
+    beside, history, dropped, summary = (
+        round(tokens * calibration) for tokens in (beside, history, dropped, summary)
+    )
+    left = history - dropped + summary
+    rules = cache_rules(settings, target)
+    is_long = settings.cache_ttl == "1h" and target.cache.long_lifetime_s is not None
+
+    def cost(tokens: int, *, fresh: bool = True, output: int = 0) -> float | None:
+        usage = Usage(input=tokens, cached=tokens, output=output)
+        if fresh:
+            usage = replace(usage, cached=0, written=tokens, written_long=tokens * is_long)
+        return cost_of(usage, target)
+
+    keep = _difference(cost(beside + history), cost(beside))
+    price = HistoryPrice(tokens=history, keep_cost=keep, is_summarised=is_made)
+    if not dropped:
+        return price
+    if not is_made:
+        made_for = cost(beside + dropped, output=summary)
+    rest = _difference(cost(beside + left), cost(beside))
+    # Without a cache, later requests read everything afresh as well.
+    uncached = rules.lifetime_s == 0
+    with_all, with_summary = (
+        cost(beside + history, fresh=uncached),
+        cost(beside + left, fresh=uncached),
+    )
+    return replace(
+        price,
+        older_tokens=dropped,
+        summary_tokens=summary,
+        summary_cost=None if made_for is None or rest is None else made_for + rest,
+        summary_saving=_difference(with_all, with_summary),
+    )
+
+
+def _difference(larger: float | None, smaller: float | None) -> float | None:
+    return None if larger is None or smaller is None else larger - smaller

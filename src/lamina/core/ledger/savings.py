@@ -5,13 +5,12 @@ Private: see `lamina` for what is public.
 
 from collections.abc import Iterable, Iterator
 
-from lamina.core.ledger.cost import cost_range
-from lamina.core.ledger.request_price import RequestPrice
+from lamina.core.ledger.cost import RequestPrice, cost_range
 from lamina.core.text.money import dollars
 from lamina.core.values.prompt import LayerSize
 from lamina.core.values.request import RequestContext
 from lamina.core.values.settings import Target
-from lamina.core.values.spending import ReachedLimit
+from lamina.core.values.spend_limits import ReachedLimit
 
 # An answer shorter than this is of no use to anybody.
 LEAST_ANSWER = 200

@@ -16,7 +16,7 @@ from msgspec import Struct
 from lamina.core.codec import canonical_bytes
 from lamina.core.journal.lines import is_proven, write_line
 from lamina.core.values.damage import Damage
-from lamina.core.values.spending import (
+from lamina.core.values.spend_limits import (
     SPEND_SCOPES,
     ReachedLimit,
     SpendEntry,

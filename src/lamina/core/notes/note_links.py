@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from lamina.core.notes.names import NOTE_SUFFIX
-from lamina.core.text.comments import mask_comments
+from lamina.core.notes.note_names import NOTE_SUFFIX
+from lamina.core.text.code_and_comments import mask_comments
 from lamina.core.text.pictures import (
     PICTURE_SUFFIXES,
     decode_target,

@@ -1,29 +1,84 @@
-"""From a note's bytes to a `Note`.
+"""From the bytes of a note to a `Note`, one at a time or many.
 
-Laws: every note loads; what is wrong with it is listed in its problems. Tags, links and headings in
-code do not count. Time is in proportion to the size, whatever the note holds.
+Laws: every note loads; what is wrong with it is listed in its problems. Tags, links and headings
+in code do not count. Queries in code blocks are found and not run; scripts are found, too, so that
+a reader can say that they were left out. Time is in proportion to the size, whatever the note
+holds. A note of a batch is what `read_note` makes of its bytes, and its terms are those of the
+text that is searched of each passage; only those who ask for terms load what packs them.
 """
 
 import hashlib
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
 from lamina.core.notes.frontmatter import MOST_HEAD, is_unclosed, read_properties, split_frontmatter
-from lamina.core.notes.inline_fields import find_fields
-from lamina.core.notes.list_items import find_items
-from lamina.core.notes.names import NOTE_SUFFIX
 from lamina.core.notes.note_links import WIKILINK, NoteLinks, read_links
-from lamina.core.notes.outline import Outline, read_outline
-from lamina.core.notes.passages import cut_passages
-from lamina.core.notes.query_blocks import find_queries
-from lamina.core.notes.tags import find_tags
-from lamina.core.text.data_pictures import replace_data_pictures
-from lamina.core.text.pictures import mask_code
+from lamina.core.notes.note_names import NOTE_SUFFIX
+from lamina.core.notes.note_outline import CodeBlock, Outline, find_items, read_outline
+from lamina.core.notes.note_passages import cut_passages
+from lamina.core.notes.tags_and_fields import find_fields, find_tags
+from lamina.core.text.pictures import mask_code, replace_data_pictures
 from lamina.core.text.secrets import find_secrets, list_pieces
-from lamina.core.values.note import ListItem, Note
+from lamina.core.values.note import ListItem, Note, NoteQuery
+
+QUERY_INFOS: dict[str, Literal["block", "search", "script"]] = {
+    "lamina-query": "block",
+    "dataview": "block",
+    "query": "search",
+    "dataviewjs": "script",
+}
+MOST_INLINE = 200
+_QUOTE = re.compile(r"[ \t]*>[ \t]?")
+# Code that begins with `=` and goes on like an expression; `==` and `=>` are code about code.
+_INLINE = re.compile(r"(?<!`)`(?P<mark>\$?=)(?P<text>(?![=>])[^`\n]*[^`\s][^`\n]*)`(?!`)")
+
+
+def find_queries(
+    lines: Sequence[str], blocks: Sequence[CodeBlock], body: str
+) -> tuple[NoteQuery, ...]:
+    """The queries of a text: its blocks in order, then those within its sentences."""
+    queries = list(_find_blocks(lines, blocks))
+    if "`=" in body or "`$=" in body:
+        inline, scripts = _find_inline(lines, blocks)
+        if inline:
+            queries.append(NoteQuery("inline", "\n".join(inline)))
+        queries += [NoteQuery("script", text) for text in scripts]
+    return tuple(queries)
+
+
+def _find_blocks(lines: Sequence[str], blocks: Sequence[CodeBlock]) -> Iterator[NoteQuery]:
+    for block in blocks:
+        kind = QUERY_INFOS.get(block.info.lower().strip())
+        if kind is not None:
+            inside = lines[block.line + 1 : block.end - block.is_closed]
+            # In a quote or a callout every line begins with a mark.
+            for _ in range(_count_quotes(lines[block.line])):
+                inside = [_QUOTE.sub("", line, count=1) for line in inside]
+            yield NoteQuery(kind, "\n".join(inside))
+
+
+def _find_inline(
+    lines: Sequence[str], blocks: Sequence[CodeBlock]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Expressions and scripts within sentences, each once, as they are spelled."""
+    in_blocks = {at for block in blocks for at in range(block.line, block.end)}
+    spellings: dict[str, list[str]] = {"=": [], "$=": []}
+    for at, line in enumerate(lines):
+        if ("`=" not in line and "`$=" not in line) or at in in_blocks:
+            continue
+        for match in _INLINE.finditer(line):
+            spellings[match["mark"]].append(f"{match['mark']} {match['text'].strip()}")
+    inline, scripts = (tuple(dict.fromkeys(found))[:MOST_INLINE] for found in spellings.values())
+    return inline, scripts
+
+
+def _count_quotes(line: str) -> int:
+    return line[: len(line) - len(line.lstrip("> \t"))].count(">")
+
 
 __all__ = ["READER_VERSION", "decode_note", "read_note", "split_frontmatter"]
 
@@ -222,3 +277,36 @@ def _distinct(tags: list[str]) -> tuple[str, ...]:
     for tag in tags:
         first.setdefault(tag.casefold(), tag)
     return tuple(first.values())
+
+
+# Path, bytes, ctime, mtime.
+NoteBytes = tuple[str, bytes, float, float]
+# A note, and the terms of each passage, unless they were not asked for.
+NoteWithTerms = tuple[Note, list[bytes]]
+
+
+def read_notes(files: list[NoteBytes]) -> list[NoteWithTerms | None]:
+    """The notes of a batch, without terms; None for one that would not arrive in another process as
+    it is: what is safe of it may be of any type."""
+    pairs = [(_read(file, None), list[bytes]()) for file in files]
+    return [pair if not pair[0].safe else None for pair in pairs]
+
+
+def read_searched_notes(files: list[NoteBytes]) -> list[NoteWithTerms | None]:
+    """The same with terms."""
+    return [pair if not pair[0].safe else None for pair in read_with_terms(files)]
+
+
+def read_with_terms(files: list[NoteBytes]) -> list[NoteWithTerms]:
+    """The notes of a batch, all of them, with the terms of their passages."""
+    from lamina.core.selection.lexicon import pack_texts
+
+    texts: list[str] = []
+    notes = [_read(file, texts) for file in files]
+    terms = iter(pack_texts(texts))
+    return [(note, list(islice(terms, len(note.passages)))) for note in notes]
+
+
+def _read(file: NoteBytes, texts: list[str] | None) -> Note:
+    path, data, ctime, mtime = file
+    return read_note(path, data, ctime=ctime, mtime=mtime, texts=texts)

@@ -16,8 +16,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lamina.core.values.item import canonical_url
-from lamina.core.values.item_kind import FILE_KINDS
+from lamina.core.values.item import FILE_KINDS, canonical_url
 
 _URL = re.compile(r"https?://", re.IGNORECASE)
 _LINES = re.compile(r"(?P<path>.+)#L(?P<start>[1-9][0-9]{0,8})(?:-L?(?P<end>[1-9][0-9]{0,8}))?")

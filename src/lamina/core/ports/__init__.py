@@ -23,23 +23,22 @@ from lamina.core.ports.search_index import Progress as Progress
 from lamina.core.ports.search_index import ReadTexts as ReadTexts
 from lamina.core.ports.search_index import StoredIndex as StoredIndex
 from lamina.core.ports.search_index import WordEmbedder as WordEmbedder
-from lamina.core.ports.sent_prefixes import SentPrefixes as SentPrefixes
-from lamina.core.ports.spend_ledger import SpendAccount as SpendAccount
-from lamina.core.ports.spend_ledger import SpendLedger as SpendLedger
 from lamina.core.ports.store import CheckpointedJournal as CheckpointedJournal
 from lamina.core.ports.store import JournalStore as JournalStore
 from lamina.core.ports.store import OpenJournal as OpenJournal
+from lamina.core.ports.store import SentPrefixes as SentPrefixes
+from lamina.core.ports.store import SpendAccount as SpendAccount
+from lamina.core.ports.store import SpendLedger as SpendLedger
 from lamina.core.ports.store import ViewableStore as ViewableStore
 from lamina.core.values.agent import Guides
 from lamina.core.values.item import Excerpt, Item, LoadedItem, Shape
 from lamina.core.values.message import Message, ToolCall
 from lamina.core.values.note import Catalogue, Passage
-from lamina.core.values.piece import Piece
 from lamina.core.values.request import GatheredItems, LeftOut
 from lamina.core.values.settings import Target
 from lamina.core.values.tool import Decision, OfferedTool, ToolOutput, Toolset
-from lamina.core.values.web import FetchedResource, FoundPages, UnfetchedResource, WebRules
-from lamina.core.values.wire import Reply, WireRequest
+from lamina.core.values.web_access import FetchedResource, FoundPages, UnfetchedResource, WebRules
+from lamina.core.values.wire import Piece, Reply, WireRequest
 
 
 class Clock(Protocol):

@@ -1,17 +1,31 @@
-"""What the engine needs of whatever keeps sessions.
+"""What the engine needs of whatever keeps sessions, the beginnings of requests that were sent
+lately, and the account of money.
 
-Law: nothing here says whether that is a file, a table or a server. No offsets, no line ends, no
-names of files: entries, paths of entries, snapshots and blobs.
+Laws: nothing here says whether that is a file, a table or a server. No offsets, no line ends, no
+names of files: entries, paths of entries, snapshots and blobs. Losing sent prefixes only loses
+predictions, and that sessions which begin alike are routed alike; losing the account loses money.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
+from msgspec import Struct
+
+from lamina.core.values.damage import Damage
 from lamina.core.values.entry import Entry, SessionEntry
+from lamina.core.values.sent_prefix import RecentPrefixes, SentPrefix
+from lamina.core.values.spend_limits import (
+    ReachedLimit,
+    Reservation,
+    Settlement,
+    SpendEntry,
+    SpendLimits,
+    SpendRequest,
+    SpendStanding,
+)
 from lamina.core.values.totals import DeletedSession, ListedSession
 
 if TYPE_CHECKING:
-    # A search of notes needs no journal, which takes its time to import.
     from lamina.core.journal import Journal
 
 
@@ -198,4 +212,92 @@ class ViewableStore(Protocol):
 
     async def is_open(self, session: str) -> bool:
         """Whether somebody has it open for writing now."""
+        ...
+
+
+class SentPrefixes(Protocol):
+    """Shared by the sessions of a machine. It never fails a request: what cannot be read or written
+    is as if it had not been sent."""
+
+    async def recent(self, target: str, now: float) -> RecentPrefixes:
+        """What was sent to a target and may be in its cache, the latest first, and how many
+        requests each key had within the last minute."""
+        ...
+
+    async def count(self, key: str, at: float) -> None:
+        """Counts a request of a key."""
+        ...
+
+    async def keep(self, prefix: SentPrefix) -> None:
+        """Remembers a beginning until it expires; once more if it is known already."""
+        ...
+
+    async def aclose(self) -> None:
+        """Lets go of what is open."""
+        ...
+
+
+class SpendAccount(Struct, frozen=True, kw_only=True):
+    """All requests of an account in order, and what of it could not be read."""
+
+    entries: Sequence[SpendEntry] = ()
+    damage: Sequence[Damage] = ()
+
+
+class SpendLedger(Protocol):
+    """Keeps account of what requests cost, for everybody who shares it.
+
+    What it says is kept is kept when it says so, also through a crash of whoever asked. Checking
+    limits and reserving are one act: of two who ask at the same time, the second sees what the
+    first one reserved.
+    """
+
+    def day_of(self, at: float) -> str:
+        """The day that a moment belongs to, as 2026-11-17. Which zone counts is the ledger's."""
+        ...
+
+    async def reserve(
+        self, request: SpendRequest, limits: SpendLimits
+    ) -> Reservation | ReachedLimit:
+        """Holds the upper price of a request back; or, if that would pass a limit, writes nothing
+        and says which.
+
+        Raises:
+            SpendLedgerError: the account cannot be read or written.
+        """
+        ...
+
+    async def settle(self, settlement: Settlement) -> None:
+        """Writes down what a request came to, in place of what was reserved for it.
+
+        Raises:
+            SpendLedgerError: it cannot be written; what was reserved stays so.
+        """
+        ...
+
+    async def free(
+        self, reservations: Collection[str], at: float, by: Literal["sender", "person"]
+    ) -> Sequence[str]:
+        """Frees what is reserved: the sender knows that nothing is charged for it, or a person
+        decided. Gives the ids of those that were open.
+
+        Raises:
+            SpendLedgerError: it cannot be written.
+        """
+        ...
+
+    async def standing(self, session: str, day: str) -> SpendStanding:
+        """What a session spent, its last turn, and everybody on a day; without limits.
+
+        Raises:
+            SpendLedgerError: the account cannot be read.
+        """
+        ...
+
+    async def read(self) -> SpendAccount:
+        """The whole account.
+
+        Raises:
+            SpendLedgerError: it cannot be read.
+        """
         ...

@@ -12,8 +12,7 @@ import numpy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from lamina.core.selection.lexicon import Postings
-from lamina.core.selection.packed_terms import hash_term
+from lamina.core.selection.lexicon import Postings, hash_term
 from lamina.core.selection.scores import PART, WHOLE, WORDS, Indices, Matrix
 from lamina.core.selection.terms import find_terms
 

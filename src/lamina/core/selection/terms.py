@@ -1,8 +1,9 @@
-"""Words of a text as terms that can be compared.
+"""Words of a text as terms that can be compared, and the words that a question and a text share.
 
-Law: the terms of a text depend on the text alone, and take time in proportion to its length,
+Laws: the terms of a text depend on the text alone, and take time in proportion to its length,
 whatever it holds. Case, accents, endings and the spelling of identifiers make no difference:
-`readFile`, `read_file`, `read-file` and "reading files" share terms.
+`readFile`, `read_file`, `read-file` and "reading files" share terms. A word is shared if search
+would count it; words that say nothing are left out.
 """
 
 import re
@@ -133,3 +134,15 @@ def _stem(word: str) -> str:
 
 def _language_of(character: str) -> str:
     return next((name for first, last, name in _STEMMERS if first <= character <= last), "")
+
+
+def find_shared_words(question: str, text: str) -> tuple[str, ...]:
+    """The words of a question that a text shares, as the question spells them, each once."""
+    terms = frozenset(find_terms(text))
+    words: dict[str, str] = {}
+    for run in find_runs(question):
+        # Of a script without spaces every pair of characters may be a word.
+        for word in find_terms(run) if is_paired(run) else (run,):
+            if not terms.isdisjoint(find_terms(word)):
+                words.setdefault(word.casefold(), word)
+    return tuple(words.values())

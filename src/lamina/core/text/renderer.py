@@ -12,15 +12,18 @@ from typing import assert_never
 
 from lamina.core.text import headers
 from lamina.core.text.characters import fold_text, is_visible, source_positions, splice
-from lamina.core.values.item import Item, ItemId, key_of, kind_of
-from lamina.core.values.item_kind import (
+from lamina.core.values.item import (
     GUIDE_KINDS,
     SHAPE_RANKS,
     TRAITS,
     Element,
+    Item,
+    ItemId,
     ItemKind,
     KindTraits,
     Shape,
+    key_of,
+    kind_of,
 )
 from lamina.core.values.message import Context, ToolText, Use
 

@@ -1,18 +1,192 @@
-"""A long text in pages: numbered lines of it, by range or by what stands in them.
+"""Long tool results, page by page: their numbered lines, by range or by what stands in them.
 
-Laws: a page holds lines exactly as they are; it is never over its limit, and says how much there is
-and how to go on. A line of the text cannot pass for one of ours: it has its number in front.
+Laws: a page holds lines exactly as they are; it is never over its limit, and says how much there
+is and how to go on. A line of the text cannot pass for one of ours: it has its number in front.
+Joined again, the lines are the text; one that is too long is broken, never inside a character.
+The time a search takes grows with the text and no faster, whatever is looked for: texts are found
+as they stand, in upper or lower case, and there are no regular expressions.
 """
 
-from collections.abc import Callable, Collection, Sequence
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
 
 import msgspec
 from msgspec import Struct
 
-from lamina.core.text.line_search import find_lines, looks_like_pattern
-from lamina.core.text.numbered_lines import WIDTH, number_lines, read_range
 from lamina.errors import UsageError
+
+# Lines are broken after this many characters.
+WIDTH = 400
+_RANGE = re.compile(r"\s*(\d{0,9})\s*(?:(-|:|\.\.)\s*(\d{0,9})\s*)?", re.ASCII)
+_JOINER = "\u200d"
+# How far a break may go back so as not to part what belongs together.
+_BACK = 16
+
+
+class NumberedLine(Struct, frozen=True, gc=False):
+    """A line, or a part of a long one: all parts but the first one continue it."""
+
+    text: str
+    continues: bool = False
+
+
+class LineRange(Struct, frozen=True):
+    """Lines from `first` to `last`, counted from 1, both included."""
+
+    first: int
+    last: int
+
+
+def number_lines(text: str) -> list[NumberedLine]:
+    """The lines of a text, in order. There is always one."""
+    lines: list[NumberedLine] = []
+    for line in text.split("\n"):
+        start = 0
+        while len(line) - start > WIDTH:
+            end = _break_point(line, start + WIDTH)
+            lines.append(NumberedLine(line[start:end], start > 0))
+            start = end
+        lines.append(NumberedLine(line[start:], start > 0))
+    return lines
+
+
+def _break_point(line: str, latest: int) -> int:
+    """Where to break a line, so that no accent is parted from its letter and no part of an emoji
+    from the others."""
+    for at in range(latest, latest - _BACK, -1):
+        is_joined = _JOINER in line[at - 1 : at + 1]
+        if not is_joined and not unicodedata.category(line[at]).startswith("M"):
+            return at
+    return latest
+
+
+def line_number(text: str, at: int) -> int:
+    """The number of the line that has the character at this place."""
+    return len(number_lines(text[: at + 1]))
+
+
+def join_lines(lines: list[NumberedLine]) -> str:
+    """The text of the lines."""
+    return "".join(
+        line.text if line.continues or not number else f"\n{line.text}"
+        for number, line in enumerate(lines)
+    )
+
+
+def read_range(words: str, total: int) -> LineRange:
+    """The lines that `words` name: `120-180`, `120`, `120-`, or `-50` for the last 50; all of them,
+    if it is blank.
+
+    Raises:
+        UsageError: it names none that there are.
+    """
+    if not words.strip():
+        return LineRange(1, total)
+    match = _RANGE.fullmatch(words)
+    first, dash, last = match.groups("") if match else ("", "", "")
+    if not (first or last) or (last and not int(last)):
+        known = '"120-180", "120-" or "-50" for the last 50'
+        raise UsageError(f"lines is {known}, not {words[:40]!r}")
+    if not first:
+        return LineRange(max(1, total - int(last) + 1), total)
+    begin = max(1, int(first))
+    end = int(last) if last else total if dash else begin
+    if begin > total or end < begin:
+        raise UsageError(f"there are no lines {words.strip()[:40]}: they have numbers 1 to {total}")
+    return LineRange(begin, min(end, total))
+
+
+LONGEST = 400
+# What makes a text look like a regular expression.
+_PATTERN = re.compile(r"[\\^$+?\[\](){}]|\.\*")
+
+
+class LineMatches(Struct, frozen=True):
+    """The numbers of the lines that have a text, from 1; `loose` says that they have its words, but
+    not in a row."""
+
+    numbers: tuple[int, ...] = ()
+    loose: bool = False
+
+
+def find_lines(lines: Sequence[NumberedLine], text: str) -> LineMatches:
+    """The lines that have `text` as it stands. If none has: those that have one of the texts that
+    `|` parts, with anything for every `*`; if none has that, those with all of its words.
+
+    Raises:
+        UsageError: it is blank, too long, or more than one line.
+    """
+    if not text.strip():
+        raise UsageError("find is blank: say what to look for, or leave it out")
+    if "\n" in text or len(text) > LONGEST:
+        raise UsageError(f"find is a text of one line and at most {LONGEST} characters")
+    sought = text.lower()
+    numbers = tuple(_having(lines, [[sought]]))
+    numbers = numbers or tuple(_having(lines, [*filter(None, map(_pieces, sought.split("|")))]))
+    if numbers or len(words := sought.split()) < 2:
+        return LineMatches(numbers)
+    numbers = tuple(_having(lines, [words], in_order=False))
+    return LineMatches(numbers, loose=bool(numbers))
+
+
+def _pieces(part: str) -> list[str]:
+    """What stands between the `*` of a text; what every line has, if nothing else is in it."""
+    if not part.replace("*", "").strip():
+        return [""] if "*" in part else []
+    return [piece for piece in part.split("*") if piece]
+
+
+def looks_like_pattern(text: str) -> bool:
+    """Whether somebody may have meant a regular expression."""
+    return _PATTERN.search(text) is not None
+
+
+def _having(
+    lines: Sequence[NumberedLine], choices: Sequence[Sequence[str]], *, in_order: bool = True
+) -> Iterator[int]:
+    """The numbers of the lines that have all pieces of one of the choices. What was one long line
+    is looked through as one; of its parts those count in which the first piece begins."""
+    start = 0
+    while start < len(lines):
+        end = start + 1
+        while end < len(lines) and lines[end].continues:
+            end += 1
+        whole = "".join(line.text for line in lines[start:end]).lower()
+        pieces = next((c for c in choices if _has(whole, c, in_order=in_order)), None)
+        if pieces is not None:
+            yield from _parts_with(lines, range(start, end), pieces[0])
+        start = end
+
+
+def _has(line: str, pieces: Sequence[str], *, in_order: bool) -> bool:
+    if not in_order:
+        return all(piece in line for piece in pieces)
+    at = 0
+    for piece in pieces:
+        if (found := line.find(piece, at)) < 0:
+            return False
+        at = found + len(piece)
+    return True
+
+
+def _parts_with(lines: Sequence[NumberedLine], parts: range, piece: str) -> list[int]:
+    if len(parts) == 1:
+        return [parts.start + 1]
+    texts = ((at, _with_overlap(lines, at, parts.stop, len(piece) - 1)) for at in parts)
+    return [at + 1 for at, text in texts if piece in text] or [parts.start + 1]
+
+
+def _with_overlap(lines: Sequence[NumberedLine], at: int, stop: int, more: int) -> str:
+    """A part, and as much of what follows it as a piece that begins in it can reach."""
+    after = ""
+    for line in lines[at + 1 : stop]:
+        if len(after) >= more:
+            break
+        after += line.text
+    return (lines[at].text + after[:more]).lower()
+
 
 CONTEXT, MOST_CONTEXT = 2, 20
 NO_PATTERN = "; find takes no regular expression, only * for anything and a|b for either"

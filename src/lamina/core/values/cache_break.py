@@ -1,5 +1,5 @@
 """The words for a cache that did not hit: a kind, a blame and a certainty. Which go together is a
-table in `lamina.core.audit.vocabulary`."""
+table in `lamina.core.audit.break_causes`."""
 
 from typing import Literal
 

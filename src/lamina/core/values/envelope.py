@@ -8,9 +8,9 @@ from msgspec import Struct
 from msgspec.structs import asdict, force_setattr, replace
 
 from lamina.core.values.collections import Chain
-from lamina.core.values.field_types import settle_fields
 from lamina.core.values.item import ItemId
 from lamina.core.values.message import Message, ToolDefinition, ToolText, sort_keys
+from lamina.core.values.struct_fields import settle_fields
 from lamina.errors import InvalidSetting
 
 LIBRARY = "library"

@@ -8,12 +8,12 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from lamina.core.values.envelope import Options
-from lamina.core.values.field_types import settle_fields
 from lamina.core.values.prices import Prices
 from lamina.core.values.selection import Preset, SearchSettings, read_search
-from lamina.core.values.spending import SpendLimits
+from lamina.core.values.spend_limits import SpendLimits
+from lamina.core.values.struct_fields import settle_fields
 from lamina.core.values.tool import ApprovalPolicy
-from lamina.core.values.web import WebAccess
+from lamina.core.values.web_access import WebAccess
 from lamina.errors import InvalidSetting
 
 Promotion = Literal["lazy", "eager"]

@@ -10,10 +10,10 @@ from typing import Any, BinaryIO
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.adapters.formats.json_fields import parse_moment
+from lamina.adapters.formats.json_lines import parse_moment
 from lamina.core.values.usage import Usage
-from lamina.doctor.observed import ObservedRequest, StepKind
-from lamina.doctor.requests.request_file import ReadProblems, RecordLines, count
+from lamina.doctor.observed_request import ObservedRequest, StepKind
+from lamina.doctor.requests.record_lines import ReadProblems, RecordLines, count
 
 SOURCE = "claude_code"
 _INTERRUPTED = "[Request interrupted"

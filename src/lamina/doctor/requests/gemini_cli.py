@@ -4,11 +4,10 @@ what was cached."""
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lamina.adapters.formats.gemini_sessions import read_gemini_session, read_gemini_usage
-from lamina.adapters.formats.json_fields import list_in, object_in, parse_moment, text_in
-from lamina.adapters.formats.json_lines import JsonLine
-from lamina.doctor.observed import ObservedRequest, StepKind
-from lamina.doctor.requests.request_file import ReadProblems
+from lamina.adapters.formats.gemini_cli import read_gemini_session, read_gemini_usage
+from lamina.adapters.formats.json_lines import JsonLine, list_in, object_in, parse_moment, text_in
+from lamina.doctor.observed_request import ObservedRequest, StepKind
+from lamina.doctor.requests.record_lines import ReadProblems
 
 SOURCE = "gemini_cli"
 

@@ -9,7 +9,7 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lamina.adapters.formats.json_fields import (
+from lamina.adapters.formats.json_lines import (
     Object,
     count_in,
     list_in,
@@ -17,7 +17,7 @@ from lamina.adapters.formats.json_fields import (
     parse_moment,
     text_in,
 )
-from lamina.doctor.requests.request_file import ReadProblems
+from lamina.doctor.requests.record_lines import ReadProblems
 from lamina.doctor.requests.request_log import read_body
 
 SOURCE = "har"

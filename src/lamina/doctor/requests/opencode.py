@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lamina.adapters.formats.content import provider_of
-from lamina.adapters.formats.json_fields import list_in, object_in, parse_moment, text_in
+from lamina.adapters.formats.json_lines import list_in, object_in, parse_moment, text_in
 from lamina.adapters.formats.opencode import read_opencode_usage
-from lamina.doctor.observed import ObservedRequest, StepKind
-from lamina.doctor.requests.request_file import ReadProblems
+from lamina.doctor.observed_request import ObservedRequest, StepKind
+from lamina.doctor.requests.record_lines import ReadProblems
 
 SOURCE = "opencode"
 

@@ -9,10 +9,10 @@ from typing import BinaryIO
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.adapters.formats.json_fields import parse_moment
+from lamina.adapters.formats.json_lines import parse_moment
 from lamina.core.values.usage import Usage
-from lamina.doctor.observed import ObservedRequest, StepKind
-from lamina.doctor.requests.request_file import ReadProblems, RecordLabels, RecordLines, count
+from lamina.doctor.observed_request import ObservedRequest, StepKind
+from lamina.doctor.requests.record_lines import ReadProblems, RecordLabels, RecordLines, count
 
 SOURCE = "pi"
 

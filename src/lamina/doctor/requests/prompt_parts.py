@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from lamina.adapters.formats.json_fields import list_in, object_in, text_in
-from lamina.doctor.observed import PartLayer, PromptPart, RecordedPrompt
+from lamina.adapters.formats.json_lines import list_in, object_in, text_in
+from lamina.doctor.observed_request import PartLayer, PromptPart, RecordedPrompt
 
 # Parameters that a cache depends on besides the prompt; the others change answers alone.
 _PARAMETERS = (

@@ -13,17 +13,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.adapters.formats.content import provider_of, read_openai_usage, read_usage
-from lamina.adapters.formats.event_streams import read_stream
-from lamina.adapters.formats.json_fields import Object, count_in, object_in, parse_moment, text_in
-from lamina.adapters.formats.json_lines import parse_json
-from lamina.adapters.formats.request_bodies import looks_like_body
+from lamina.adapters.formats.json_lines import (
+    Object,
+    count_in,
+    object_in,
+    parse_json,
+    parse_moment,
+    text_in,
+)
+from lamina.adapters.formats.request_bodies import looks_like_body, read_stream
 from lamina.core.values.usage import Usage
-from lamina.doctor.comparison import compare_prompts
-from lamina.doctor.lineage import Lineage
-from lamina.doctor.markers import judge_markers
-from lamina.doctor.observed import ObservedRequest, PromptChange, RecordedPrompt
+from lamina.doctor.observed_request import ObservedRequest, PromptChange, RecordedPrompt
+from lamina.doctor.prompt_comparison import Lineage, compare_prompts, judge_markers
 from lamina.doctor.requests.prompt_parts import read_prompt
-from lamina.doctor.requests.request_file import ReadProblems, RecordLabels
+from lamina.doctor.requests.record_lines import ReadProblems, RecordLabels
 
 SOURCE = "request_log"
 _SESSION_KEYS = (

@@ -1,7 +1,8 @@
 """Anthropic's Messages API on the loopback, as strict as the real one.
 
 Laws: what it reports of its cache follows from the bodies it received and nothing else; a request
-that is refused or fails costs nothing and leaves nothing in the cache.
+that is refused or fails costs nothing and leaves nothing in the cache. A request that continues a
+conversation the server holds (`thread`) counts as one that sends all of it.
 """
 
 import itertools
@@ -30,14 +31,54 @@ from lamina.emulators.anthropic.bound_thinking import (
 )
 from lamina.emulators.anthropic.cache import AnthropicCache, AnthropicCacheUse
 from lamina.emulators.anthropic.checks import check_body
-from lamina.emulators.anthropic.message import AnthropicMessage, compose_message
-from lamina.emulators.anthropic.refusals import FAULT_REFUSALS, AnthropicRefusal
-from lamina.emulators.anthropic.threads import AnthropicThreads
-from lamina.emulators.connection import hang_up
-from lamina.emulators.emulator import Emulator, Handler
+from lamina.emulators.anthropic.message_events import AnthropicMessage, compose_message
+from lamina.emulators.anthropic.refusals import FAULT_REFUSALS, AnthropicRefusal, refuse_unless
+from lamina.emulators.emulator import Emulator, Handler, hang_up
 from lamina.emulators.faults import FaultKind
 
 JSON = dict[str, Any]
+# What a thread was created with, and a request that continues it does not repeat.
+_CREATE_ONLY = ("system", "tools")
+
+
+class AnthropicThreads:
+    """By the id of an answer: the request that it was given to, and the answer."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, JSON] = {}
+
+    def resume(self, body: JSON) -> JSON:
+        """The whole request of one that may only say what is new.
+
+        Raises:
+            AnthropicRefusal: there is no such thread, or it is continued in a wrong way.
+        """
+        thread = body.get("thread") or {}
+        if thread.get("type") != "continue":
+            refuse_unless(
+                thread.get("type", "create") == "create",
+                "thread: Input tag is not one of the expected tags: 'create', 'continue'",
+            )
+            return body
+        held = self._held.get(str(thread.get("previous_message_id")))
+        if held is None:
+            raise AnthropicRefusal(
+                "thread.previous_message_id: no such thread", status=404, kind="not_found_error",
+                details={"error_code": "thread_not_found"},
+            )  # fmt: skip
+        for name in _CREATE_ONLY:
+            refuse_unless(name not in body, f"{name}: cannot be set when continuing a thread")
+        return held | body | {"messages": [*held["messages"], *body.get("messages", ())]}
+
+    def keep(self, answer_id: str, body: JSON, content: Sequence[Mapping[str, Any]]) -> None:
+        """Holds a request and its answer, if the request asks for it."""
+        if not body.get("thread"):
+            return
+        answer = {"role": "assistant", "content": list(content)}
+        state = {name: body[name] for name in _CREATE_ONLY if name in body}
+        self._held[answer_id] = state | {"messages": [*body["messages"], answer]}
+
+
 _WAIT_FAULTS = ("429", "throttle", "529")
 SLOW_S = 1.0
 # Of accounts unless told otherwise: young enough to be held to every check.

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from lamina.core.values.prices import MILLION
 from lamina.core.values.settings import Target
-from lamina.emulators.gemini.bodies import CacheBody, GeminiPart, GenerateBody
-from lamina.emulators.gemini.refusals import invalid_argument
+from lamina.emulators.gemini.bodies import CacheBody, GeminiPart, GenerateBody, invalid_argument
 
 CountTokens = Callable[[str], int]
 # An image up to 384 pixels; of a larger one, each tile.

@@ -16,11 +16,17 @@ from starlette.responses import JSONResponse, Response
 from lamina.core.values.settings import Target
 from lamina.core.values.usage import Usage
 from lamina.emulators.cost_report import CostReport
-from lamina.emulators.gemini.bodies import CacheBody, CacheUpdateBody, read_body
+from lamina.emulators.gemini.bodies import (
+    CacheBody,
+    CacheUpdateBody,
+    GeminiRefusal,
+    invalid_argument,
+    owner_of,
+    read_body,
+    read_json_body,
+)
 from lamina.emulators.gemini.cache import CachedContent, CountTokens, GeminiCache
 from lamina.emulators.gemini.checks import check_contents, check_front
-from lamina.emulators.gemini.http_request import owner_of, read_json_body
-from lamina.emulators.gemini.refusals import GeminiRefusal, invalid_argument
 
 CACHE_NOT_FOUND = "CachedContent not found (or permission denied)"
 _TTL_S = 3600.0

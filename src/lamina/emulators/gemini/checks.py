@@ -15,8 +15,8 @@ from lamina.emulators.gemini.bodies import (
     GeminiTool,
     GenerateBody,
     GenerationConfig,
+    invalid_argument,
 )
-from lamina.emulators.gemini.refusals import invalid_argument
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}\Z")
 _LEVELS = ("minimal", "low", "medium", "high")

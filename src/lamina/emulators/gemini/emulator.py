@@ -1,11 +1,14 @@
 """Gemini's API on the loopback: generateContent, streamed and not, countTokens, models, caches.
 
-Law: a request is checked, counted and looked up in the cache before anything else happens to it,
-and is kept in the cache only once its answer begins.
+Laws: a request is checked, counted and looked up in the cache before anything else happens to it,
+and is kept in the cache only once its answer begins. Every answer gets its own signatures, and the
+emulator recognises all of them.
 """
 
 import re
+from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Iterator, Sequence
+from hashlib import sha256
 from itertools import count as numbers
 from typing import Any
 
@@ -18,19 +21,141 @@ from starlette.routing import Route
 
 from lamina.core.values.settings import Target
 from lamina.core.values.usage import Usage
-from lamina.emulators.answers import EmulatedAnswer, ask
-from lamina.emulators.connection import hang_up
-from lamina.emulators.emulator import Emulator, Handler
+from lamina.emulators.answers import EmulatedAnswer, EmulatedRequest, ask
+from lamina.emulators.emulator import Emulator, Handler, hang_up
 from lamina.emulators.faults import FaultKind
-from lamina.emulators.gemini.bodies import CacheBody, CountBody, GenerateBody, read_body
+from lamina.emulators.gemini.bodies import (
+    CacheBody,
+    CountBody,
+    FunctionDeclaration,
+    GeminiContent,
+    GeminiRefusal,
+    GenerateBody,
+    GenerationConfig,
+    invalid_argument,
+    key_of,
+    owner_of,
+    read_body,
+    read_json_body,
+    refusal_for_fault,
+    texts_of,
+)
 from lamina.emulators.gemini.cache import CountTokens, GeminiCache, GeminiCacheUse
 from lamina.emulators.gemini.cached_content_routes import CachedContentRoutes
-from lamina.emulators.gemini.checks import check_contents, check_front, check_generate
-from lamina.emulators.gemini.emulated_request import read_request
-from lamina.emulators.gemini.http_request import key_of, owner_of, read_json_body
-from lamina.emulators.gemini.refusals import GeminiRefusal, invalid_argument, refusal_for_fault
-from lamina.emulators.gemini.response_parts import closing_parts, join_parts, response_parts
+from lamina.emulators.gemini.checks import (
+    SIGNATURE_PREFIX,
+    check_contents,
+    check_front,
+    check_generate,
+    signs_calls,
+)
 from lamina.errors import LaminaError
+
+
+def read_request(body: GenerateBody) -> EmulatedRequest:
+    """What an answer to `body` has to say, and in which form."""
+    messages: list[Any] = list(texts_of(body.contents))
+    if (system := body.system_instruction) is not None:
+        messages.insert(0, ("system", "".join(part.text or "" for part in system.parts)))
+    config = body.generation_config or GenerationConfig()
+    calling = body.tool_config.function_calling_config if body.tool_config else None
+    mode = (calling.mode if calling else None) or "AUTO"
+    names = calling.allowed_function_names if calling else None
+    functions = [d for tool in body.tools for d in tool.function_declarations]
+    return EmulatedRequest(
+        messages=tuple(messages),
+        tools={
+            function.name: _parameters(function)
+            for function in functions
+            if mode != "NONE" and (names is None or function.name in names)
+        },
+        called=tuple(_called(body.contents)),
+        must_call=mode == "ANY",
+        schema=_answer_schema(config),
+        max_tokens=config.max_output_tokens or 256,
+    )
+
+
+def _called(contents: Sequence[GeminiContent]) -> Iterator[str]:
+    """The tools that were called since the last question, latest first."""
+    for content in reversed(contents):
+        if content.role != "model" and not any(p.function_response for p in content.parts):
+            return
+        yield from (part.function_call.name for part in content.parts if part.function_call)
+
+
+def _answer_schema(config: GenerationConfig) -> dict[str, Any] | None:
+    if config.response_mime_type != "application/json":
+        return None
+    if config.response_json_schema is not None:
+        return config.response_json_schema
+    if config.response_schema is not None:
+        return dict(_plain(config.response_schema))
+    return {"type": "object", "properties": {"answer": {"type": "string"}}}
+
+
+def _parameters(function: FunctionDeclaration) -> dict[str, Any]:
+    return function.parameters_json_schema or dict(_plain(function.parameters or {}))
+
+
+def _plain(schema: Any) -> Any:
+    """A schema of Google's own form as a JSON Schema: the types in small letters."""
+    if isinstance(schema, list):
+        return [_plain(inner) for inner in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: inner.lower() if key == "type" and isinstance(inner, str) else _plain(inner)
+        for key, inner in schema.items()
+    }
+
+
+def response_parts(
+    answer: EmulatedAnswer, body: GenerateBody, model: str, response: str
+) -> Iterator[dict[str, Any]]:
+    """The parts of an answer as they are streamed: thoughts if asked for, text, calls."""
+    config = body.generation_config
+    thinking = config.thinking_config if config else None
+    if answer.thinking and thinking is not None and thinking.include_thoughts:
+        for piece in EmulatedAnswer(text=answer.thinking).pieces():
+            yield {"text": piece, "thought": True}
+    if answer.text:
+        for piece in answer.pieces():
+            yield {"text": piece}
+    for index, call in enumerate(answer.calls):
+        function_call: dict[str, Any] = {"name": call.name, "args": call.arguments}
+        part: dict[str, Any] = {"functionCall": function_call}
+        if signs_calls(model):
+            # Older models often send no ids. Of parallel calls only the first is signed.
+            function_call["id"] = f"{response}-{index}"
+            if index == 0:
+                part["thoughtSignature"] = _sign(response)
+        yield part
+
+
+def closing_parts(answer: EmulatedAnswer, model: str) -> list[dict[str, Any]]:
+    """What comes behind the last part of a stream: the signature of an answer, on an empty text."""
+    if answer.calls or not answer.thinking or not signs_calls(model):
+        return []
+    return [{"text": "", "thoughtSignature": _sign(answer.text)}]
+
+
+def join_parts(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The parts of an answer in one piece: a text is one part, and carries its signature."""
+    joined: list[dict[str, Any]] = []
+    for part in parts:
+        before = joined[-1] if joined else {}
+        is_text = "text" in part and "text" in before and "thoughtSignature" not in before
+        if is_text and part.get("thought") == before.get("thought"):
+            joined[-1] = before | part | {"text": before["text"] + part["text"]}
+        else:
+            joined.append(part)
+    return joined
+
+
+def _sign(what: str) -> str:
+    return b64encode(b64decode(SIGNATURE_PREFIX) + sha256(what.encode()).digest()[:18]).decode()
+
 
 # Names that Google gives; the book need not list each.
 _FAMILIES = re.compile(r"gemini-(1\.5|2\.0|2\.5|3(\.\d)?|4(\.\d)?)-(pro|flash|ultra)")

@@ -18,13 +18,17 @@ from starlette.routing import Route
 
 from lamina.core.values.settings import Target
 from lamina.emulators.answers import EmulatedRequest, ask
-from lamina.emulators.connection import hang_up, wait_for_disconnect
-from lamina.emulators.emulator import Emulator
+from lamina.emulators.emulator import Emulator, hang_up, wait_for_disconnect
 from lamina.emulators.faults import FaultKind
 from lamina.emulators.openai.cache import OpenAICache, OpenAICacheUse, count_tokens
-from lamina.emulators.openai.checks import allowed_tool_names, check_body, must_call
+from lamina.emulators.openai.checks import (
+    FAULT_REFUSALS,
+    OpenAIRefusal,
+    allowed_tool_names,
+    check_body,
+    must_call,
+)
 from lamina.emulators.openai.completion import DONE_EVENT, CompletionStyle, OpenAICompletion
-from lamina.emulators.openai.refusals import FAULT_REFUSALS, OpenAIRefusal
 
 JSON = Mapping[str, Any]
 # What some servers leave out or do differently.

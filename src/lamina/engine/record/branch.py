@@ -1,28 +1,35 @@
-"""Where a session goes on from, and going on beside a request that was never answered.
+"""Branches: where a session goes on after a request without an answer, or beside an earlier
+message.
 
-Laws: what a person pinned, set or changed meanwhile belongs to the session, not to the branch that
-is left behind. An answered question gives way only to an answered one: what is asked again and gets
-no answer leaves the session where it was.
+Laws: what a person wants of the session now (settings, pins, members, messages that wait) holds on
+the new branch, too; what was said and done on the other one stays there. An answered question gives
+way only to an answered one: what is asked again and gets no answer leaves the session where it was.
 """
 
 from collections.abc import Sequence
 
 from lamina.core.assembly.boundary import BOUNDARY, consolidate
-from lamina.core.assembly.page import Page
+from lamina.core.assembly.request_draft import Page
 from lamina.core.journal import State, awaits_results, laid_items, lost_results
 from lamina.core.layers import Assembler, ItemVersions
 from lamina.core.values.entry import (
+    AdoptEntry,
     CustomEntry,
     Entry,
+    ForgetEntry,
     InboxEntry,
+    IncludeEntry,
     InfoEntry,
     ItemEntry,
     LabelEntry,
     LeafEntry,
     LeaveEntry,
     MessageEntry,
+    ModelEntry,
     PinEntry,
+    ReplyEntry,
     RequestEntry,
+    SettingsEntry,
     TransformEntry,
 )
 from lamina.core.values.item import ItemId
@@ -156,3 +163,54 @@ def _items_of(entry: Entry) -> list[tuple[ItemId, str]]:
             return [key for op in patch.ops for key in laid_items(op)]
         case _:
             return []
+
+
+def page_at(record: Record, layouts: Layouts, leaf: str) -> Page:
+    """A page at `leaf`, an entry of any branch, where something is asked again; the session comes
+    back to where it is unless that gets an answer."""
+    page = record.page(record.state_at(leaf))
+    now = record.state
+    came_from = now.requests.left or now.leaf
+    page.write(LeafEntry, warm_at=last_use(record, page.state), left=came_from)
+    on_path = {entry.id for entry in record.path(leaf)}
+    left = [entry for entry in record.path(now.leaf) if entry.id not in on_path]
+    wishes = [entry for entry in left if _is_wish(entry, page.state, now)]
+    target = layouts.book.find(now.settings.target)
+    assembler = layouts.assembler_for(target, now.settings.promotion)
+    carry_over(page, wishes, now.library.items, assembler)
+    return page
+
+
+def _is_wish(entry: Entry, then: State, now: State) -> bool:
+    """Whether an entry of the branch that is left says what a person wants of the session."""
+    match entry:
+        case SettingsEntry() | ModelEntry() | IncludeEntry() | AdoptEntry() | PinEntry():
+            return True
+        case ForgetEntry(item=item):
+            return item in then.library.standing
+        case InboxEntry(taken=""):
+            return entry.id in now.inbox
+        case _:
+            return False
+
+
+def last_use(record: Record, state: State) -> float:
+    """When the last request on the path of `state` was last sent as the beginning of another one;
+    0 if it was not, since. A cache that lives for a while lives on by that."""
+    sent = state.requests.sent
+    if sent is None:
+        return 0.0
+    used_at = 0.0
+    # How much of it each request after it began with, for those that began with any.
+    shared = {sent.id: sent.cached_run}
+    requests: dict[str, RequestEntry] = {}
+    for entry in record.entries.values():
+        if isinstance(entry, RequestEntry) and entry.base in shared and entry.id != sent.id:
+            shared[entry.id] = min(shared[entry.base], entry.kept)
+            requests[entry.id] = entry
+        elif isinstance(entry, ReplyEntry):
+            request = requests.get(entry.request)
+            whole = request is not None and shared[request.id] >= sent.cached_run
+            if request is not None and whole and request.target == sent.target:
+                used_at = max(used_at, request.at)
+    return used_at

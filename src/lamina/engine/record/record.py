@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from lamina.core.assembly.page import Page
+from lamina.core.assembly.request_draft import Page
 from lamina.core.codec import mint_id
 from lamina.core.journal import (
     State,

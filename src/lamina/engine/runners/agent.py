@@ -3,29 +3,54 @@ requests are used up.
 
 Laws: messages that a person sends meanwhile come with the next request; results that are there by
 then stay. The searches of a turn share one numbering of sources, and its answer has its citations
-by first mention. A tool that was removed from the session is not offered; one that a host withholds
-is reported once.
+by first mention; what a search found is written down before its result is, so that a turn that is
+taken up again goes on with the same numbers. A tool that was removed from the session is not
+offered; one that a host withholds is reported once.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import anyio
 
 from lamina.core.assembly.engine_tools import intended_call
 from lamina.core.assembly.inclusion import is_removed
 from lamina.core.ports import Approver, ToolHost
+from lamina.core.text import QUERY_FRAME
 from lamina.core.values.message import ToolCall
-from lamina.core.values.tool import OfferedTool, Toolset
+from lamina.core.values.tool import OfferedTool, ToolOutput, Toolset
 from lamina.engine.runners.answer import Answer
 from lamina.engine.runners.caller import Caller, WaitingCall
-from lamina.engine.runners.citations import path_sources
+from lamina.engine.runners.citations import SearchOutput, path_sources
 from lamina.engine.runners.composer import with_composer
 from lamina.engine.runners.mode import RunContext, RunMode
-from lamina.engine.runners.turn_searches import TurnSearches
 from lamina.engine.session.session import core_of
 from lamina.engine.session.turn import Turn
 from lamina.engine.sources.attachments import Attachable
 from lamina.errors import UsageError
+
+
+class TurnSearches:
+    """A tool host around another one, for the calls in the answer to `request`."""
+
+    def __init__(self, host: ToolHost, run: RunContext, request: str) -> None:
+        self._host = host
+        self._run = run
+        self._request = request
+
+    async def toolset(self) -> Toolset:
+        return await self._host.toolset()
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
+        output = await self._host.call(name, arguments)
+        if not isinstance(output, SearchOutput):
+            return output
+        text = await self._run.add_search(output, self._request)
+        question = self._run.session.state.turn.question
+        if question.strip():
+            text = f"{text}\n\n{QUERY_FRAME}{question}"
+        return ToolOutput(text=text)
+
 
 MAX_REQUESTS = 20
 STOPPED = "The call was not run: the person stopped the turn."

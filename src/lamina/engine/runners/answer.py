@@ -1,13 +1,24 @@
-"""The answer to a question, what it rests on, and what it cost."""
+"""What a runner gives: an answer with its sources and cost, or a preview of the request.
+
+Law: for a preview no model is asked and no tool is run; so of a planned question only the request
+for the plan can be shown.
+"""
+
+from typing import Any, NoReturn
 
 from msgspec import Struct
 
+from lamina.core.ledger import CostRange
 from lamina.core.values.event import Ending, Event, UsageReported, WarningIssued
 from lamina.core.values.note import NoteSearchResult
 from lamina.core.values.prices import CostSum
+from lamina.core.values.prompt import Prompt
+from lamina.core.values.request import LeftOut
+from lamina.core.values.settings import Target
 from lamina.core.values.usage import Usage
 from lamina.engine.runners.caller import WaitingCall
 from lamina.engine.session.turn import Turn
+from lamina.errors import UsageError
 
 
 class CitedSource(Struct, frozen=True, kw_only=True):
@@ -62,3 +73,30 @@ class Tally:
                 self.usage = self.usage.plus(usage)
             case _:
                 pass
+
+
+class Preview(Struct, frozen=True, kw_only=True):
+    """A turn that was prepared. `search_result` is what a search brought to it."""
+
+    turn: Turn
+    search_result: NoteSearchResult | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class PlanPreview(Struct, frozen=True, kw_only=True):
+    """The request for a plan; `body` is what goes over the wire."""
+
+    target: Target
+    prompt: Prompt
+    body: dict[str, Any]
+    left_out: tuple[LeftOut, ...] = ()
+    warnings: tuple[str, ...] = ()
+    # What it may cost; None if nobody knows.
+    cost_range: CostRange | None = None
+
+
+class NoProviders:
+    """Providers for a runner that only previews."""
+
+    async def provider(self, target: Target) -> NoReturn:
+        raise UsageError(f"this is a preview: nothing is sent to {target.name}")

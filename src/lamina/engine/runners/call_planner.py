@@ -17,20 +17,19 @@ from msgspec.structs import replace
 from lamina.core.codec import digest_texts
 from lamina.core.layers import Assembler, Layout, measure_layers
 from lamina.core.ledger import cost_of
-from lamina.core.ledger.request_price import RequestPrice, output_limit, upper_tokens, writes_long
+from lamina.core.ledger.cost import RequestPrice, output_limit, upper_tokens, writes_long
 from lamina.core.ports import Provider, Providers
 from lamina.core.text import QUERY_FRAME, escape_content, label_of, one_line
 from lamina.core.values.collections import Chain
 from lamina.core.values.envelope import Envelope, SystemPart, SystemParts
 from lamina.core.values.item import Item, is_member
 from lamina.core.values.message import Message, Text, ToolCall, ToolDefinition
-from lamina.core.values.piece import ResentPiece
 from lamina.core.values.settings import Target
 from lamina.core.values.usage import Usage
-from lamina.core.values.wire import Reply, WireRequest
+from lamina.core.values.wire import Reply, ResentPiece, WireRequest
 from lamina.engine.runners.composer import COMPOSER, wants_composer
 from lamina.engine.session.session import Session, core_of
-from lamina.engine.session.spending import ProviderCall
+from lamina.engine.session.session_spending import ProviderCall
 from lamina.engine.sources.attachments import Attachments
 from lamina.errors import ProviderError, WindowExceeded
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from lamina.core.assembly.engine_tools import FIND_TOOLS, USE_TOOL, intended_call
 from lamina.core.assembly.inclusion import is_removed
-from lamina.core.assembly.tools import describe_tool, is_described
+from lamina.core.assembly.tool_offer import describe_tool, is_described
 from lamina.core.ports import Approver, ToolHost
 from lamina.core.schemas import check_arguments
 from lamina.core.values.entry import DecisionEntry

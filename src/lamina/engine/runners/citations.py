@@ -1,8 +1,9 @@
-"""What a search found as the model reads it, and the citations of the answer that rests on it.
+"""What searches found as the model reads it, and the citations of the answer that rests on it.
 
 Laws: a source is a part of a note under one heading, or a page of the web, whatever number of
-passages it gave. It has one number in all searches of a turn, and the numbers that a model is told
-are those that its answer is read with. Secrets do not pass.
+passages it gave. It has one number in all searches of a turn, which belongs to whoever runs them,
+and the numbers that a model is told are those that its answer is read with. Secrets do not pass.
+Warnings about a search are for the person, and no part of what the model reads.
 """
 
 import re
@@ -20,6 +21,7 @@ from lamina.core.text import (
     has_citations,
     is_web_link,
     link_to,
+    open_block,
     render_search,
     renumber_citations,
     without_definitions,
@@ -28,10 +30,11 @@ from lamina.core.values.entry import CustomEntry, Entry, MessageEntry
 from lamina.core.values.item import Excerpt, Item, selection_id
 from lamina.core.values.message import ToolText
 from lamina.core.values.note import Hit, NoteSearchResult, Scope
+from lamina.core.values.tool import ToolOutput
 from lamina.engine.runners.answer import CitedSource
 from lamina.engine.session.session import Session
 from lamina.engine.session.turn import Turn
-from lamina.engine.sources.secrets import Secrets, SecretScreen
+from lamina.engine.sources.secret_screen import Secrets, SecretScreen
 
 LOCAL_SEARCH = "localSearch"
 # The kind of the entry that says what was searched and found for a request.
@@ -307,3 +310,39 @@ def _link(path: str, headings: Sequence[str]) -> str:
     plain = (_MARKED_LINK.sub(r"\1", heading) for heading in headings)
     clean = (_NOT_IN_ANCHORS.sub(" ", heading).strip() for heading in plain)
     return "#".join([path, *filter(None, clean)])
+
+
+class SearchOutput(ToolOutput, frozen=True, kw_only=True):
+    """The output of a search, with what it found. `name` is that of its block and `instruction`
+    what the block says of itself, `query` what was searched for."""
+
+    name: str
+    instruction: str
+    query: str
+    result: NoteSearchResult
+
+    def render(self, known: Sequence[CitedSource] = ()) -> str:
+        """The output where sources are `known` from earlier searches of the turn."""
+        block = self.block(known)
+        if not block.time_range:
+            return block.text
+        return f"{open_block(block.name, block.time_range)}\n{block.text}\n</{block.name}>"
+
+    def block(self, known: Sequence[CitedSource] = ()) -> ToolText:
+        """The output as a text of its own, for one request."""
+        text = render_found(self.name, self.instruction, self.result.hits, known)
+        text = "\n\n".join(filter(None, (text, self.result.unsearched)))
+        return ToolText(name=self.name, text=text, time_range=self.result.time_range)
+
+
+def render_searches(
+    outputs: Sequence[SearchOutput],
+) -> tuple[tuple[ToolText, ...], tuple[CitedSource, ...]]:
+    """The outputs of several searches, each as a block of its own, and the sources of all: what an
+    earlier one found keeps its number."""
+    blocks: list[ToolText] = []
+    sources: tuple[CitedSource, ...] = ()
+    for output in outputs:
+        blocks.append(output.block(sources))
+        sources = list_sources(output.result.hits, sources)
+    return tuple(blocks), sources

@@ -18,28 +18,27 @@ from lamina.core.values.note import Hit, NoteSearchResult, Scope
 from lamina.core.values.tool import Toolset
 from lamina.core.values.wire import Reply
 from lamina.engine.logger import tell_event
-from lamina.engine.runners.answer import Answer, CitedSource, Tally
+from lamina.engine.runners.answer import Answer, CitedSource, PlanPreview, Preview, Tally
 from lamina.engine.runners.caller import WaitingCall
 from lamina.engine.runners.citations import (
     CITED,
     LOCAL_SEARCH,
     SEARCHED,
+    SearchOutput,
     cite,
     list_sources,
     record_called_search,
     record_citations,
     record_search,
+    render_searches,
 )
 from lamina.engine.runners.composer import with_composer
-from lamina.engine.runners.inbox import Inbox
-from lamina.engine.runners.preview import PlanPreview, Preview
-from lamina.engine.runners.search_output import SearchOutput, render_searches
+from lamina.engine.runners.mid_turn_messages import Inbox
 from lamina.engine.runners.sender import Sender
 from lamina.engine.session.session import Session, core_of
 from lamina.engine.session.turn import Turn
 from lamina.engine.sources.attachments import Attachable, Attachments
-from lamina.engine.sources.note_hits import merge_results
-from lamina.engine.sources.note_search import EVERYWHERE
+from lamina.engine.sources.note_search import EVERYWHERE, merge_results
 from lamina.errors import TurnStateError
 
 SUPERSEDED = "The call was not run: the person said something else instead."

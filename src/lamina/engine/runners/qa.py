@@ -9,19 +9,22 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from lamina.core.ports import Providers
 from lamina.core.values.message import ToolText
 from lamina.core.values.note import Hit, Scope
+from lamina.engine.runners.answer import Answer
 from lamina.engine.runners.citations import recorded_sources, render_hits, screen_hits
 from lamina.engine.runners.composer import with_composer
-from lamina.engine.runners.mode import RunContext, RunMode
-from lamina.engine.runners.search_tool import name_time_range
+from lamina.engine.runners.mode import Listener, RunContext, RunMode
+from lamina.engine.runners.note_search_tool import name_time_range
+from lamina.engine.runners.runner import ChatRunner, Runner
 from lamina.engine.runners.text_room import TextRoom, prepare_smaller
-from lamina.engine.session.session import core_of
+from lamina.engine.session.session import Session, core_of
 from lamina.engine.session.turn import Turn
 from lamina.engine.sources.attachments import Attachable
 from lamina.engine.sources.candidates import recent_questions
-from lamina.engine.sources.note_search import WorkspaceSearch
-from lamina.engine.sources.secrets import SecretScreen
+from lamina.engine.sources.note_search import EVERYWHERE, TOP, WorkspaceSearch
+from lamina.engine.sources.secret_screen import SecretScreen
 from lamina.errors import UsageError, WindowExceeded
 
 
@@ -80,3 +83,52 @@ class QaMode(RunMode):
         turn = await self._run.open_turn()
         self._run.sources = recorded_sources(self._run.session, turn) or ()
         return turn
+
+
+class QaRunner(ChatRunner):
+    """Searches the notes for every question and asks once. `scope` is where it searches unless a
+    question says otherwise, `top` how many passages it takes."""
+
+    def __init__(
+        self,
+        session: Session,
+        providers: Providers,
+        search: WorkspaceSearch,
+        *,
+        scope: Scope = EVERYWHERE,
+        top: int = TOP,
+    ) -> None:
+        run = RunContext(session, providers)
+        self._qa = QaMode(run, search, scope, top)
+        Runner.__init__(self, run, self._qa)
+
+    @property
+    def scope(self) -> Scope:
+        """Where notes are searched, unless a question says otherwise."""
+        return self._qa.scope
+
+    @scope.setter
+    def scope(self, scope: Scope) -> None:
+        self._qa.scope = scope
+
+    async def run(
+        self,
+        text: str,
+        *,
+        attach: Iterable[Attachable] = (),
+        target: str | None = None,
+        on_event: Listener | None = None,
+        scope: Scope | None = None,
+    ) -> Answer:
+        """Searches and asks, and gives the answer with its sources; `scope` is for this question.
+
+        Raises:
+            ProviderError: there is no answer; `resume` tries again, with what was found.
+            BudgetError, PrefixMoved, HookError: as `Session.prepare`.
+        """
+
+        async def begin() -> Turn:
+            await self._run.reach(target)
+            return await self._qa.begin(text, attach, target, scope)
+
+        return await self._finish(begin, on_event)

@@ -13,21 +13,19 @@ from typing import Any, Self
 import anyio
 
 from lamina.core.ports import Approver, Providers, SessionKeeper, ToolHost
-from lamina.core.values.agent_choice import AgentChoice
 from lamina.core.values.entry import Delivery
 from lamina.core.values.event import ApprovalDecided, Event, TurnEnded
 from lamina.core.values.note import Scope
-from lamina.core.values.selection import Preset
+from lamina.core.values.selection import AgentChoice, Preset
 from lamina.core.values.tool import Decision, Toolset
 from lamina.engine.runners.agent import MAX_REQUESTS, STOPPED, AgentMode, ToolList
 from lamina.engine.runners.agent_search import ALL_KINDS, SearchedKind, search_session
-from lamina.engine.runners.answer import Answer
+from lamina.engine.runners.answer import Answer, PlanPreview, Preview
 from lamina.engine.runners.call_planner import plan_key
 from lamina.engine.runners.composer import without_composer
 from lamina.engine.runners.mode import SUPERSEDED, Listener, RunContext, RunMode, notify
+from lamina.engine.runners.note_search_tool import SearchTools
 from lamina.engine.runners.plan import PlanMode
-from lamina.engine.runners.preview import PlanPreview, Preview
-from lamina.engine.runners.search_tool import SearchTools
 from lamina.engine.session.session import Session, core_of
 from lamina.engine.session.turn import Turn
 from lamina.engine.sources.attachments import Attachable

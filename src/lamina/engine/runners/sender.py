@@ -32,20 +32,20 @@ from lamina.core.values.event import (
     WarningIssued,
 )
 from lamina.core.values.message import Block, Text, Thinking, ToolCall
-from lamina.core.values.piece import (
+from lamina.core.values.settings import Target
+from lamina.core.values.usage import Usage
+from lamina.core.values.wire import (
     CallPiece,
     Piece,
     ProgressPiece,
+    Reply,
     ResentPiece,
     TextPiece,
     ThinkingPiece,
 )
-from lamina.core.values.settings import Target
-from lamina.core.values.usage import Usage
-from lamina.core.values.wire import Reply
 from lamina.engine.logger import tell_failure
 from lamina.engine.session.session import Session, core_of
-from lamina.engine.session.spending import SessionCacheCharge
+from lamina.engine.session.session_spending import SessionCacheCharge
 from lamina.engine.session.turn import Turn
 from lamina.errors import LaminaError, ProviderError, ReplyError, RequestTooLong, SpendError
 

@@ -10,14 +10,13 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from lamina.core.assembly.budget import assemble_standing
-from lamina.core.assembly.items import stands
-from lamina.core.assembly.truncation import NOTICE_TOKENS, find_level, shorten_text
+from lamina.core.assembly.shortened_results import NOTICE_TOKENS, find_level, shorten_text
+from lamina.core.assembly.turn_items import stands
 from lamina.core.layers import MESSAGE_TOKENS
 from lamina.core.text import QUERY_FRAME, render_tool_texts
 from lamina.core.values.message import ToolText
 from lamina.core.values.note import Hit
-from lamina.engine.runners.citations import render_hits
-from lamina.engine.runners.search_output import SearchOutput, render_searches
+from lamina.engine.runners.citations import SearchOutput, render_hits, render_searches
 from lamina.engine.session.session import Session, core_of
 from lamina.engine.session.turn import Turn
 from lamina.engine.sources.attachments import Attachments

@@ -19,8 +19,8 @@ from lamina.core.values.item import tool_id, url_id
 from lamina.core.values.message import ToolDefinition
 from lamina.core.values.note import Hit, NoteSearchResult
 from lamina.core.values.tool import OfferedTool, ToolOutput, Toolset
-from lamina.core.values.web import FoundPage, UnfetchedResource
-from lamina.engine.runners.search_output import SearchOutput
+from lamina.core.values.web_access import FoundPage, UnfetchedResource
+from lamina.engine.runners.citations import SearchOutput
 
 WEB_SEARCH = "webSearch"
 TOP = 8

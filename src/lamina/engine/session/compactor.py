@@ -1,23 +1,21 @@
-"""Compaction: part of history gives way to a summary, as a patch.
+"""Compaction: part of history gives way to a summary, as a patch, and the next request reports it.
 
-Laws: the plan is pure and comes from `lamina.compaction`; only the summary comes from outside, and
-is extracted if there is no summarizer or its answer is of no use. A compaction that would not help
-is not made, and says why.
+Laws: the plan is pure and comes from `lamina.core.compaction`; only the summary comes from outside,
+and is extracted if there is no summarizer or its answer is of no use. A compaction that would not
+help is not made, and says why.
 """
 
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lamina.core.assembly.boundary import consolidate, find_boundary, report_pruned, standing_sizes
 from lamina.core.assembly.budget import HEADER_TOKENS, PruneCandidate, assemble_standing
-from lamina.core.assembly.history import OVER_HISTORY, QUESTION_TOKENS, limit_history
-from lamina.core.assembly.page import Page
+from lamina.core.assembly.history_strip import OVER_HISTORY, QUESTION_TOKENS, limit_history
 from lamina.core.assembly.prune import drop_over
-from lamina.core.compaction.extractive_summary import extract_plan_summary
-from lamina.core.compaction.files import TouchedFiles
-from lamina.core.compaction.instruction import is_usable_summary
-from lamina.core.compaction.plan import (
+from lamina.core.assembly.request_draft import Draft, Page
+from lamina.core.compaction.compaction_plan import (
     CompactionPlan,
     NoCompaction,
     Trigger,
@@ -29,7 +27,10 @@ from lamina.core.compaction.plan import (
     reserve_limit,
     summary_limit,
 )
-from lamina.core.compaction.quotes import shorten
+from lamina.core.compaction.extractive_summary import extract_plan_summary
+from lamina.core.compaction.summary_instruction import is_usable_summary
+from lamina.core.compaction.summary_sheet import shorten
+from lamina.core.compaction.touched_files import TouchedFiles
 from lamina.core.journal import State
 from lamina.core.journal.calibration import MOST_RATIO, MOST_TOKENS
 from lamina.core.layers import MESSAGE_TOKENS
@@ -38,12 +39,12 @@ from lamina.core.ports import Summarizer
 from lamina.core.text.headers import UNDER_WAY
 from lamina.core.values.item import Item
 from lamina.core.values.prompt import total_tokens
-from lamina.core.values.request import HistoryPrice, LeftOut
+from lamina.core.values.request import Attachments, Boundary, HistoryPrice, LeftOut
 from lamina.core.values.settings import Promotion, Target
 from lamina.engine.record.layouts import Layouts
 from lamina.engine.record.record import Record
-from lamina.engine.session.spending import Spending
-from lamina.engine.session.summary_writer import Emit, ReadBlobs, SummaryWriter, WrittenSummary
+from lamina.engine.session.session_spending import Spending
+from lamina.engine.session.summarizer import Emit, ReadBlobs, SummaryWriter, WrittenSummary
 from lamina.errors import TurnStateError
 
 COMPACTION = "lamina.compaction"
@@ -369,3 +370,54 @@ class Compactions:
             page, self._layouts, target, promotion, self.summarizer, self._blobs, self._spending,
             self.emit,
         )  # fmt: skip
+
+
+def compaction_warnings(outcome: CompactionOutcome | None) -> tuple[str, ...]:
+    """What a person should know about a compaction: that it did not help, or how it was made."""
+    if outcome is None:
+        return ()
+    warnings = []
+    if outcome.problem:
+        instead = "nothing was left out" if outcome.idle else "the summary was extracted"
+        instead = "" if outcome.by == "model" else f"; {instead}"
+        warnings.append(f"compaction: {outcome.problem}{instead}")
+    if not outcome.changed and not outcome.idle:
+        warnings.append(f"compaction would not help: {outcome.reason}")
+    return tuple(warnings)
+
+
+def report_strip(draft: Draft, strip: CompactionOutcome) -> Draft:
+    """The draft with what a limit on history took away, and how the summary was made."""
+    warnings = []
+    if strip.problem:
+        extracted = "" if strip.changed else "; the summary was extracted"
+        warnings.append(f"{strip.reason}: {strip.problem}{extracted}")
+    return replace(
+        draft,
+        attachments=draft.attachments + Attachments(warnings=tuple(warnings)),
+        reports=(*draft.reports, *strip.reports),
+        boundaries=(*draft.boundaries, *((OVER_HISTORY,) if strip.changed else ())),
+    )
+
+
+def report_compaction(
+    draft: Draft, outcome: CompactionOutcome | None, earlier: Sequence[tuple[str, int]]
+) -> Draft:
+    """The draft with what gave way to summaries since the last request: `earlier`, at the end of
+    its turn or by hand, and right before it. What an overflow asked for is in `earlier`, too."""
+    reports = []
+    for reason, count in earlier[:-1] if draft.retry else earlier:
+        detail = f"{count} earlier messages gave way to a summary: {reason}"
+        reports.append(LeftOut(what="history", reason="history", detail=detail))
+    reasons = [reason for reason, _ in earlier if reason.startswith("compaction")]
+    if outcome is not None:
+        reports += outcome.reports
+        reasons = [outcome.reason] if outcome.changed else reasons
+    kinds = [Boundary(kind="compaction", reason=reason) for reason in dict.fromkeys(reasons)]
+    return replace(
+        draft,
+        attachments=draft.attachments + Attachments(warnings=compaction_warnings(outcome)),
+        reports=tuple(reports),
+        boundaries=tuple(kinds),
+        summary=outcome.price if outcome else None,
+    )

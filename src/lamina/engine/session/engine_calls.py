@@ -12,8 +12,8 @@ import msgspec
 
 from lamina.core.assembly.budget import CHOSEN_SHARE, assemble_standing
 from lamina.core.assembly.engine_tools import FIND_TOOLS, USE_TOOL, intended_call
-from lamina.core.assembly.items import keep_item
-from lamina.core.assembly.read_result import READ_RESULT, can_read_results
+from lamina.core.assembly.shortened_results import READ_RESULT, can_read_results
+from lamina.core.assembly.turn_items import keep_item
 from lamina.core.schemas import check_arguments
 from lamina.core.values.entry import ResultEntry
 from lamina.core.values.item import Attachment
@@ -21,9 +21,8 @@ from lamina.core.values.message import LoadedTools, ToolCall, ToolResult
 from lamina.core.values.tool import OfferedTool, Toolset
 from lamina.engine.record.layouts import Layouts
 from lamina.engine.record.record import Record
-from lamina.engine.session.calls import require_waiting
-from lamina.engine.session.result_reader import ResultReader
-from lamina.engine.session.tool_results import ToolResults
+from lamina.engine.session.tool_results import ResultReader, ToolResults
+from lamina.engine.session.waiting_calls import require_waiting
 from lamina.engine.sources.found_tools import (
     ToolFinds,
     find_tools,

@@ -1,15 +1,19 @@
-"""Messages that were sent while no turn was under way.
+"""Messages without a request of their own: added to history, or waiting for the next turn.
 
-Law: such a message is in the journal before its sender is told so, and it leaves the inbox with the
-write that holds it as a message or a question: it is neither lost nor sent twice.
+Law: a message that waits is in the journal before its sender is told so, and it leaves the inbox
+with the write that holds it as a message or a question: it is neither lost nor sent twice.
 """
 
 import anyio
 
-from lamina.core.assembly.page import Page
+from lamina.core.assembly.request_draft import Page
 from lamina.core.codec import require_text
+from lamina.core.journal import awaits_results
 from lamina.core.values.entry import Delivery, InboxEntry
+from lamina.core.values.message import Message, Role, Text
+from lamina.core.values.patch import MessagesCachedAppend, Patch
 from lamina.engine.record.record import Record
+from lamina.errors import TurnStateError, UsageError
 
 
 class SessionInbox:
@@ -43,3 +47,25 @@ def take_out(page: Page, message: InboxEntry) -> None:
             page.write(InboxEntry, taken=key)
             page.began_at = page.state.leaf
             return
+
+
+ADDED = "session.add_message"
+
+
+def add_message(page: Page, text: str, *, role: Role, custom_type: str, shown: bool) -> None:
+    """Writes a message down on `page`, behind those of history.
+
+    Raises:
+        TurnStateError: a turn is under way.
+        UsageError: the message is blank, or of the role of a tool.
+    """
+    require_text(text, "the message")
+    if not text.strip():
+        raise UsageError("a message needs a text; this one is blank")
+    if role not in ("user", "assistant"):
+        raise UsageError(f"a message is of the role 'user' or 'assistant', not {role!r}")
+    if page.state.requests.open is not None or awaits_results(page.state):
+        problem = "a turn is under way, and nothing can be added to it; send it with a runner's"
+        raise TurnStateError(f"{problem} `send_message`, or add it behind the answer")
+    message = Message(role=role, blocks=(Text(text),), custom_type=custom_type, shown=shown)
+    page.transform(ADDED, Patch(ops=(MessagesCachedAppend(messages=(message,)),)))

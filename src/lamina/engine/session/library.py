@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from lamina.core.assembly.boundary import consolidate
-from lamina.core.notes.names import NoteNames
+from lamina.core.notes.note_names import NoteNames
 from lamina.core.values.entry import ForgetEntry, PinEntry
-from lamina.core.values.item import Item, ItemId, key_of
-from lamina.core.values.item_kind import GROUP_KINDS
+from lamina.core.values.item import GROUP_KINDS, Item, ItemId, key_of
 from lamina.core.values.request import LeftOut
 from lamina.engine.record.layouts import Layouts
 from lamina.engine.record.record import Record

@@ -22,8 +22,7 @@ from lamina.core.assembly.inclusion import (
 from lamina.core.journal import State
 from lamina.core.values.agent import AgentChange
 from lamina.core.values.entry import AdoptEntry, IncludeEntry
-from lamina.core.values.item import Include, ItemId, kind_of
-from lamina.core.values.item_kind import GUIDE_KINDS
+from lamina.core.values.item import GUIDE_KINDS, Include, ItemId, kind_of
 from lamina.core.values.tool import OfferedTool
 from lamina.engine.record.record import Record
 from lamina.engine.session.turn_lifecycle import TurnLifecycle

@@ -20,11 +20,10 @@ from lamina.core.values.wire import Reply
 from lamina.engine.logger import tell_answer, tell_warnings
 from lamina.engine.record.layouts import Layouts
 from lamina.engine.record.record import Record
-from lamina.engine.session.compaction_reports import compaction_warnings
-from lamina.engine.session.compactor import Compactions
-from lamina.engine.session.sent_prefixes import KnownPrefixes
-from lamina.engine.session.spending import Spending
-from lamina.engine.session.turn_hooks import TurnHooks
+from lamina.engine.session.compactor import Compactions, compaction_warnings
+from lamina.engine.session.known_prefixes import KnownPrefixes
+from lamina.engine.session.session_spending import Spending
+from lamina.engine.sources.hook_runs import TurnHooks
 from lamina.errors import LaminaError
 
 # How much there must be to read before a snapshot pays.

@@ -21,8 +21,8 @@ from lamina.core.values.entry import (
     RequestEntry,
     SessionEntry,
 )
+from lamina.engine.record.branch import last_use
 from lamina.engine.record.record import Record
-from lamina.engine.record.siblings import last_use
 from lamina.errors import UsageError
 
 

@@ -10,7 +10,7 @@ from lamina.core.assembly.wire_parameters import untaken_options
 from lamina.core.codec import mend_text
 from lamina.core.layers import measure_layers
 from lamina.core.ledger import CostRange
-from lamina.core.ledger.request_price import CacheRewrite, price_request
+from lamina.core.ledger.cost import CacheRewrite, price_request
 from lamina.core.ports import Wire
 from lamina.core.values.entry import RequestEntry
 from lamina.core.values.envelope import Options
@@ -24,7 +24,7 @@ from lamina.core.values.usage import Usage
 from lamina.core.values.wire import Reply, WireRequest
 from lamina.engine.session.engine_calls import EngineCalls
 from lamina.engine.session.replies import CommitOutcome
-from lamina.engine.session.spending import Spending
+from lamina.engine.session.session_spending import Spending
 from lamina.errors import TurnStateError, UsageError
 
 Results = Iterable[ToolResult | Mapping[str, Any]] | Mapping[str, str]

@@ -1,58 +1,198 @@
 """Turns, in order: replay, attachments, hooks, compaction, layers, budget, prefix; then the answer.
 
-Law: everything is decided before anything is written, and written before it is acknowledged.
+Laws: everything is decided before anything is written, and written before it is acknowledged. The
+target that a person names last is the one that is asked; a change of other settings names none.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 
 import anyio
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.core.assembly.boundary import choose_renderer
-from lamina.core.assembly.draft import RequestPlan
-from lamina.core.assembly.items import ABSENCE_REASONS
-from lamina.core.assembly.offer import Implementations, removed_items, settle_tools
-from lamina.core.assembly.page import Page
-from lamina.core.assembly.planner import plan_results, plan_turn
-from lamina.core.assembly.report import read_attachments, sizes_of
+from lamina.core.assembly.planner import foresee, plan_results, plan_turn
+from lamina.core.assembly.request_draft import Draft, Ephemera, Page, RequestPlan
+from lamina.core.assembly.request_report import read_attachments, sizes_of
+from lamina.core.assembly.tool_offer import (
+    Implementations,
+    allowed_tools,
+    describe_offer,
+    removed_items,
+    settle_tools,
+)
+from lamina.core.assembly.turn_items import ABSENCE_REASONS, in_wire_order
+from lamina.core.assembly.wire_parameters import recorded_parameters
 from lamina.core.audit.hook_displays import entries_before, find_displays
+from lamina.core.audit.rebuilt_request import pictures_in
 from lamina.core.codec import require_text
-from lamina.core.journal import State, awaits_results, renderer_in
+from lamina.core.journal import State, awaits_results, copy_for_request, renderer_in
+from lamina.core.layers import with_compiled_system
 from lamina.core.ports import JournalStore, MemorySource, SentPrefixes, SpendLedger, Summarizer
-from lamina.core.values.entry import CustomEntry, InboxEntry, RequestEntry
+from lamina.core.values.entry import (
+    CustomEntry,
+    InboxEntry,
+    ModelEntry,
+    OpeningEntry,
+    RequestEntry,
+    SettingsEntry,
+)
+from lamina.core.values.envelope import SystemParts
 from lamina.core.values.item import Attachment
 from lamina.core.values.message import Message, Text, ToolResult, ToolText
 from lamina.core.values.prompt import Prompt
 from lamina.core.values.request import NOTHING, Attachments, LeftOut
 from lamina.core.values.settings import Target
-from lamina.core.values.spending import SpendLimits
+from lamina.core.values.spend_limits import SpendLimits
 from lamina.core.values.tool import OfferedTool, Toolset
-from lamina.core.values.wire import Reply
+from lamina.core.values.wire import Reply, WireRequest
 from lamina.engine.record.branch import page_back, page_beside, page_for_question
 from lamina.engine.record.layouts import Layouts
 from lamina.engine.record.record import Record
-from lamina.engine.session.added_messages import add_message
-from lamina.engine.session.compactor import CompactionOutcome, Compactions
-from lamina.engine.session.drafts import Drafts, RequestBrief
+from lamina.engine.session.compactor import (
+    CompactionOutcome,
+    Compactions,
+    report_compaction,
+    report_strip,
+)
 from lamina.engine.session.engine_calls import EngineCalls
-from lamina.engine.session.inbox import take_out
+from lamina.engine.session.inbox import add_message, take_out
+from lamina.engine.session.known_prefixes import KnownPrefixes
 from lamina.engine.session.replies import CommitOutcome, Replies
-from lamina.engine.session.result_reader import ResultReader
-from lamina.engine.session.sent_prefixes import KnownPrefixes
-from lamina.engine.session.spending import Spending
-from lamina.engine.session.tool_results import ToolResults
+from lamina.engine.session.session_spending import Spending
+from lamina.engine.session.tool_results import ResultReader, ToolResults
 from lamina.engine.session.turn import Turn
-from lamina.engine.session.turn_hooks import DROPPED, TurnFrame, TurnHooks
-from lamina.engine.session.wire_requests import WireRequests
 from lamina.engine.sources.attachments import Attachable, AttachmentReader
 from lamina.engine.sources.changes import change_warnings
-from lamina.engine.sources.choices import NO_TOOLS, ChosenTools, TurnChoices, tools_of
 from lamina.engine.sources.found_tools import attach_finds, find_loads
+from lamina.engine.sources.hook_runs import DROPPED, TurnFrame, TurnHooks
 from lamina.engine.sources.hooks import Hooks
 from lamina.engine.sources.memory_part import update_memory
-from lamina.engine.sources.secrets import typed_secret_warnings
+from lamina.engine.sources.secret_screen import typed_secret_warnings
 from lamina.engine.sources.selector import Selector
-from lamina.errors import MessageDropped, TurnStateError, WindowExceeded
+from lamina.engine.sources.turn_choices import NO_TOOLS, ChosenTools, TurnChoices, tools_of
+from lamina.errors import JournalError, MessageDropped, TurnStateError, WindowExceeded
+
+
+class RequestBrief(Struct, frozen=True, kw_only=True):
+    """What a request is to be: its message, the tools that were chosen, what goes along with it,
+    results of planned tools, and the `texts` that take room in it. `frame` is what holds for the
+    whole turn; `before` is the compaction that an overflow asked for."""
+
+    frame: TurnFrame
+    message: Message
+    tools: ChosenTools
+    attached: Attachments
+    texts: Sequence[str]
+    tool_texts: tuple[ToolText, ...] = ()
+    before: CompactionOutcome | None = None
+
+
+class Drafts:
+    """Makes the drafts of one session's requests."""
+
+    def __init__(self, layouts: Layouts, hooks: TurnHooks, compactions: Compactions) -> None:
+        self._layouts = layouts
+        self._hooks = hooks
+        self._compactions = compactions
+
+    async def make(
+        self, page: Page, brief: RequestBrief, here: Implementations
+    ) -> tuple[Page, Draft]:
+        """The draft, and the page that it goes on with; `here` is who runs calls."""
+        frame, message, attached = brief.frame, brief.message, brief.attached
+        target = frame.target
+        earlier = page.state.requests.cuts
+        system = partial(self._foresee, brief, here) if message.role == "user" else None
+        await self._hooks.on_context("before_request", page, frame, message, system)
+        left = settle_tools(page, target, here)
+        compaction, strip = brief.before, None
+        if compaction is None:
+            items = [attachment.item for attachment in attached.attachments]
+            page, compaction, strip = await self._compactions.before_request(
+                page, target, frame.promotion, brief.texts, items,
+                is_question=message.role == "user",
+            )  # fmt: skip
+        ephemera = await self._hooks.for_request(page, frame, message, system)
+        draft = self._draft(page, brief, here, ephemera)
+        warnings = Attachments(warnings=(*left.warnings, *self._hooks.tell_late()))
+        draft = replace(draft, attachments=draft.attachments + warnings)
+        if compaction or earlier:
+            draft = report_compaction(draft, compaction, earlier)
+        if strip:
+            draft = report_strip(draft, strip)
+        reports = {report.what: report for report in (*brief.tools.reports, *left.left_out)}
+        return page, replace(draft, reports=(*reports.values(), *draft.reports))
+
+    def _draft(
+        self, page: Page, brief: RequestBrief, here: Implementations, ephemera: Ephemera
+    ) -> Draft:
+        target = brief.frame.target
+        # As this request has it: hooks may have changed tools and options for it alone.
+        local = ephemera.apply_to(page.state)
+        local = replace(local, envelope=copy_for_request(local).envelope)
+        # A hook may have removed a tool that would be described here.
+        removed = removed_items(page.state, here.toolset)
+        kept = [a for a in brief.attached.attachments if a.item.id not in removed]
+        return Draft(
+            target=target,
+            room=self._layouts.room(target, local),
+            text=brief.message.text,
+            tools=describe_offer(local, brief.tools.tools, here.toolset),
+            allowed_tools=allowed_tools(local.envelope, answer_only=brief.tools.answer_only),
+            tool_texts=brief.tool_texts,
+            ephemera=ephemera,
+            attachments=replace(brief.attached, attachments=in_wire_order(kept)),
+            retry=brief.before is not None,
+        )
+
+    def _foresee(
+        self, brief: RequestBrief, here: Implementations, page: Page, ephemera: Ephemera
+    ) -> SystemParts:
+        """The system prompt that a question will be sent with, if nothing changes from here on."""
+        target, promotion = brief.frame.target, brief.frame.promotion
+        renderer = choose_renderer(page.state, target, page.at)
+        assembler = self._layouts.assembler_for(target, promotion, renderer)
+        state = foresee(page, self._draft(page, brief, here, ephemera), assembler)
+        envelope = copy_for_request(state).envelope
+        return with_compiled_system(envelope, state, renderer).system
+
+
+class WireRequests:
+    """Those of one session."""
+
+    def __init__(self, record: Record, store: JournalStore) -> None:
+        self._record = record
+        self._store = store
+
+    async def make(
+        self, request: RequestEntry, prompt: Prompt, target: Target, state: State | None = None
+    ) -> WireRequest:
+        """`state` is that behind the request; without one, it was written last."""
+        state = state or self._record.state
+        await self._record.read_ahead()
+        base = self._record.entries.get(request.base or "")
+        parameters = recorded_parameters(request, state, target, base)
+        pictures = await self.pictures(prompt, state)
+        wire_request = parameters.wire_request(prompt, target, pictures)
+        if not state.pictured:
+            return wire_request
+        missing = tuple(digest for digest in pictures_in(prompt) if digest not in pictures)
+        return replace(wire_request, missing_pictures=missing)
+
+    async def pictures(self, prompt: Prompt, state: State | None = None) -> Mapping[str, bytes]:
+        """The pictures of a prompt, by digest, as far as they are there: the others are told to be
+        missing, to the model and in `Turn.warnings`."""
+        if not (state or self._record.state).pictured:
+            return {}
+        pictures: dict[str, bytes] = {}
+        for digest in pictures_in(prompt):
+            with suppress(JournalError):
+                pictures[digest] = await self._store.get_blob(digest)
+        return pictures
+
 
 NO_LIMITS = SpendLimits()
 # Reasons for which an item stays out when a question is sent again.
@@ -425,3 +565,35 @@ class TurnLifecycle:
             displays=find_displays(entries_before(request, self._record.entries, self._told_until)),
             rewrite=self.spending.rewrite(request, target) if message is None else None,
         )
+
+
+async def take_up(turns: TurnLifecycle, record: Record, target: str | None) -> Turn | None:
+    """The turn that was left in the middle, for `target` or whoever was named since."""
+    turn = await turns.current()
+    name = turn and (target or named_since(record, turn.entry))
+    if turn is None or not name or name == turn.target:
+        if turn is not None and turn.message is None and not turns.spending.is_reserved(turn.id):
+            # It may have been sent already, and be charged for: that stays reserved, too.
+            await turns.spending.reserve_again(turn.entry, turn.prompt)
+        return turn
+    chosen = turns.layouts.choose(name, record.state.settings)
+    if turn.message is not None:
+        return turn.with_target(chosen.name)
+    async with turns.lock:
+        # The request was never answered: it is left as a branch, and made anew.
+        record.require_open(turn.entry)
+        page = page_beside(record, turns.layouts, turn.entry)
+        texts = record.state.envelope.tool_texts
+        return await turns.ask_again(page, turn.entry, chosen, turn.attachments, texts)
+
+
+def named_since(record: Record, request: RequestEntry) -> str | None:
+    """The target that was named for the session after `request`, which is on its path."""
+    target = record.state.settings.target
+    entries = record.since(request.id)
+    if any(isinstance(entry, OpeningEntry) and "target" in entry.given for entry in entries):
+        return target
+    if not any(isinstance(entry, SettingsEntry | ModelEntry) for entry in entries):
+        return None
+    before = record.state_at(request.id).settings.target
+    return target if target != before else None

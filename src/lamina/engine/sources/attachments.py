@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lamina.core.codec import require_text
 from lamina.core.journal import State
-from lamina.core.notes.names import NoteNames
+from lamina.core.notes.note_names import NoteNames
 from lamina.core.notes.references import read_reference
 from lamina.core.ports import BundleSource, JournalStore, WebSource, WorkspaceSource
 from lamina.core.text import label_of
@@ -22,18 +22,18 @@ from lamina.core.values.item import (
     Item,
     ItemId,
     LoadedItem,
+    Shape,
     key_of,
     kind_of,
     note_id,
     reference_to,
     url_id,
 )
-from lamina.core.values.item_kind import Shape
 from lamina.core.values.request import NOTHING, GatheredItems, LeftOut
 from lamina.core.values.request import Attachments as Attachments
 from lamina.core.values.settings import Settings
-from lamina.core.values.web import FetchedResource, UnfetchedResource, WebRules
-from lamina.engine.sources.secrets import Secrets, SecretScreen, without_secrets
+from lamina.core.values.web_access import FetchedResource, UnfetchedResource, WebRules
+from lamina.engine.sources.secret_screen import Secrets, SecretScreen, without_secrets
 from lamina.errors import UsageError
 
 Attachable = str | Item | AttachmentSpec | Attachment

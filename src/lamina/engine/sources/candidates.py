@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from lamina.core.ports import Corpus
 from lamina.core.values.agent import Guide
-from lamina.core.values.item import Attachment, ItemId, file_of, key_of, kind_of
-from lamina.core.values.item_kind import TRAITS
+from lamina.core.values.item import TRAITS, Attachment, ItemId, file_of, key_of, kind_of
 from lamina.core.values.message import Message, ToolCall, ToolResult
 from lamina.core.values.selection import Document, SearchSettings
 from lamina.core.values.settings import Settings

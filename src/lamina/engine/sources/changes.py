@@ -8,12 +8,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lamina.core.assembly.page import Page
+from lamina.core.assembly.request_draft import Page
 from lamina.core.journal import State
 from lamina.core.text import label_of
 from lamina.core.values.entry import ForgetEntry, ItemEntry
-from lamina.core.values.item import AttachmentSpec, Item, ItemId, reference_to
-from lamina.core.values.item_kind import TRAITS, Shape
+from lamina.core.values.item import TRAITS, AttachmentSpec, Item, ItemId, Shape, reference_to
 from lamina.core.values.patch import Display, ItemLay, Patch
 from lamina.engine.sources.attachments import AttachmentReader, Attachments
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from lamina.core.assembly.engine_tools import FOUND_TOKENS, MOST_FOUND
 from lamina.core.assembly.inclusion import sort_tools
-from lamina.core.assembly.tools import define_found, describe_found, is_described
+from lamina.core.assembly.tool_offer import define_found, describe_found, is_described
 from lamina.core.journal import State
 from lamina.core.layers import Assembler
 from lamina.core.text.excerpt import brief

@@ -1,19 +1,127 @@
-"""Hooks: what an application adds to a turn.
+"""Hooks: what an application adds to a turn, what its hooks are given, and calling one of them.
 
 Laws: a hook gets frozen values and returns what should change; None always means unchanged. A
 context hook that fails stops the request, a message hook that fails is reported and the message
-stays as it was. A hook that is too slow has failed.
+stays as it was. A hook that is too slow has failed: what it returns after its limit, or after the
+turn was stopped, is not used. An async hook is cancelled then. A plain function runs in a thread of
+its own, which nothing can end from outside: it is warned through its event's signal, and one that
+keeps running is reported.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar, overload
+import contextlib
+import inspect
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import copy_context
+from threading import Thread
+from typing import Any, Literal, TypeVar, overload
 
-from msgspec import Struct
+import anyio
+import anyio.from_thread
+from anyio.lowlevel import current_token
+from msgspec import Struct, field
 
-from lamina.engine.sources.hook_events import ContextEvent as ContextEvent
-from lamina.engine.sources.hook_events import HookReason as HookReason
-from lamina.engine.sources.hook_events import MessageEvent as MessageEvent
-from lamina.errors import UsageError
+from lamina.core.values.envelope import Envelope
+from lamina.core.values.item import Attachment, Include, Item, ItemId, ItemKind
+from lamina.core.values.message import Message
+from lamina.engine.logger import tell_hook_ended, tell_hook_left
+from lamina.errors import HookError, UsageError
+
+HookReason = Literal["before_agent_start", "before_request", "ephemeral", "turn_end"]
+
+
+class TurnItem(Struct, frozen=True, kw_only=True):
+    """An item that applies to a turn, as hooks see it. `text` is its content as the model and the
+    journal get it, without the wrapper around it; `tokens` is what it takes with that. `include`
+    says how it came to be there (attached by a person is `manual`), `score`, `origin` and `source`
+    how it was found and from what."""
+
+    id: ItemId
+    kind: ItemKind
+    version: str
+    text: str
+    tokens: int
+    title: str = ""
+    include: Include = "manual"
+    score: float | None = None
+    origin: str = ""
+    source: str = ""
+    priority: int
+    essential: bool = False
+
+
+def turn_items(
+    attachments: Iterable[Attachment], count: Callable[[Item], int]
+) -> tuple[TurnItem, ...]:
+    """What applies to a turn, for hooks."""
+    return tuple(
+        TurnItem(
+            id=attachment.item.id,
+            kind=attachment.item.kind,
+            version=attachment.item.version,
+            text=attachment.item.content,
+            tokens=count(attachment.item),
+            title=attachment.item.title,
+            include=attachment.provenance.include,
+            score=attachment.provenance.score,
+            origin=attachment.provenance.origin,
+            source=attachment.provenance.source,
+            priority=attachment.priority,
+            essential=attachment.is_essential,
+        )
+        for attachment in attachments
+    )
+
+
+class CancelSignal:
+    """Tells a hook that nobody waits for it any more: its time limit has passed, or the turn was
+    stopped. Async hooks are cancelled by themselves; a plain function has to ask, and can wait for
+    it instead of sleeping."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the hook should give up; what it returns is not used any more."""
+        return self._event.is_set()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Waits until the hook should give up, at most so many seconds; whether it should."""
+        return self._event.wait(seconds)
+
+    def cancel(self) -> None:
+        """Called by the session."""
+        self._event.set()
+
+
+class ContextEvent(Struct, frozen=True, kw_only=True):
+    """What a context hook gets. `message` is the message about to be sent (a question or tool
+    results), or the answer that ended the turn; it is not in the envelope's messages before it is
+    sent. `items` is what applies to the turn, with its text: what is attached, pinned and always
+    included, and from `before_request` on what was chosen for the question."""
+
+    reason: HookReason
+    session: str
+    target: str
+    envelope: Envelope
+    message: Message | None = None
+    items: tuple[TurnItem, ...] = ()
+    signal: CancelSignal = field(default_factory=CancelSignal)
+
+
+class MessageEvent(Struct, frozen=True, kw_only=True):
+    """What a message hook gets: a message that is complete and not yet written. `items` is what
+    applies to its turn, with its text; of a question that is what is attached, pinned and always
+    included, as the rest is chosen by what it says."""
+
+    session: str
+    message: Message
+    envelope: Envelope
+    items: tuple[TurnItem, ...] = ()
+    signal: CancelSignal = field(default_factory=CancelSignal)
+
 
 REASONS: tuple[HookReason, ...] = ("before_agent_start", "before_request", "ephemeral", "turn_end")
 TIMEOUT_S = 10.0
@@ -158,3 +266,144 @@ def _name_of(handler: Callable[..., Any]) -> str:
     function = getattr(handler, "func", handler)  # a partial is named by what it calls
     owner = function if hasattr(function, "__qualname__") else type(function)
     return f"{owner.__module__}.{owner.__qualname__}"
+
+
+class HookThread:
+    """The run of a plain function in its thread, as the event loop sees it."""
+
+    def __init__(self, hook: str, session: str) -> None:
+        self.hook = hook
+        self._session = session
+        self._began = anyio.current_time()
+        self._ended: float | None = None
+        self._is_left = False
+
+    @property
+    def seconds(self) -> float:
+        """How long it has run, or ran."""
+        return (anyio.current_time() if self._ended is None else self._ended) - self._began
+
+    @property
+    def is_running(self) -> bool:
+        return self._ended is None
+
+    def end(self) -> None:
+        """The function returned, or failed."""
+        self._ended = anyio.current_time()
+        if self._is_left:
+            tell_hook_ended(self._session, self.hook, self.seconds)
+
+    def leave(self) -> None:
+        """Nobody waits for it any more."""
+        self._is_left = True
+        tell_hook_left(self._session, self.hook, self.seconds)
+
+
+class LateHooks:
+    """Plain functions of one session that nobody waits for any more. A person is told of each: that
+    it runs on, and for how long it did."""
+
+    def __init__(self) -> None:
+        self._untold: list[HookThread] = []
+        self._told: list[HookThread] = []
+
+    def add(self, thread: HookThread) -> None:
+        self._untold.append(thread)
+
+    def tell(self) -> tuple[str, ...]:
+        """What is to be said now, once each."""
+        notices: list[str] = []
+        for thread in self._untold:
+            if thread.is_running:
+                self._told.append(thread)
+                notices.append(
+                    f"hook {thread.hook!r} still runs, {thread.seconds:.1f} s after it was called; "
+                    f"nobody waits for it any more, and what it returns is not used"
+                )
+        over = [thread for thread in (*self._untold, *self._told) if not thread.is_running]
+        notices += [
+            f"hook {thread.hook!r} ran on for {thread.seconds:.1f} s while nobody waited for it; "
+            f"what it returned was not used"
+            for thread in over
+        ]
+        self._untold = []
+        self._told = [thread for thread in self._told if thread not in over]
+        return tuple(notices)
+
+
+async def call_hook(
+    hook: Hook, event: ContextEvent | MessageEvent, late: LateHooks, most: float | None = None
+) -> Any:
+    """What the hook returned, within its time limit or `most` seconds. Generators are exhausted
+    here.
+
+    Raises:
+        HookError: it failed, or was too slow.
+    """
+    limit = hook.timeout if most is None else min(most, hook.timeout)
+    with anyio.move_on_after(limit) as scope:
+        try:
+            if inspect.iscoroutinefunction(hook.handler):
+                result = await hook.handler(event)
+            else:
+                result = await _call_in_thread(hook, event, late)
+                if inspect.isawaitable(result):
+                    result = await result
+        except anyio.get_cancelled_exc_class():
+            # For what it may have begun elsewhere.
+            event.signal.cancel()
+            raise
+        except Exception as error:
+            if not scope.cancel_called:
+                place = line_of(error, hook.file)
+                raise HookError(hook.name, f"{type(error).__name__}: {error}{place}") from error
+    # Also if the hook swallowed the cancellation: a late result is not used.
+    if scope.cancel_called:
+        raise HookError(hook.name, f"took longer than its {limit:g} s")
+    return result
+
+
+async def _call_in_thread(hook: Hook, event: ContextEvent | MessageEvent, late: LateHooks) -> Any:
+    """Calls a plain function in a thread of its own: one that hangs must not hold up everyone
+    else, nor keep the process from ending."""
+    token, finished = current_token(), anyio.Event()
+    outcome: list[Any] = []
+    thread = HookThread(hook.name, event.session)
+
+    def work() -> None:
+        try:
+            result = hook.handler(event)
+            outcome.append((list(result) if isinstance(result, Iterator) else result, None))
+        except BaseException as error:  # noqa: BLE001 - raised where the hook is waited for
+            outcome.append((None, error))
+        # Nobody waits any more if the loop is gone.
+        with contextlib.suppress(anyio.RunFinishedError):
+            anyio.from_thread.run_sync(finish, token=token)
+
+    def finish() -> None:
+        thread.end()
+        finished.set()
+
+    # As in any thread that an application starts from here, its context comes along.
+    Thread(target=copy_context().run, args=(work,), name=f"hook {hook.name}", daemon=True).start()
+    try:
+        await finished.wait()
+    except anyio.get_cancelled_exc_class():
+        if thread.is_running:
+            thread.leave()
+            late.add(thread)
+        raise
+    result, error = outcome[0]
+    if error is not None:
+        # What ends a process ends none from here.
+        raise error if isinstance(error, Exception) else RuntimeError(repr(error))
+    return result
+
+
+def line_of(error: BaseException, file: str) -> str:
+    """Where in a file of hooks something went wrong; empty if it did so elsewhere."""
+    number = error.lineno if isinstance(error, SyntaxError) and error.filename == file else None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename == file:
+            number = line
+    return f" (line {number} of {file!r})" if file and number else ""

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from lamina.core.assembly.inclusion import find_member, find_mentions, missing_member_error
 from lamina.core.ports import Corpus, Index, Progress
+from lamina.core.selection.chosen_items import judge_items
 from lamina.core.selection.expansion import find_related
-from lamina.core.selection.items import judge_items
 from lamina.core.selection.question import split_question
 from lamina.core.selection.scores import Matrix, Scores, best_of, lay_out_chunks, rank_documents
 from lamina.core.text.excerpt import brief

@@ -4,11 +4,11 @@ Laws: it holds what the file holds, and no clock; a change to it is a recorded r
 cannot be read changes nothing.
 """
 
-from lamina.core.assembly.page import Page
+from lamina.core.assembly.request_draft import Page
 from lamina.core.ports import MemorySource
 from lamina.core.text import escape_content
 from lamina.core.values.patch import Display, Patch, SystemPartRemove, SystemPartSet
-from lamina.engine.sources.secrets import SecretScreen
+from lamina.engine.sources.secret_screen import SecretScreen
 from lamina.errors import LaminaError
 
 MEMORY_PART = "user_memory"

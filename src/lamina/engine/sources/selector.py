@@ -1,13 +1,16 @@
 """What applies to a question besides what was attached to it: rules, references and tools.
 
 Laws: a search that fails costs its finds and nothing else: what the session holds is still sent.
-What is chosen, and what only just was not, is reported with its score.
+What is chosen, and what only just was not, is reported with its score, and so is what is wrong with
+the files of the agent.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.core.assembly.budget import CHOSEN_SHARE
 from lamina.core.assembly.inclusion import (
     Inclusion,
     agent_changes,
@@ -20,10 +23,11 @@ from lamina.core.assembly.inclusion import (
 from lamina.core.journal import State
 from lamina.core.ports import Corpus, GuideSource, Index, Progress
 from lamina.core.text import label_of
-from lamina.core.values.agent import Guide, Guides, Problem
+from lamina.core.values.agent import AgentChange, Guide, Guides, Problem
 from lamina.core.values.item import (
     ALWAYS,
     BY_HAND,
+    GUIDE_KINDS,
     Attachment,
     Item,
     ItemId,
@@ -31,11 +35,9 @@ from lamina.core.values.item import (
     key_of,
     kind_of,
 )
-from lamina.core.values.item_kind import GUIDE_KINDS
 from lamina.core.values.request import LeftOut
 from lamina.core.values.selection import Document, Evidence, SearchSettings, SelectedItem
 from lamina.core.values.tool import OfferedTool
-from lamina.engine.sources.agent_problems import describe_changes, describe_problems
 from lamina.engine.sources.attachments import Attachments
 from lamina.engine.sources.candidates import (
     corpus_warnings,
@@ -47,8 +49,94 @@ from lamina.engine.sources.candidates import (
     vanished_guides,
 )
 from lamina.engine.sources.related_items import ChosenFrom, Pool, expand_all, expand_results
-from lamina.engine.sources.search_choice import SearchChoice, runners_up, take_while_room
 from lamina.errors import ExtraMissing, LaminaError
+
+# How many problems of an agent's files are named with a request.
+PROBLEMS_SHOWN = 5
+
+
+def name_errors(problems: Sequence[Problem]) -> list[str]:
+    """What is wrong with an agent's files, as much as is worth a line each."""
+    errors = [str(problem) for problem in problems if problem.level == "error"]
+    return errors[:PROBLEMS_SHOWN]
+
+
+def describe_problems(problems: Sequence[Problem]) -> list[str]:
+    """What is wrong with an agent's files; what is only odd is counted."""
+    errors = [problem for problem in problems if problem.level == "error"]
+    lines = name_errors(problems)
+    if rest := len(problems) - len(lines):
+        one, many = ("problem", "problems") if len(errors) > len(lines) else ("oddity", "oddities")
+        noun = many if rest > 1 else one
+        lines.append(f"{rest} {noun} in the files of the agent; `lamina agent check` names them")
+    return lines
+
+
+def describe_changes(changes: Sequence[AgentChange]) -> list[str]:
+    """How the files of an agent differ from what the session has of them, in one line."""
+    if not changes:
+        return []
+    named = "; ".join(change.detail for change in changes[:PROBLEMS_SHOWN])
+    more = f"; and {len(changes) - PROBLEMS_SHOWN} more" if len(changes) > PROBLEMS_SHOWN else ""
+    return [
+        f"{named}{more}. The session keeps what it has; `/items adopt`, `lamina sessions adopt` or "
+        f"`session.adopt_agent()` takes the agent's files over"
+    ]
+
+
+class SearchChoice(Struct, frozen=True, kw_only=True):
+    """What a search found: the best first, and the best of what was not taken. `lacking` is what
+    speaks for that, if it is too little for anything to be taken."""
+
+    items: tuple[SelectedItem, ...] = ()
+    next_best: tuple[SelectedItem, ...] = ()
+    lacking: Evidence | None = None
+    warnings: tuple[str, ...] = ()
+
+
+NO_CHOICE = SearchChoice()
+
+
+def take_while_room(
+    choice: SearchChoice, room_left: int, cost_of: Callable[[SelectedItem], int]
+) -> tuple[SearchChoice, tuple[LeftOut, ...]]:
+    """The choice without what would take too much of the room that is left; smaller items behind
+    it may still come."""
+    items: list[SelectedItem] = []
+    too_large: list[LeftOut] = []
+    for item in choice.items:
+        cost = cost_of(item)
+        if cost and cost > room_left * CHOSEN_SHARE:
+            detail = f"{_scored_label(item)} was chosen, and {cost:,} tokens are too many"
+            detail += " for the room left"
+            what = item.item
+            too_large.append(LeftOut(what=what, reason="room_left", detail=detail, tokens=cost))
+        else:
+            room_left -= cost
+            items.append(item)
+    return replace(choice, items=tuple(items)), tuple(too_large)
+
+
+def runners_up(choice: SearchChoice) -> tuple[LeftOut, ...]:
+    """The items that were only just not chosen."""
+    lacking = choice.lacking
+    why = lacking.verdict if lacking else "others fit the question better"
+    return tuple(
+        LeftOut(
+            what=item.item,
+            reason="ranked_lower",
+            detail=f"{_scored_label(item)}: {why}",
+            score=item.score,
+            lacking=lacking,
+        )
+        for item in choice.next_best
+    )
+
+
+def _scored_label(item: SelectedItem) -> str:
+    score = f" ({item.score:.2f})" if item.score is not None else ""
+    return f"{label_of(item.item)}{score}"
+
 
 # How many of the next best are reported.
 RUNNERS_UP = 3
@@ -309,7 +397,7 @@ class Selector:
         return search
 
     async def _find(self, index: Index, state: State, question: str, search: "PoolSearch") -> None:
-        from lamina.core.selection.items import judge_items
+        from lamina.core.selection.chosen_items import judge_items
         from lamina.core.selection.question import split_question
         from lamina.core.selection.scores import measure_fits, rank_documents
 
@@ -348,7 +436,7 @@ class Selector:
         """How alike every document is to a question, at its best; and why that is not known."""
         if self.index is None:
             return {}, self.no_index
-        from lamina.core.selection.items import choose_items
+        from lamina.core.selection.chosen_items import choose_items
         from lamina.core.selection.question import split_question
 
         query = split_question(question)

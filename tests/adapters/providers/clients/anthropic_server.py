@@ -10,9 +10,8 @@ from lamina.adapters.providers.clients.anthropic import AnthropicClient
 from lamina.adapters.providers.clients.retries import RetryPolicy
 from lamina.adapters.providers.model_book import load_book
 from lamina.core.ports import Provider
-from lamina.core.values.piece import Piece
 from lamina.core.values.settings import Target
-from lamina.core.values.wire import Reply
+from lamina.core.values.wire import Piece, Reply
 from lamina.emulators.answers import EmulatedAnswer, ScriptedAnswers
 from lamina.emulators.anthropic.emulator import AnthropicEmulator
 from lamina.emulators.emulator import serve_emulator

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from lamina.adapters.providers.clients.openai import OpenAIClient, connect
 from lamina.adapters.providers.clients.retries import RetryPolicy
 from lamina.adapters.providers.model_book import load_book
-from lamina.core.values.piece import CallPiece, Piece, TextPiece, ThinkingPiece
-from lamina.core.values.wire import Reply
+from lamina.core.values.wire import CallPiece, Piece, Reply, TextPiece, ThinkingPiece
 from lamina.emulators.answers import AnswerSource, ScriptedAnswers
 from lamina.emulators.emulator import serve_emulator
 from lamina.emulators.faults import EmulatedFault, FaultKind

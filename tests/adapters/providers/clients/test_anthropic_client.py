@@ -14,9 +14,8 @@ from tests.adapters.providers.strict import png
 
 from lamina.adapters.providers.clients.retries import RetryPolicy
 from lamina.core.values.message import Text, Thinking, ToolCall
-from lamina.core.values.piece import CallPiece, ResentPiece, TextPiece, ThinkingPiece
 from lamina.core.values.usage import Usage
-from lamina.core.values.wire import Reply
+from lamina.core.values.wire import CallPiece, Reply, ResentPiece, TextPiece, ThinkingPiece
 from lamina.emulators.answers import EmulatedAnswer, EmulatedCall
 from lamina.emulators.faults import FAULT_KINDS, EmulatedFault, FaultKind
 from lamina.errors import KeyMissing, ProviderBusy, ProviderError, RequestTooLong

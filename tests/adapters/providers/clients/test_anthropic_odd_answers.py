@@ -17,8 +17,7 @@ from tests.adapters.providers.clients.anthropic_server import HASTY, KEY, SONNET
 from lamina.adapters.providers.clients.anthropic import AnthropicClient
 from lamina.adapters.providers.clients.retries import RetryPolicy
 from lamina.core.values.message import Text, ToolCall
-from lamina.core.values.piece import CallPiece, Piece, TextPiece
-from lamina.core.values.wire import Reply
+from lamina.core.values.wire import CallPiece, Piece, Reply, TextPiece
 from lamina.emulators.emulator import Emulator, serve_emulator
 from lamina.errors import ProviderBusy, ProviderError, RequestTooLong
 

@@ -14,8 +14,7 @@ from lamina.adapters.providers.clients.gemini import GeminiClient, connect
 from lamina.adapters.providers.clients.retries import RetryPolicy
 from lamina.adapters.providers.model_book import load_book
 from lamina.core.values.message import Text, Thinking, ToolCall
-from lamina.core.values.piece import CallPiece, Piece, TextPiece, ThinkingPiece
-from lamina.core.values.wire import Reply
+from lamina.core.values.wire import CallPiece, Piece, Reply, TextPiece, ThinkingPiece
 from lamina.emulators.answers import AnswerSource, EmulatedAnswer, EmulatedCall, ScriptedAnswers
 from lamina.emulators.emulator import serve_emulator
 from lamina.emulators.faults import EmulatedFault, FaultKind

@@ -14,12 +14,12 @@ from tests.fakes.providers import ProvidersFake
 from lamina.adapters.providers.clients.gemini import GeminiClient, connect
 from lamina.adapters.providers.clients.retries import RetryPolicy
 from lamina.adapters.providers.model_book import load_book
-from lamina.adapters.providers.wires.gemini_cache_plan import requests_to_break_even
+from lamina.adapters.providers.wires.gemini import requests_to_break_even
 from lamina.adapters.stores.memory import MemoryStore
 from lamina.adapters.stores.spend_file import SpendFile
 from lamina.apps.wiring.clients import Clients
 from lamina.apps.wiring.runners import open_agent, open_chat
-from lamina.core.audit.totals import sum_totals, total_cost
+from lamina.core.audit.session_totals import sum_totals, total_cost
 from lamina.core.audit.verification import verify
 from lamina.core.values.event import Event, UsageReported
 from lamina.core.values.settings import Settings, Target

@@ -21,9 +21,8 @@ from tests.adapters.providers.strict import png
 from lamina.adapters.providers.clients.openai import connect
 from lamina.adapters.providers.model_book import load_book
 from lamina.core.values.message import Text, Thinking, ToolCall
-from lamina.core.values.piece import CallPiece, TextPiece, ThinkingPiece
 from lamina.core.values.usage import Usage
-from lamina.core.values.wire import Reply
+from lamina.core.values.wire import CallPiece, Reply, TextPiece, ThinkingPiece
 from lamina.emulators.answers import EmulatedAnswer, EmulatedCall, ScriptedAnswers
 from lamina.emulators.openai.emulator import Quirk
 from lamina.errors import KeyMissing, ProviderError

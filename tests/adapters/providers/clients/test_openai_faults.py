@@ -19,8 +19,7 @@ from tests.adapters.providers.clients.openai_scene import (
 )
 
 from lamina.adapters.providers.clients.retries import RetryPolicy
-from lamina.core.values.piece import TextPiece
-from lamina.core.values.wire import Reply
+from lamina.core.values.wire import Reply, TextPiece
 from lamina.emulators.answers import ScriptedAnswers
 from lamina.emulators.faults import EmulatedFault, FaultKind
 from lamina.errors import KeyMissing, ProviderBusy, ProviderError, RequestTooLong

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from lamina.adapters.providers.local.models import LOCAL_MODELS, LocalModel
+from lamina.adapters.providers.local.model_catalogue import LOCAL_MODELS, LocalModel
 
 Tokenize = Callable[[str], list[int]]
 

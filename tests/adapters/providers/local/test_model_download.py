@@ -15,10 +15,14 @@ import anyio
 import pytest
 from tests.adapters.providers.local.conftest import TINY_BYTES
 
-from lamina.adapters.downloads.atomic_files import WORKING_PREFIX
-from lamina.adapters.downloads.pip import largest_file_size
+from lamina.adapters.files.downloads import largest_file_size
+from lamina.adapters.files.model_files import WORKING_PREFIX
+from lamina.adapters.providers.local.model_catalogue import (
+    DEFAULT_MODEL,
+    LocalModel,
+    find_model_file,
+)
 from lamina.adapters.providers.local.model_download import pull_local_model
-from lamina.adapters.providers.local.models import DEFAULT_MODEL, LocalModel, find_model_file
 from lamina.errors import ModelMissing
 
 GOOD = f"""
@@ -341,7 +345,7 @@ PULLING = """
 import sys
 from functools import partial
 import anyio, msgspec
-from lamina.adapters.providers.local.models import LOCAL_MODELS, LocalModel
+from lamina.adapters.providers.local.model_catalogue import LOCAL_MODELS, LocalModel
 from lamina.adapters.providers.local.model_download import pull_local_model
 LOCAL_MODELS["tiny"] = msgspec.json.decode(sys.argv[1], type=LocalModel)
 print(anyio.run(pull_local_model, "tiny"))

@@ -14,12 +14,11 @@ import anyio
 import msgspec
 import pytest
 
-from lamina.adapters.downloads.file_use import claim_file
-from lamina.adapters.downloads.room import needed_room
-from lamina.adapters.downloads.wheel_removal import model_files, remove_model_files
+from lamina.adapters.files.locks import claim_file
+from lamina.adapters.files.model_files import model_files, needed_room, remove_model_files
+from lamina.adapters.providers.local.model_catalogue import LOCAL_MODELS, LocalModel
 from lamina.adapters.providers.local.model_download import pull_local_model
-from lamina.adapters.providers.local.models import LOCAL_MODELS, LocalModel
-from lamina.apps.views.models import presence
+from lamina.apps.views.installed_models import presence
 from lamina.errors import ModelMissing
 
 PIECE = 100_000
@@ -183,7 +182,7 @@ PULLING = """
 import resource, sys
 import anyio, msgspec
 from lamina.errors import ModelMissing
-from lamina.adapters.providers.local.models import LOCAL_MODELS, LocalModel
+from lamina.adapters.providers.local.model_catalogue import LOCAL_MODELS, LocalModel
 from lamina.adapters.providers.local.model_download import pull_local_model
 resource.setrlimit(resource.RLIMIT_FSIZE, (250_000, 250_000))
 LOCAL_MODELS["tiny"] = msgspec.json.decode(sys.argv[1], type=LocalModel)

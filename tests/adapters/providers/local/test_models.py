@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from platformdirs import user_cache_path
 
-from lamina.adapters.downloads.folders import cache_folder
-from lamina.adapters.downloads.wheel import is_here
+from lamina.adapters.files.cache_folder import cache_folder
+from lamina.adapters.files.model_files import is_here
 from lamina.adapters.providers.local.gguf import read_metadata
-from lamina.adapters.providers.local.models import (
+from lamina.adapters.providers.local.model_catalogue import (
     DEFAULT_MODEL,
     LOCAL_MODELS,
     LocalModel,

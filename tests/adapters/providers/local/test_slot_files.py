@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import lamina
-from lamina.adapters.providers.local.slot_files import SlotFiles, trim_slot_files
+from lamina.adapters.providers.local.slots import SlotFiles, trim_slot_files
 from lamina.apps.wiring.runners import Clients, open_chat
 
 SYSTEM = "You keep the berths. " + " ".join(f"Berth {n} is {n} metres long." for n in range(40))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.adapters.providers.local.test_gguf import gguf_bytes
 
-from lamina.adapters.providers.local.slot_memory import most_slots, token_bytes
+from lamina.adapters.providers.local.slots import most_slots, token_bytes
 
 # As of Qwen2.5-Coder-1.5B: 28 layers, 12 heads of 128 that share 2 for keys and values.
 QWEN = (

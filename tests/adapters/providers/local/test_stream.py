@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.adapters.providers.local.stream import LocalStreamReader
+from lamina.adapters.providers.local.client import LocalStreamReader
 from lamina.adapters.providers.wires.llamacpp import decode
 from lamina.core.values.message import Text, ToolCall
-from lamina.core.values.piece import CallPiece, Piece, TextPiece
+from lamina.core.values.wire import CallPiece, Piece, TextPiece
 
 CALL = '```json\n{"name": "find", "arguments": {"path": "a"}}\n```'
 

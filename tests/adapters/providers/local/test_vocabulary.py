@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.adapters.providers.local.test_gguf import ARRAY, STRING, Pair, gguf_bytes
 
-from lamina.adapters.providers.local.vocabulary import VocabularyCounter, counter_for_model
+from lamina.adapters.providers.local.gguf import VocabularyCounter, counter_for_model
 
 REPOSITORY = Path(__file__).parents[4]
 Tokenize = Callable[[str], list[int]]

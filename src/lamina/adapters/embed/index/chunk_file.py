@@ -1,8 +1,8 @@
-"""The file behind the index: terms and vectors by the digest of the text.
+"""The file behind the index: its tables, with terms and vectors by the digest of the text.
 
-Laws: it is a cache (`cachefile`), and losing it loses nothing. What the disk refuses is held in
-memory and written later; so is what is cheap to make again, so that nobody waits for the disk. It
-never holds the texts themselves.
+Laws: it is a cache (`cache_file`), and losing it loses nothing. What the disk refuses is held in
+memory and written later; so is what is cheap to make again, so that nobody waits for the disk.
+It never holds the texts themselves.
 """
 
 import sqlite3
@@ -17,9 +17,39 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from lamina.adapters.embed.index.chunk_schema import COLUMNS, INDEX
-from lamina.adapters.files.cache_file import CACHE_ERRORS, CacheFile, is_busy, transaction
-from lamina.core.selection.packed_terms import TERMS_VERSION
+from lamina.adapters.files.cache_file import (
+    CACHE_ERRORS,
+    CacheFile,
+    CacheFileKind,
+    is_busy,
+    transaction,
+)
+from lamina.core.selection.lexicon import TERMS_VERSION
+
+COLUMNS = "maker, digest, vector, terms, terms_version, checksum, day"
+INDEX = CacheFileKind(
+    name="index",
+    with_article="an index",
+    application=0x4C414D58,  # "LAMX"
+    version=1,
+    schema="""
+CREATE TABLE IF NOT EXISTS makers (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS chunks (
+  maker INTEGER NOT NULL, digest BLOB NOT NULL, vector BLOB NOT NULL, terms BLOB NOT NULL,
+  terms_version INTEGER NOT NULL, checksum INTEGER NOT NULL, day INTEGER NOT NULL,
+  UNIQUE (maker, digest)
+);
+CREATE TABLE IF NOT EXISTS sweeps (day INTEGER NOT NULL);
+""",
+    answers=(
+        f"SELECT {COLUMNS} FROM chunks LIMIT 1",
+        "SELECT id, name FROM makers LIMIT 1",
+        "SELECT day FROM sweeps LIMIT 1",
+    ),
+    faults=("SELECT 1 FROM makers WHERE typeof(id) <> 'integer' LIMIT 1",),
+    cache_kib=32_768,
+)
+
 
 T = TypeVar("T")
 

@@ -1,9 +1,11 @@
-"""Documents that are ready to be searched.
+"""Documents that are ready to be searched, and the vectors of the questions put to them.
 
-Law: once everything is embedded, scores depend only on the documents and the question, not on what
-else is indexed, nor on whether a vector was just made or read from disk.
+Laws: once everything is embedded, scores depend only on the documents and the question, not on
+what else is indexed, nor on whether a vector was just made or read from disk. A question is
+embedded once while it is remembered.
 """
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import anyio.to_thread
@@ -12,14 +14,16 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from lamina.adapters.embed.index.arrangement import (
+from lamina.adapters.embed.index.chunk_maker import describe_failures, embed_texts, quote_beginning
+from lamina.adapters.embed.index.chunk_table import (
     Arrangement,
     count_row_uses,
     digest_text,
     find_missing_texts,
     refresh_rows,
+    unpack_vectors,
 )
-from lamina.adapters.embed.index.chunk_maker import describe_failures, quote_beginning
+from lamina.core.ports import Embedder, FluentEmbedder
 from lamina.core.selection.expansion import SimilarityGraph
 from lamina.core.selection.lexicon import Lexicon
 from lamina.core.selection.scores import FLUENT, UNREAD, Matrix, Scores, is_foreign
@@ -232,3 +236,45 @@ def _multiply(vectors: Matrix, questions: Sequence[Matrix]) -> Matrix:
         for row, question in enumerate(questions):
             numpy.vecdot(vectors[block], question, out=alike[row, block])
     return alike
+
+
+REMEMBERED_QUESTIONS = 512
+
+
+class RememberedQuestions:
+    """The vectors of the latest questions."""
+
+    def __init__(self, embedder: Embedder | None) -> None:
+        self._embedder = embedder
+        self._vectors: OrderedDict[str, Matrix] = OrderedDict()
+
+    def clear(self) -> None:
+        self._vectors.clear()
+
+    async def embed(self, texts: Sequence[str]) -> QuestionVectors:
+        """The vectors of questions; the latest ones are remembered."""
+        new = [text for text in texts if text not in self._vectors]
+        failures: dict[str, str] = {}
+        new_vectors: dict[str, bytes] = {}
+        if new and self._embedder is not None:
+            new_vectors, failures = await embed_texts(self._embedder, new)
+        for text, vector in new_vectors.items():
+            self._vectors[text] = unpack_vectors([vector])[0]
+        vectors = {text: self._vectors[text] for text in texts if text in self._vectors}
+        for text in vectors:
+            self._vectors.move_to_end(text)
+        while len(self._vectors) > REMEMBERED_QUESTIONS:
+            self._vectors.popitem(last=False)
+        return vectors, failures
+
+    async def reads_any(self, parts: Sequence[str]) -> bool:
+        """Whether the embedder can read anything of a question, as far as it can tell."""
+        parts = [part for part in parts if part.strip()]
+        if not isinstance(self._embedder, FluentEmbedder) or not parts:
+            return True
+        try:
+            fluency = await self._embedder.fluency(parts)
+        except ModelMissing:
+            # That is found out, and reported, when something is embedded.
+            return True
+        return not all(map(is_foreign, parts, fluency))

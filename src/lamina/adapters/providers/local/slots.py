@@ -1,15 +1,134 @@
-"""Which session has which slot of an embedded model.
+"""The slots of an embedded model: who has which, how much memory they take, and what is kept of
+them on disk.
 
 Laws: a session keeps its slot, and with it its cache, until more sessions than slots need one; then
-the session whose last turn is longest ago loses it. Slots are given first come, first served.
+the session whose last turn is longest ago loses it. Slots are given first come, first served. What
+a model has read of a session can be kept on disk between turns and between processes: losing it
+loses nothing but time, it is used only with the model file it was made with, and only its owner can
+read it, as it holds the conversation. The least recently used goes first.
 """
 
+import contextlib
+import hashlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
 import anyio
 from msgspec import Struct
+
+from lamina.adapters.providers.local.gguf import ARCHITECTURE, read_metadata
+
+# What the slots of a model may take, unless somebody says how many they want.
+MOST_BYTES = 2 << 30
+_NUMBER_BYTES = 2  # llama.cpp keeps keys and values as half floats
+
+_NAMES = (
+    "block_count", "embedding_length", "attention.head_count", "attention.head_count_kv",
+    "attention.key_length", "attention.value_length",
+)  # fmt: skip
+
+
+def token_bytes(path: Path) -> int | None:
+    """The bytes that a token takes in a slot; None if the file does not say.
+
+    Raises:
+        ModelMissing: the file cannot be read.
+    """
+    keys = {name: f"{ARCHITECTURE}.{name}" for name in _NAMES}
+    metadata = read_metadata(path, tuple(keys.values()))
+    facts: dict[str, Any] = {name: metadata.get(key) for name, key in keys.items()}
+    blocks, width, heads = (facts[name] for name in _NAMES[:3])
+    if not all(isinstance(fact, int) and fact > 0 for fact in (blocks, width, heads)):
+        return None
+    shared_heads = facts["attention.head_count_kv"]
+    shared_heads = shared_heads if isinstance(shared_heads, int) and shared_heads > 0 else heads
+    lengths = (facts[name] or width // heads for name in _NAMES[4:])
+    return int(blocks * shared_heads * sum(lengths) * _NUMBER_BYTES)
+
+
+def most_slots(path: Path, window: int) -> int:
+    """How many slots of this window fit into `MOST_BYTES`; at least one.
+
+    Raises:
+        ModelMissing: the file cannot be read.
+    """
+    return max(1, MOST_BYTES // ((token_bytes(path) or 1) * window))
+
+
+SUFFIX = ".slot"
+# A token takes about 23 KB with the smallest model, and several times that with larger ones.
+MAX_SLOT_FILE_BYTES = 2 << 30
+MAX_FILES = 32
+
+
+class SlotFiles:
+    """A folder with one file per session."""
+
+    def __init__(self, folder: Path, model: Path) -> None:
+        self.folder = folder
+        self._model = _identify(model)
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+
+    def file_name(self, session: str) -> str:
+        return _file_name(self._model, session)
+
+    def has(self, session: str) -> bool:
+        return (self.folder / self.file_name(session)).is_file()
+
+    def drop(self, session: str) -> None:
+        """Forgets a session whose file turned out to be useless."""
+        with contextlib.suppress(OSError):
+            (self.folder / self.file_name(session)).unlink()
+
+    def trim(self) -> None:
+        """Makes room by removing the least recently used files."""
+        trim_slot_files(self.folder)
+
+
+def drop_slots(folder: Path, models: Iterable[Path], session: str) -> int:
+    """Forgets what these models read of a session; gives the bytes that are free now."""
+    freed = 0
+    for model in models:
+        path = folder / _file_name(_identify(model), session)
+        with contextlib.suppress(OSError):
+            size = path.stat().st_size
+            path.unlink()
+            freed += size
+    return freed
+
+
+def _identify(model: Path) -> str:
+    facts = model.stat()
+    return f"{model.resolve()}\0{facts.st_size}\0{facts.st_mtime_ns}"
+
+
+def _file_name(model: str, session: str) -> str:
+    """The name of a session's file, which reveals neither the model nor the session."""
+    digest = hashlib.sha256(f"{model}\0{session}".encode("utf-8", "surrogatepass"))
+    return f"{digest.hexdigest()[:40]}{SUFFIX}"
+
+
+def trim_slot_files(
+    folder: Path, max_bytes: int = MAX_SLOT_FILE_BYTES, max_files: int = MAX_FILES
+) -> int:
+    """Removes the oldest files beyond the limits; returns how many were removed."""
+    files = []
+    for path in folder.glob(f"*{SUFFIX}"):
+        with contextlib.suppress(OSError):
+            facts = path.stat()
+            files.append((facts.st_mtime, facts.st_size, path))
+    removed_count = size = 0
+    for count, (_, length, path) in enumerate(sorted(files, reverse=True), 1):
+        size += length
+        if size > max_bytes or count > max_files:
+            with contextlib.suppress(OSError):
+                path.unlink()
+                removed_count += 1
+    return removed_count
 
 
 class SlotLease(Struct, frozen=True, kw_only=True):

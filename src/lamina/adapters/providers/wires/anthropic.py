@@ -21,12 +21,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.adapters.providers.wires.messages import is_blank, merge_roles, split_prompt
-from lamina.adapters.providers.wires.replies import read_reply, unreadable_reply
-from lamina.adapters.providers.wires.tool_calls import (
+from lamina.adapters.providers.wires.wire_messages import (
     describe_tool,
+    is_blank,
+    merge_roles,
     mint_call_id,
     parse_arguments,
+    read_reply,
+    split_prompt,
+    unreadable_reply,
     write_arguments,
 )
 from lamina.core.codec import mend_text

@@ -1,38 +1,89 @@
-"""Gemini's generateContent wire. Implicit caching needs nothing but stable bytes; for an explicit
-cache the request says how to identify it, and our client does the rest.
+"""Gemini's generateContent wire, and the plan of an explicit cache where one pays.
 
-Law: what the model signed goes back as it came. A signature is on the part it signs: a thought, a
+Laws: what the model signed goes back as it came. A signature is on the part it signs: a thought, a
 call, or a text, after which we keep it as a thought without words. If a model requires signed
-calls, the first of those that another model made says that it is not signed.
+calls, the first of those that another model made says that it is not signed. Implicit caching needs
+nothing but stable bytes; for an explicit cache the request says how to identify it, and our client
+does the rest. Its plan depends on the request alone, and its key on what the cache would hold and
+for whom: the session, the model, and the digests of tools, L1 and library.
 """
 
 from base64 import b64decode, b64encode
 from copy import deepcopy
+from math import ceil
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.adapters.providers.wires.gemini_cache_plan import PLAN_FIELD, plan_cache
-from lamina.adapters.providers.wires.messages import (
-    join_text,
-    merge_roles,
-    order_results,
-    split_prompt,
-)
-from lamina.adapters.providers.wires.replies import read_reply, unreadable_reply
-from lamina.adapters.providers.wires.tool_calls import (
+from lamina.adapters.providers.wires.wire_messages import (
     describe_tool,
     is_minted,
+    join_text,
+    merge_roles,
     mint_call_id,
+    order_results,
     parse_arguments,
+    read_reply,
+    split_prompt,
+    unreadable_reply,
     write_arguments,
 )
-from lamina.core.codec import mend_text
+from lamina.core.codec import digest_texts, mend_text
 from lamina.core.values.message import Block, Image, Text, Thinking, ToolCall, ToolResult
-from lamina.core.values.prompt import Content, Segment
+from lamina.core.values.prompt import Content, Prompt, Segment, total_tokens
+from lamina.core.values.settings import Target
 from lamina.core.values.usage import Usage
 from lamina.core.values.wire import Reply, WireRequest
+
+# The key in a request that holds the plan; our client removes it.
+PLAN_FIELD = "explicit_cache"
+TTL_S = 3600
+
+
+def plan_cache(request: WireRequest) -> dict[str, Any] | None:
+    """What would identify an explicit cache for this request; None where it does not pay.
+
+    It pays if the front reaches the model's minimum; if it is at least as large as what follows,
+    which implicit caching covers as well, and would save more even if it hit only every other time;
+    and if the session has had as many answers as it takes to earn the cache back, since the best
+    guess is that as many will follow.
+    """
+    prompt, target = request.prompt, request.target
+    front = total_tokens(prompt.front)
+    if not request.explicit_cache or not request.cache_key or not front:
+        return None
+    if front < max(target.cache.minimum, prompt.tokens - front):
+        return None
+    break_even = requests_to_break_even(target, prompt.tokens)
+    if break_even is None or _count_answers(prompt, break_even) < break_even:
+        return None
+    running = prompt.front[len(prompt.front) - 1].running
+    key = digest_texts((request.cache_key, target.model, running))
+    return {"session": request.cache_key, "key": key, "tokens": front}
+
+
+def requests_to_break_even(target: Target, prompt_tokens: int = 0) -> int | None:
+    """How many requests of that length earn a cache back within its lifetime: what each saves,
+    against filling it once and storing it to the end. None if they never do, or nobody knows."""
+    if target.prices is None:
+        return None
+    tier = target.prices.tier_for(prompt_tokens)
+    cost = tier.input + target.prices.storage * TTL_S / 3600
+    saving = tier.input - tier.read
+    return ceil(cost / saving) if saving > 0 else None
+
+
+def _count_answers(prompt: Prompt, enough: int) -> int:
+    """How many messages the model wrote, counted up to `enough`."""
+    messages: set[str] = set()
+    for segment in prompt.since(len(prompt.front)):
+        if segment.role == "assistant":
+            messages.add(segment.message)
+            if len(messages) >= enough:
+                break
+    return len(messages)
+
 
 # Models before the third generation take a number of tokens in place of a level.
 _BUDGETS = {"minimal": 512, "low": 1_024, "medium": 8_192, "high": 24_576}

@@ -2,21 +2,50 @@
 
 Laws: one string per message, since the server would join several with line breaks of its own. Tools
 are described in one system part, and while there are any, a schema forces the answer into one JSON
-object: a call, or the answer. What the model wrote in that form is sent back in that form.
+object: a call, or the answer. What the model wrote in that form is sent back in that form. What
+`llamacpp_tools` says as well besides the messages stands here once (`write_body`).
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from lamina.adapters.providers.wires import openai
-from lamina.adapters.providers.wires.llamacpp_body import write_body
-from lamina.adapters.providers.wires.messages import WireMessage, join_text, split_prompt
-from lamina.adapters.providers.wires.tool_form import read_tool_form
+from lamina.adapters.providers.wires.citation_grammar import write_citation_grammar
+from lamina.adapters.providers.wires.wire_messages import WireMessage, join_text, split_prompt
+from lamina.adapters.providers.wires.written_calls import read_tool_form
 from lamina.core.codec import canonical_bytes
 from lamina.core.text import UNSEEN_PICTURE, escape_content, one_line
 from lamina.core.values.message import Image, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from lamina.core.values.wire import Reply, WireRequest
+
+# Always the likeliest word, which a small model knows best. Penalties on repetition make it depart
+# from the facts it was given, and spell words in odd tokens that its cache then lacks.
+TEMPERATURE = 0.0
+
+
+def write_body(
+    request: WireRequest, messages: Sequence[Mapping[str, Any]], form: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The body of a chat completion. `form` is what holds the answer to a form, if anything does:
+    tools or a schema; without it that may be a grammar. `session` tells whose cache to use."""
+    options = request.options
+    body: dict[str, Any] = {
+        "model": request.target.model,
+        "messages": messages,
+        "temperature": TEMPERATURE if options.temperature is None else options.temperature,
+        "max_tokens": options.max_tokens or request.target.max_output,
+    }
+    if options.top_p is not None:
+        body["top_p"] = options.top_p
+    body |= form
+    if numbers := request.enforced_citations:
+        body["grammar"] = write_citation_grammar(numbers)
+    if request.cache_key:
+        body["session"] = request.cache_key
+    return body
+
 
 # Set in a completion whose text is in the tool form; the provider knows what was asked for.
 IN_TOOL_FORM = "in_tool_form"

@@ -9,12 +9,13 @@ on every wire.
 from typing import Any
 
 from lamina.adapters.providers.wires import openai
-from lamina.adapters.providers.wires.llamacpp import inline_references
-from lamina.adapters.providers.wires.llamacpp_body import write_body
-from lamina.adapters.providers.wires.messages import WireMessage, join_text, split_prompt
-from lamina.adapters.providers.wires.tool_calls import (
+from lamina.adapters.providers.wires.llamacpp import inline_references, write_body
+from lamina.adapters.providers.wires.wire_messages import (
+    WireMessage,
     describe_tool,
+    join_text,
     parse_arguments,
+    split_prompt,
     write_arguments,
 )
 from lamina.core.text import UNSEEN_PICTURE, escape_content

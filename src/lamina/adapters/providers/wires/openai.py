@@ -17,15 +17,18 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.adapters.providers.wires.messages import (
+from lamina.adapters.providers.wires.wire_messages import (
     WireMessage,
+    describe_tool,
     is_blank,
     join_text,
+    mint_call_id,
+    read_reply,
     single_text,
     split_prompt,
+    unreadable_reply,
+    write_arguments,
 )
-from lamina.adapters.providers.wires.replies import read_reply, unreadable_reply
-from lamina.adapters.providers.wires.tool_calls import describe_tool, mint_call_id, write_arguments
 from lamina.core.codec import mend_text
 from lamina.core.values.message import Block, Image, Text, Thinking, ToolCall, ToolResult
 from lamina.core.values.prompt import Segment

@@ -1,16 +1,106 @@
-"""Calls of tools that a model wrote as text, in JSON of its own, where its template asked for them
-in another form. Small models often do.
+"""Calls that the embedded model writes: in the tool form it is held to, or as text in JSON of its
+own, as small models often do.
 
-Law: it is a call only if the whole answer is one, to a tool that was offered, with nothing else in
-it. Everything else is text, as it came.
+Law: text is a call only if the whole answer is one, to a tool that was offered, with nothing else
+in it. Everything else is text, as it came.
 """
 
+import re
 from collections.abc import Collection
 from typing import Any, Final
 
 import msgspec
 
-from lamina.adapters.providers.wires.tool_calls import write_arguments
+from lamina.adapters.providers.wires.wire_messages import (
+    mint_call_id,
+    parse_arguments,
+    write_arguments,
+)
+from lamina.core.codec import mend_text
+from lamina.core.values.message import Text, ToolCall
+
+
+def read_tool_form(text: str, *facts: str) -> Text | ToolCall:
+    """Reads an answer in the tool form. One that was cut off is text: a call has to be complete."""
+    match parse_arguments(text):
+        case {"answer": str(answer)}:
+            return Text(mend_text(answer))
+        case {"tool": str(name), "arguments": dict(arguments)}:
+            text = write_arguments(arguments)
+            return ToolCall(id=mint_call_id(0, *facts), name=mend_text(name), arguments=text)
+        case _:
+            reader = ToolFormReader()
+            beginning = reader.feed(text)
+            return Text(mend_text(beginning if reader.is_answer else text))
+
+
+_OPENS = re.compile(r'\s*\{\s*"(answer|tool)"\s*:\s*"')
+_ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
+_LOW = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+# What may become the second half of a character.
+_HALF = re.compile(r"(?:\\(?:u[0-9a-fA-F]{0,3})?)?")
+_PLAIN = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+class ToolFormReader:
+    """Reads the answer from the form while it is being written."""
+
+    def __init__(self) -> None:
+        self._raw = ""
+        self._at: int | None = None
+        self.is_answer = False
+        self.is_call = False
+        self.name = ""
+
+    def feed(self, fragment: str) -> str:
+        """The part of the answer's text in this fragment; `is_call` and `name` tell when a call is
+        being written instead."""
+        self._raw += fragment
+        if self._at is None:
+            opening = _OPENS.match(self._raw)
+            if opening is None:
+                return ""
+            self._at = opening.end()
+            self.is_call = opening[1] == "tool"
+            self.is_answer = not self.is_call
+        if self.is_call:
+            end = self._raw.find('"', self._at)
+            self.name = self._raw[self._at : end] if end >= 0 else ""
+            return ""
+        return self._read()
+
+    def _read(self) -> str:
+        text: list[str] = []
+        assert self._at is not None
+        while self._at < len(self._raw):
+            char = self._raw[self._at]
+            if char == '"':
+                break
+            if char != "\\":
+                text.append(char)
+                self._at += 1
+                continue
+            escape = _ESCAPE.match(self._raw, self._at)
+            if escape is None:
+                break  # the rest of it has not arrived yet
+            if escape[1] is None:
+                text.append(_PLAIN.get(escape[2], escape[2]))
+                self._at = escape.end()
+                continue
+            code = int(escape[1], 16)
+            self._at = escape.end()
+            if not 0xD800 <= code < 0xE000:
+                text.append(chr(code))
+            elif code < 0xDC00 and (low := _LOW.match(self._raw, escape.end())):
+                text.append(bytes.fromhex(escape[1] + low[1]).decode("utf-16-be"))
+                self._at = low.end()
+            elif code < 0xDC00 and _HALF.fullmatch(self._raw, escape.end()):
+                self._at = escape.start()
+                break  # the other half of the character has not arrived yet
+            else:
+                text.append("\ufffd")
+        return "".join(text)
+
 
 # What such an answer begins with, white space left out, up to where it can be told.
 _KEY: Final = '{"name":'

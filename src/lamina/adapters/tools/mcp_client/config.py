@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from lamina.adapters.files.own_file import read_named_file
 from lamina.adapters.files.paths import expand_home
-from lamina.adapters.tools.limits import CALL_SECONDS
+from lamina.adapters.tools.result_limits import CALL_SECONDS
 from lamina.core.values.item import Include
 from lamina.core.values.tool import Permission, WithheldTool, translate_server_terms
 from lamina.errors import UsageError

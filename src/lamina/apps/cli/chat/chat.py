@@ -1,45 +1,74 @@
-"""The chat: messages in, answers out, until somebody leaves.
+"""The chat: messages in, answers out, until somebody leaves. While nobody asks anything, notes are
+made ready to be searched.
 
 Laws: an error is a line and the chat goes on. Ctrl-C stops what runs, not the chat. Whatever ends
-the chat, the session is kept and closed.
+the chat, the session is kept and closed. Indexing in the background stops as soon as somebody
+asks, and loses nothing by it.
 """
 
 import shlex
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 
 import anyio
 
 from lamina.apps.cli.chat.approver import KeyboardApprover
 from lamina.apps.cli.chat.conversation import Conversation
-from lamina.apps.cli.chat.indexer import BackgroundIndexer
 from lamina.apps.cli.chat.message_source import InputInterrupt, MessageSource, SilentSource
-from lamina.apps.cli.chat.slash.commands import run_command
+from lamina.apps.cli.chat.slash_commands import run_command
 from lamina.apps.cli.chat.status_line import cache_line, status_line
 from lamina.apps.cli.chat.turn_view import TurnView
 from lamina.apps.cli.chat.welcome import greet
-from lamina.apps.cli.citations import hold_until_final
-from lamina.apps.cli.note_hits import render_footnotes
-from lamina.apps.cli.notices import ConsoleNotices
+from lamina.apps.cli.console_notices import ConsoleNotices
+from lamina.apps.cli.footnotes import hold_until_final, render_footnotes
 from lamina.apps.cli.screen import Screen, quiet_keys
 from lamina.apps.cli.session_tree import questions_of
 from lamina.apps.cli.terminal_text import one_line
-from lamina.apps.views.answer import CUT_OFF, TurnCost, sum_reports
+from lamina.apps.views.answer_json import CUT_OFF, TurnCost, sum_reports
+from lamina.apps.views.background_fill import filling
 from lamina.apps.views.mentions import find_mentions
 from lamina.apps.views.session_opener import ensure_target
-from lamina.apps.views.spending import ask_before_rewrites
-from lamina.core.audit.totals import name_of
+from lamina.apps.views.spending_report import ask_before_rewrites
+from lamina.core.audit.session_totals import name_of
 from lamina.core.ledger import cost_of
 from lamina.core.ports import WorkspaceSource
 from lamina.core.values.entry import MessageEntry, ReplyEntry
 from lamina.core.values.item import AttachmentSpec
 from lamina.core.values.prices import CostSum
-from lamina.engine.runners.qa_runner import QaRunner
+from lamina.engine.runners.qa import QaRunner
 from lamina.engine.runners.runner import Answer, ChatRunner, Listener
 from lamina.engine.sources.attachments import Attachable
+from lamina.engine.sources.note_search import WorkspaceSearch
 from lamina.engine.task_groups import single_errors
 from lamina.errors import LaminaError
+
+
+class BackgroundIndexer:
+    """Embeds what is missing of the notes while a message is typed; `progress` says how far it is.
+    With `at_once` it does not wait until they are searched."""
+
+    def __init__(self, search: WorkspaceSearch, *, at_once: bool) -> None:
+        self._search = search
+        self._at_once = at_once
+        self.progress = ""
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        search = self._search
+        listener = search.reading
+        # A bar would be drawn across the line that is typed.
+        search.reading = None
+        try:
+            async with filling(search, self._tell, at_once=self._at_once):
+                yield
+        finally:
+            search.reading = listener
+
+    def _tell(self, done: int, total: int) -> None:
+        rest = total - done
+        self.progress = f"{rest:,} passages to embed ({done / total:.0%})" if rest else ""
+
 
 HOW_TO_QUIT = "Ctrl-C again, Ctrl-D or /quit leaves; the session is kept"
 KEPT = "the question is kept: /resume sends it again, or ask something else"

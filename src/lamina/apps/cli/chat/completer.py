@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterable
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from lamina.apps.cli.chat.slash.command_table import COMMANDS
+from lamina.apps.cli.chat.command_table import COMMANDS
 from lamina.apps.cli.terminal_text import one_line
-from lamina.apps.views.mentions import mention, unfinished_mention
-from lamina.apps.views.paths import Paths
+from lamina.apps.views.mentions import Paths, mention, unfinished_mention
 
 # For a command and the words behind it: values, and what they are. For `@`: mentions that are no
 # paths.

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 from lamina.apps.cli.screen import Screen
-from lamina.apps.views.items import ItemOverview
+from lamina.apps.views.session_items import ItemOverview
 from lamina.core.ports import WorkspaceSource
 from lamina.core.values.entry import MessageEntry
 from lamina.engine.runners.runner import ChatRunner

@@ -12,16 +12,15 @@ from msgspec.structs import replace
 from lamina.apps.cli.chat.approver import KeyboardApprover
 from lamina.apps.cli.chat.chat import Chat
 from lamina.apps.cli.chat.message_source import open_lines
-from lamina.apps.cli.chat.slash.arguments import list_arguments
-from lamina.apps.cli.notices import ConsoleNotices
+from lamina.apps.cli.chat.slash_commands import list_arguments
+from lamina.apps.cli.console_notices import ConsoleNotices
 from lamina.apps.cli.screen import can_ask, open_screen
-from lamina.apps.views.mentions import workspace_path
-from lamina.apps.views.notes import open_notes
-from lamina.apps.views.options import PromptOptions, SessionOptions
-from lamina.apps.views.paths import Paths
+from lamina.apps.views.mentions import Paths, workspace_path
+from lamina.apps.views.note_problems import open_notes
 from lamina.apps.views.session_opener import open_runner, require_extras, require_readable
+from lamina.apps.views.session_options import PromptOptions, SessionOptions
 from lamina.apps.wiring import default_store
-from lamina.apps.wiring.workspaces import workspace_folder
+from lamina.apps.wiring.folders import workspace_folder
 from lamina.core.ports import JournalStore, WorkspaceSource
 from lamina.core.values.entry import MessageEntry
 from lamina.errors import LaminaError

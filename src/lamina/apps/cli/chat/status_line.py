@@ -1,7 +1,7 @@
 """What a turn came to, in a line: tokens, the cache, time and money."""
 
-from lamina.apps.views.answer import EXPECTED, MISSES, TurnCost
-from lamina.apps.views.money import write_sum
+from lamina.apps.views.answer_json import EXPECTED, MISSES, TurnCost
+from lamina.apps.views.plain_text import write_sum
 from lamina.apps.views.sent_requests import VERDICT_MEANINGS
 from lamina.core.values.request import CacheVerdict
 

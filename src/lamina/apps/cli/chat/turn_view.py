@@ -1,7 +1,9 @@
 """A turn as it happens: reading, thinking, words, calls and results.
 
-Laws: finished blocks are printed once; only the last one is drawn anew. Without a terminal words go
-out as they come. While a person is asked something, events wait.
+Laws: finished blocks are printed once; only the last one is drawn anew. Of its lines only those
+that changed are written, in one write, so nothing flickers; what has scrolled off the screen is
+final. Without a terminal words go out as they come. While a person is asked something, events
+wait.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,12 +14,11 @@ import anyio
 from rich.text import Text
 
 from lamina.apps.cli.chat.markdown import draw_markdown, split_finished
-from lamina.apps.cli.chat.tail import Tail
-from lamina.apps.cli.history_price import describe_history_price, is_price_news
+from lamina.apps.cli.report_text import describe_history_price, is_price_news
 from lamina.apps.cli.screen import Screen, ScreenLine
 from lamina.apps.cli.terminal_text import one_line, visible
+from lamina.apps.views.answer_json import is_news
 from lamina.apps.views.journal_log import describe_display
-from lamina.apps.views.request_context import is_news
 from lamina.core.values.event import (
     AnswerChanged,
     AnswerHeld,
@@ -42,6 +43,65 @@ from lamina.core.values.event import (
 from lamina.core.values.message import ToolCall, ToolResult
 from lamina.core.values.patch import HookDisplay
 from lamina.core.values.tool import Decision
+
+ERASE_LINE, ERASE_BELOW = "\r\x1b[2K", "\x1b[J"
+
+
+class Tail:
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._lines: list[ScreenLine] = []
+        # How many lines of the text under way have scrolled off.
+        self._scrolled_lines = 0
+        self._width = screen.width
+
+    def draw(self, lines: Sequence[ScreenLine]) -> None:
+        """Replaces what is drawn by `lines`."""
+        if self._screen.width != self._width:
+            # Other lines than those that scrolled off: better twice than not at all.
+            self._width = self._screen.width
+            self._scrolled_lines = 0
+        new = list(lines[self._scrolled_lines :])
+        old = self._lines
+        same = 0
+        while same < min(len(old), len(new)) and old[same] == new[same]:
+            same += 1
+        if same == len(old) == len(new):
+            return
+        up = sum(map(self._rows, old[same:]))
+        parts = [f"\x1b[{up}A"] if up else []
+        parts += [f"{ERASE_LINE}{line}\n" for line in new[same:]]
+        if up > sum(map(self._rows, new[same:])):
+            parts.append(ERASE_BELOW)
+        self._screen.write("".join(parts))
+        self._lines = new
+        self._let_go()
+
+    def finish(self, lines: Sequence[ScreenLine]) -> None:
+        """Draws `lines` for good; what comes next stands below them."""
+        self.draw(lines)
+        self._lines = []
+        self._scrolled_lines = 0
+
+    def clear(self) -> None:
+        """Takes away what is drawn; what scrolled off stays."""
+        self.finish(())
+
+    def _let_go(self) -> None:
+        """Lines that do not fit the screen cannot be reached any more."""
+        room = max(1, self._screen.height - 2)
+        rows = 0
+        for count, line in enumerate(reversed(self._lines)):
+            rows += self._rows(line)
+            if rows > room:
+                self._scrolled_lines += len(self._lines) - count
+                self._lines = self._lines[len(self._lines) - count :]
+                return
+
+    def _rows(self, line: ScreenLine) -> int:
+        """How many rows a line takes now: the terminal may have become narrower since."""
+        return max(1, -(-line.width // max(1, self._screen.width)))
+
 
 # A frame takes at most this share of the time; and there are at most so many a second.
 SHARE, FRAME_S = 0.25, 0.05

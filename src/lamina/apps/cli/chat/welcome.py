@@ -5,7 +5,7 @@ from lamina.apps.cli.report_text import describe_damage
 from lamina.apps.cli.screen import Screen
 from lamina.apps.cli.terminal_text import one_line
 from lamina.apps.wiring.clients import Clients
-from lamina.core.audit.totals import name_of
+from lamina.core.audit.session_totals import name_of
 from lamina.core.values.entry import MessageEntry
 from lamina.core.values.settings import Target
 from lamina.engine.session.session import Session, core_of

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from lamina.apps.cli.flags import AgentWorkspace, AsJson, SessionWorkspace
 from lamina.apps.cli.interrupts import run_async
-from lamina.apps.cli.options import AgentWorkspace, AsJson, SessionWorkspace
 from lamina.apps.cli.outcome import print_outcome
-from lamina.apps.cli.wrapped_text import print_text
+from lamina.apps.cli.terminal_text import print_text
 
 app = typer.Typer(
     name="agent",
@@ -30,7 +30,7 @@ def new_agent(
 
     Existing files are never overwritten.
     """
-    from lamina.apps.cli.agents import write_new_agent
+    from lamina.apps.cli.agent_commands import write_new_agent
 
     print_text(write_new_agent(name, parent, workspace))
 
@@ -38,7 +38,7 @@ def new_agent(
 @app.command("list")
 def list_agents(workspace: AgentWorkspace = Path(), as_json: AsJson = False) -> None:
     """List the workspace's agents and your own, and what the workspace's folder holds."""
-    from lamina.apps.cli.agents import show_agents
+    from lamina.apps.cli.agent_commands import show_agents
 
     show_agents(workspace, as_json)
 
@@ -53,7 +53,7 @@ def show_agent(
     as_json: AsJson = False,
 ) -> None:
     """Show an agent: its persona, rules, references, servers, projects and problems."""
-    from lamina.apps.cli.agents import print_agent
+    from lamina.apps.cli.agent_commands import print_agent
 
     print_agent(which, workspace, as_json)
 
@@ -75,7 +75,7 @@ def set_default(
     Comments and everything else in the file stay as they are. What a session set for itself counts
     for more.
     """
-    from lamina.apps.cli.agents import set_agent_default
+    from lamina.apps.cli.agent_commands import set_agent_default
 
     print_text(set_agent_default(which, workspace, setting, value))
 
@@ -93,7 +93,7 @@ def check_agents(
     as_json: AsJson = False,
 ) -> None:
     """Print every problem in agents' files as file:line; exits with 1 if one is an error."""
-    from lamina.apps.cli.agents import print_problems
+    from lamina.apps.cli.agent_commands import print_problems
 
     report, is_fine = print_problems(paths or [], workspace, strict, as_json)
     print_outcome(report, is_fine, as_json=as_json)
@@ -116,6 +116,6 @@ def usage(
     Counts every session of the workspace. A tool is used when it is called, a rule or reference
     when an answer names it.
     """
-    from lamina.apps.cli.agent_usage import report_usage
+    from lamina.apps.cli.agent_commands import report_usage
 
     run_async(partial(report_usage, workspace, agent, export, as_json=as_json))

@@ -7,18 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from lamina.apps.cli.flags import expand_flags
-from lamina.apps.cli.interrupts import run_async
-from lamina.apps.cli.options import (
+from lamina.apps.cli.flags import (
     AllowTools,
     PersonFlags,
     PromptFlags,
     SessionFlags,
     SpendUnasked,
+    expand_flags,
     session_flag,
 )
+from lamina.apps.cli.interrupts import run_async
 from lamina.apps.cli.outcome import refuse_if
-from lamina.apps.views.options import PromptOptions, SettingChanges
+from lamina.apps.views.session_options import PromptOptions, SettingChanges
 from lamina.errors import UsageError
 
 app = typer.Typer()
@@ -143,7 +143,7 @@ def rpc(*, prompt: PromptFlags, opening: SessionFlags, allow_tools: AllowTools =
     For programs in any language; docs/rpc.md describes the methods. --attach and --essential apply
     to every prompt. It ends with standard input; what has arrived of an answer is kept.
     """
-    from lamina.apps.cli.rpc.server import serve
+    from lamina.apps.cli.rpc.rpc_server import serve
 
     _run(serve, opening.options(), prompt.options(), allow_tools=allow_tools)
 

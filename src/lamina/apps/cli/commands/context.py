@@ -7,12 +7,18 @@ from typing import Annotated
 
 import typer
 
-from lamina.apps.cli.flags import expand_flags
+from lamina.apps.cli.flags import (
+    AsJson,
+    PersonFlags,
+    SessionFlags,
+    SessionName,
+    SessionWorkspace,
+    expand_flags,
+)
 from lamina.apps.cli.interrupts import run_async
-from lamina.apps.cli.options import AsJson, PersonFlags, SessionFlags, SessionName, SessionWorkspace
 from lamina.apps.cli.outcome import print_report, refuse_if, run_on_session
 from lamina.apps.cli.terminal_text import visible
-from lamina.apps.views.options import SettingChanges
+from lamina.apps.views.session_options import SettingChanges
 from lamina.core.values.settings import Promotion
 from lamina.errors import UsageError
 
@@ -106,7 +112,7 @@ def why(
 
     With priorities, include modes, scores, what was left out, and what was missing.
     """
-    from lamina.apps.cli.why import show_why
+    from lamina.apps.cli.why_command import show_why
 
     run_on_session(
         session, workspace, partial(show_why, number=question, workspace=workspace, as_json=as_json)
@@ -141,7 +147,7 @@ def demo(
     missing (93 MB, once); if that fails, the conversation is played without it and the exit code
     is 1.
     """
-    from lamina.apps.cli.demo.model_run import play_demo, sample_script
+    from lamina.apps.cli.demo_command import play_demo, sample_script
 
     if show_script:
         typer.echo(sample_script().read_text("utf-8"), nl=False)
@@ -165,6 +171,6 @@ def targets(
     by words that only it has, everything that is known of it is shown. Prices and limits of your
     own go into a file that LAMINA_MODELS names.
     """
-    from lamina.apps.cli.targets import show_targets
+    from lamina.apps.cli.targets_command import show_targets
 
     show_targets(words or [], as_json)

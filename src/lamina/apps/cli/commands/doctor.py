@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from lamina.apps.cli.flags import AsJson
 from lamina.apps.cli.interrupts import run_async
-from lamina.apps.cli.options import AsJson
-from lamina.apps.cli.wrapped_text import print_text
+from lamina.apps.cli.terminal_text import print_text
 
 app = typer.Typer()
 
@@ -72,11 +72,16 @@ def doctor(
     sessions, logs of requests (OpenAI, Anthropic, Gemini, LiteLLM) and HAR files. Needs no key and
     no model, sends nothing anywhere and changes nothing. See docs/doctor.md.
     """
-    from lamina.apps.cli.doctor import check_share, draw_report, examine, list_findings
+    from lamina.apps.cli.doctor_command import check_share, draw_report, examine, list_findings
     from lamina.apps.cli.outcome import exit_on_error, refuse_if
     from lamina.apps.views.plain_text import format_json
-    from lamina.doctor.records import DoctorOptions, check_muted, parse_share, parse_since
-    from lamina.doctor.report_json import plain_report
+    from lamina.doctor.doctor_report import (
+        DoctorOptions,
+        check_muted,
+        parse_share,
+        parse_since,
+        plain_report,
+    )
 
     refuse_if(sample and paths, "--sample looks at no other files")
     refuse_if(findings and as_json, "--json lists every finding anyway")
@@ -98,8 +103,8 @@ def doctor(
         else:
             report = run_async(examine, paths or [], options, against)
         if html is not None:
-            from lamina.apps.cli.transfer import write_output
-            from lamina.doctor.page import write_page
+            from lamina.apps.cli.import_export import write_output
+            from lamina.doctor.report_page import write_page
 
             write_output(html, write_page(report, with_text=with_text).encode())
             typer.echo(f"{html}: written", err=True)

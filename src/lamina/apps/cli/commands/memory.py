@@ -5,8 +5,7 @@ from typing import Annotated
 import typer
 
 from lamina.apps.cli.interrupts import run_async
-from lamina.apps.cli.terminal_text import visible
-from lamina.apps.cli.wrapped_text import print_text
+from lamina.apps.cli.terminal_text import print_text, visible
 
 app = typer.Typer(
     name="memory",
@@ -22,7 +21,7 @@ def show(context: typer.Context) -> None:
     It is a Markdown file of your own (LAMINA_MEMORY, or memory.md in the data folder); edit it with
     whatever you like. A change moves the prompt once, with the next question, and says so.
     """
-    from lamina.apps.wiring.workspaces import memory_file
+    from lamina.apps.wiring.folders import memory_file
 
     if context.invoked_subcommand is not None:
         return
@@ -39,7 +38,7 @@ def show(context: typer.Context) -> None:
 @app.command()
 def add(text: Annotated[list[str], typer.Argument(help="What to remember.")]) -> None:
     """Remember one more thing."""
-    from lamina.apps.wiring.workspaces import memory_file
+    from lamina.apps.wiring.folders import memory_file
 
     is_new = run_async(memory_file().add, " ".join(text))
     typer.echo("remembered" if is_new else "it is remembered already")
@@ -50,7 +49,7 @@ def forget(
     number: Annotated[int, typer.Argument(help="Its number, as `lamina memory` shows it.")],
 ) -> None:
     """Forget one thing."""
-    from lamina.apps.wiring.workspaces import memory_file
+    from lamina.apps.wiring.folders import memory_file
 
     print_text(f"forgotten: {visible(run_async(memory_file().forget, number))}")
 
@@ -58,6 +57,6 @@ def forget(
 @app.command()
 def path() -> None:
     """Print where the file is."""
-    from lamina.apps.wiring.workspaces import memory_file
+    from lamina.apps.wiring.folders import memory_file
 
     typer.echo(str(memory_file().path))

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from lamina.adapters.extras import require
+from lamina.adapters.files.extras import require
+from lamina.apps.cli.flags import AsJson, SessionWorkspace
 from lamina.apps.cli.interrupts import run_async
-from lamina.apps.cli.options import AsJson, SessionWorkspace
 from lamina.apps.cli.outcome import error_console
-from lamina.apps.cli.wrapped_text import print_text
+from lamina.apps.cli.terminal_text import print_text
 
 app = typer.Typer()
 models = typer.Typer(
@@ -24,7 +24,7 @@ ModelName = Annotated[str, typer.Argument(help="A model from `lamina models list
 @models.command(name="list")
 def list_models(as_json: AsJson = False) -> None:
     """List the models that Lamina can download, and whether they are on this machine."""
-    from lamina.apps.cli.models import show_models
+    from lamina.apps.cli.model_commands import show_models
 
     show_models(as_json)
 
@@ -54,7 +54,7 @@ def pull_model(
     """
     from rich.console import Console
 
-    from lamina.apps.cli.models import announce_download, pull_model
+    from lamina.apps.cli.model_commands import announce_download, pull_model
 
     console = Console(stderr=True)
     if source is None and announce_download(name, console) and not yes:
@@ -65,7 +65,7 @@ def pull_model(
 @models.command(name="path")
 def model_path(name: ModelName = "smollm2-135m") -> None:
     """Print where a model is; exits with 1 if it is not on this machine."""
-    from lamina.apps.views.models import path_of_model
+    from lamina.apps.views.installed_models import path_of_model
 
     typer.echo(path_of_model(name))
 
@@ -80,7 +80,7 @@ def remove_model(
     Refuses a model that a chat or a program is running.
     """
     from lamina.apps.cli.terminal_text import format_bytes
-    from lamina.apps.views import model_removal
+    from lamina.apps.views import installed_models as model_removal
 
     model = model_removal.find_removable(name)
     if not yes:
@@ -96,8 +96,7 @@ def info(workspace: SessionWorkspace = Path(), as_json: AsJson = False) -> None:
 
     Keys are named, and never shown.
     """
-    from lamina.apps.cli.info import render_info
-    from lamina.apps.cli.installation import describe_installation
+    from lamina.apps.cli.info_command import describe_installation, render_info
     from lamina.apps.views.plain_text import format_json
 
     installation = run_async(describe_installation, workspace)
@@ -118,8 +117,7 @@ def tools_list(
 ) -> None:
     """Start the servers of a file and list their tools; exits with 1 if one is withheld."""
     require("mcp")
-    from lamina.apps.cli.tool_servers import list_tools
-    from lamina.apps.cli.tools import show_tools
+    from lamina.apps.cli.tool_commands import list_tools, show_tools
 
     toolset = run_async(list_tools, mcp)
     show_tools(toolset, as_json)
@@ -130,7 +128,7 @@ def tools_list(
 @tools_app.command("changes")
 def tools_changes() -> None:
     """Show which tools describe themselves differently than when they were approved."""
-    from lamina.apps.cli.tools import show_changes
+    from lamina.apps.cli.tool_commands import show_changes
 
     print_text(run_async(show_changes))
 
@@ -141,7 +139,7 @@ def tools_approve(
     everything: Annotated[bool, typer.Option("--all", help="Everything that changed.")] = False,
 ) -> None:
     """Approve how changed tools describe themselves now; until then they are not offered."""
-    from lamina.apps.cli.tools import approve
+    from lamina.apps.cli.tool_commands import approve
 
     print_text(run_async(approve, names or [], everything))
 
@@ -190,7 +188,7 @@ def emulate(
             print_text(f"{kind:<9} {explanation}")
         return
     require("emulator", *(("llamacpp",) if answers == "model" else ()))
-    from lamina.apps.cli.emulator import emulate as serve
+    from lamina.apps.cli.emulate_command import emulate as serve
 
     created = account_created.date() if account_created else None
     typer.echo(run_async(serve, vendor, port, fault or [], answers, created, error_console()))

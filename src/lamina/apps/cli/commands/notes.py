@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from lamina.adapters.extras import require
+from lamina.adapters.files.extras import require
+from lamina.apps.cli.flags import AsJson, Lexical, Since, Until, Within, read_scope
 from lamina.apps.cli.interrupts import run_async
-from lamina.apps.cli.options import AsJson, Lexical, Since, Until, Within, read_scope
 from lamina.apps.cli.outcome import error_console, print_outcome, print_report, read_argument
-from lamina.apps.cli.wrapped_text import print_text
+from lamina.apps.cli.terminal_text import print_text
 
 app = typer.Typer(
     name="notes",
@@ -43,7 +43,7 @@ def search(
     how it was searched. The embedding model is downloaded if it is missing (84 MB, once).
     """
     require("search")
-    from lamina.apps.cli.notes import search_notes
+    from lamina.apps.cli.notes_commands import search_notes
 
     text, scope = read_argument(query, "query"), read_scope(within, since, until)
     report = run_async(search_notes, workspace, text, scope, top, lexical, as_json, error_console())
@@ -58,7 +58,7 @@ def index(workspace: NoteFolder = Path(), lexical: Lexical = False) -> None:
     not be kept.
     """
     require("search")
-    from lamina.apps.cli.notes import index_notes
+    from lamina.apps.cli.notes_commands import index_notes
 
     report, is_kept = run_async(index_notes, workspace, lexical, error_console())
     print_outcome(report, is_kept)
@@ -76,7 +76,7 @@ def query(
     The same query in a note, in a dataview or lamina-query block, is sent along when the note is
     attached.
     """
-    from lamina.apps.cli.notes import query_notes
+    from lamina.apps.cli.notes_commands import query_notes
 
     print_text(run_async(query_notes, workspace, sys.stdin.read() if text == "-" else text))
 
@@ -84,7 +84,7 @@ def query(
 @app.command()
 def tags(workspace: NoteFolder = Path(), as_json: AsJson = False) -> None:
     """List the tags, and how many notes have each."""
-    from lamina.apps.cli.notes import list_tags
+    from lamina.apps.cli.notes_commands import list_tags
 
     typer.echo(run_async(list_tags, workspace, as_json))
 
@@ -102,7 +102,7 @@ def undo(
     since is left as it is.
     """
     from lamina.apps.cli.terminal_text import visible
-    from lamina.apps.views.notes import undo_change
+    from lamina.apps.views.note_problems import undo_change
 
     print_text(visible(run_async(undo_change, workspace, change)))
 
@@ -123,7 +123,7 @@ def check(
 
     Exits with 1 if anything is wrong.
     """
-    from lamina.apps.cli.notes import check_notes
+    from lamina.apps.cli.notes_commands import check_notes
 
     report, is_fine = run_async(check_notes, workspace, as_json, show_all)
     print_outcome(report, is_fine, as_json=as_json)

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from lamina.adapters.extras import require
+from lamina.adapters.files.extras import require
+from lamina.apps.cli.flags import AgentWorkspace, AsJson, Lexical
 from lamina.apps.cli.interrupts import run_async
-from lamina.apps.cli.options import AgentWorkspace, AsJson, Lexical
 from lamina.apps.cli.outcome import (
     error_console,
     print_outcome,
@@ -15,8 +15,7 @@ from lamina.apps.cli.outcome import (
     read_argument,
     refuse_if,
 )
-from lamina.apps.cli.terminal_text import visible
-from lamina.apps.cli.wrapped_text import print_text
+from lamina.apps.cli.terminal_text import print_text, visible
 
 if TYPE_CHECKING:
     from lamina.apps.views.search_candidates import CandidateSources
@@ -98,7 +97,7 @@ def select(
     once).
     """
     require("search")
-    from lamina.apps.cli.search_results import select_from, show_chosen
+    from lamina.apps.cli.search_commands import select_from, show_chosen
     from lamina.engine.sources.item_search import SelectOptions
 
     refuse_if(top and preset, "--top and --preset do not go together: both say how much is taken")
@@ -131,7 +130,7 @@ def search(
     of an agent that you trust are started.
     """
     require("search")
-    from lamina.apps.cli.search_results import rank_from, show_ranked
+    from lamina.apps.cli.search_commands import rank_from, show_ranked
 
     sources = _sources(tools, agent, workspace, trust)
     text = read_argument(query, "question")
@@ -175,7 +174,7 @@ def index(
     changed is not indexed again. Losing it costs nothing but time.
     """
     require("search")
-    from lamina.apps.cli.search_index import clear_index, index_candidates, show_stats
+    from lamina.apps.cli.search_commands import clear_index, index_candidates, show_stats
     from lamina.apps.views.search_candidates import CandidateSources, sources_from_paths
 
     is_named = bool(paths or tools or agent)

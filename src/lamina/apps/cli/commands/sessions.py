@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from lamina.apps.cli.flags import AsJson, SessionName, SessionWorkspace
 from lamina.apps.cli.interrupts import run_async
-from lamina.apps.cli.options import AsJson, SessionName, SessionWorkspace
 from lamina.apps.cli.outcome import print_outcome, print_report, refuse_if, run_on_session
-from lamina.apps.cli.terminal_text import visible
-from lamina.apps.cli.wrapped_text import print_text, terminal_width
+from lamina.apps.cli.terminal_text import print_text, terminal_width, visible
 
 if TYPE_CHECKING:
-    from lamina.apps.views.stored_session import StoredSession
+    from lamina.apps.views.stored_sessions import StoredSession
 
 app = typer.Typer()
 sessions_app = typer.Typer(invoke_without_command=True)
@@ -33,9 +32,8 @@ def sessions(
         is_given = everywhere or as_json or workspace != Path()
         refuse_if(is_given, f"options stand behind the command: lamina sessions {command} ...")
         return
-    from lamina.apps.cli.sessions import show_sessions
-    from lamina.apps.views.session_list import list_sessions
-    from lamina.apps.views.stored_session import describe_elsewhere
+    from lamina.apps.cli.session_commands import show_sessions
+    from lamina.apps.views.stored_sessions import describe_elsewhere, list_sessions
 
     show_sessions(run_async(list_sessions, workspace, everywhere), as_json, everywhere)
     if elsewhere := run_async(describe_elsewhere, workspace):
@@ -68,7 +66,7 @@ def delete(
     Shows what goes, and asks. Also forgets what the embedded model read of them. A session that is
     open is left as it is. Exits with 1 if one is still there.
     """
-    from lamina.apps.cli.session_deletion import delete_sessions
+    from lamina.apps.cli.session_commands import delete_sessions
 
     refuse_if(not names and older_than is None, "name sessions, or give --older-than AGE")
     refuse_if(names and older_than is not None, "sessions and --older-than exclude one another")
@@ -92,7 +90,7 @@ def adopt(
     include modes in the agent's files; edited texts are always sent as they are now. What you added
     or took out yourself stays.
     """
-    from lamina.apps.cli.sessions import adopt_agent
+    from lamina.apps.cli.session_commands import adopt_agent
 
     print_report(
         run_on_session(session, workspace, partial(adopt_agent, workspace, as_json=as_json)),
@@ -143,10 +141,9 @@ def log(
     refuse_if(wire and request is None, "--wire goes with --request N")
 
     async def show(stored: "StoredSession") -> tuple[str, tuple[str, ...]]:
-        from lamina.apps.cli import kept_results
+        from lamina.apps.cli import log as kept_results
         from lamina.apps.cli.log import render_log
-        from lamina.apps.cli.request_list import render_requests
-        from lamina.apps.cli.request_view import render_request
+        from lamina.apps.cli.request_view import render_request, render_requests
         from lamina.apps.views import sent_requests
         from lamina.apps.views.journal_log import describe_log
         from lamina.apps.views.plain_text import format_json
@@ -190,9 +187,9 @@ def verify(
     Exits with 1 if anything differs or is damaged. What a record cannot prove, because it was
     written before all of it was recorded, is told as not covered: neither sound nor broken.
     """
-    from lamina.apps.cli.verification import render_verification
+    from lamina.apps.cli.verify_command import render_verification
     from lamina.apps.views.plain_text import format_json
-    from lamina.apps.views.verification import check_session, describe_verification
+    from lamina.apps.views.session_check import check_session, describe_verification
 
     verification = run_on_session(session, workspace, check_session)
     if as_json:
@@ -205,7 +202,7 @@ def verify(
 @app.command()
 def repair(session: SessionName, workspace: SessionWorkspace = Path()) -> None:
     """Write a repaired copy beside a damaged session; the damaged file is not touched."""
-    from lamina.apps.cli.verification import repair_session
+    from lamina.apps.cli.verify_command import repair_session
 
     print_text(run_on_session(session, workspace, repair_session))
 
@@ -234,7 +231,7 @@ def export(
 ) -> None:  # fmt: skip
     """Write a session as a Markdown chat (Obsidian Copilot's format), as its journal, or what its
     requests were made of (docs/requests.md)."""
-    from lamina.apps.cli.transfer import export_session
+    from lamina.apps.cli.import_export import export_session
 
     text = run_on_session(session, workspace, partial(export_session, form=form, out=out))
     typer.echo(text, nl=out is not None)
@@ -262,7 +259,7 @@ def import_(
     chats, and Lamina's own journals. Of a folder, every session in it. Whatever could not be taken
     over as it was is listed; the files are not touched.
     """
-    from lamina.apps.cli.transfer import import_files
+    from lamina.apps.cli.import_export import import_files
 
     refuse_if(session is not None and len(files) > 1, "--session is for one file")
     report, failed = run_async(import_files, files, workspace, session, target, as_json)

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from lamina.apps.cli.flags import AsJson
 from lamina.apps.cli.interrupts import run_async
-from lamina.apps.cli.options import AsJson
 from lamina.apps.cli.outcome import refuse_if
 
 app = typer.Typer()
@@ -43,7 +43,7 @@ def spend(
     refuse_if(since is not None and everything, "--since and --all exclude one another")
     from functools import partial
 
-    from lamina.apps.cli.spending import show_spending
+    from lamina.apps.cli.spending_command import show_spending
 
     run_async(partial(show_spending, by, since, everything=everything, as_json=as_json))
 
@@ -62,7 +62,7 @@ def clear(
     Shows it, and asks. Look at your vendor's bill first: a request may be charged for although no
     answer came. Whatever still comes in is counted all the same.
     """
-    from lamina.apps.cli.spending import clear_reserved, find_reserved
+    from lamina.apps.cli.spending_command import clear_reserved, find_reserved
 
     refuse_if(not names and not everything, "name what is to be freed, or give --all")
     refuse_if(names and everything, "ids and --all exclude one another")

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from lamina.apps.cli.flags import AgentWorkspace, AsJson
 from lamina.apps.cli.interrupts import run_async
-from lamina.apps.cli.options import AgentWorkspace, AsJson
 from lamina.apps.cli.outcome import refuse_if
 from lamina.apps.cli.terminal_text import visible
 
@@ -35,8 +35,8 @@ def trust(
     that changes, or a file that a command names. With --json nothing is asked. Exits with 1 if it
     is not trusted.
     """
-    from lamina.apps.cli.trust import review_folder, show_trusted
-    from lamina.apps.views.trust import revoke_trust
+    from lamina.apps.cli.trust_command import review_folder, show_trusted
+    from lamina.apps.views.folder_trust import revoke_trust
 
     refuse_if(every and (revoke or folder), "--list goes alone: it is about every folder")
     refuse_if(revoke and (folder is None or as_json), "--revoke goes with a folder, and no --json")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lamina.adapters.extras import require
+from lamina.adapters.files.extras import require
 from lamina.apps.cli.interrupts import run_async
 
 app = typer.Typer()
@@ -40,6 +40,6 @@ def web(
     """
     require("web")
     from lamina.apps.cli.outcome import error_console
-    from lamina.apps.cli.web import run_web
+    from lamina.apps.cli.web_command import run_web
 
     run_async(partial(run_web, folder, port=port, opens=not no_open, console=error_console()))

@@ -10,10 +10,9 @@ from datetime import datetime, tzinfo
 from typing import Any, Literal, assert_never
 
 from lamina.core.notes.query.dates import UNITS, convert, find_shorthand
-from lamina.core.notes.query.functions.query_function import call_function
-from lamina.core.notes.query.functions.table import FUNCTIONS
 from lamina.core.notes.query.note_index import QueryNotes
-from lamina.core.notes.query.operators import COMPARISONS, calculate
+from lamina.core.notes.query.operators import COMPARISONS, calculate, is_truthy, key_of
+from lamina.core.notes.query.query_functions import FUNCTIONS, call_function
 from lamina.core.notes.query.rows import OverlaidRow, find_field
 from lamina.core.notes.query.syntax import (
     Access,
@@ -31,7 +30,6 @@ from lamina.core.notes.query.syntax import (
     Value,
     Variable,
 )
-from lamina.core.notes.query.value_order import is_truthy, key_of
 from lamina.core.notes.query.values import PageLink, TimeSpan, type_of
 from lamina.core.notes.query.work_limit import RowError, WorkLimit
 

@@ -1,35 +1,138 @@
-"""A query over notes: which rows it comes to.
+"""A query over notes: which rows it gives, from FROM to LIMIT.
 
-Laws: the same query over the same notes at the same time gives the same result. Its steps are taken
-in the order in which they are written. A row for which an expression has no value is left out, and
-the result says how many were; if that goes for all of them, the query is wrong.
+Laws: the same query over the same notes at the same time gives the same result. What stands behind
+FROM chooses among the notes that the workspace has; it opens nothing. Steps are taken in the order
+in which they are written. A row for which an expression has no value is left out, and the result
+says how many were; if that is true of all of them, the query is wrong.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any, Literal, assert_never
 
 from msgspec import Struct
 
+from lamina.core.notes.note_names import NOTE_SUFFIX, is_in_folder, split_link, tag_matches
 from lamina.core.notes.query.compiler import Ask, Compiler, Row
 from lamina.core.notes.query.note_index import QueryNotes
-from lamina.core.notes.query.pages import item_of
-from lamina.core.notes.query.result import QueryResult, QueryRow
-from lamina.core.notes.query.rows import OverlaidRow
-from lamina.core.notes.query.sources import SourceFilter
+from lamina.core.notes.query.operators import ValueKey, fold_case, is_truthy, key_of
+from lamina.core.notes.query.rows import OverlaidRow, Page, QueryResult, QueryRow, item_of
 from lamina.core.notes.query.syntax import (
+    CsvSource,
     Expression,
     Flatten,
+    FolderSource,
     GroupBy,
     Limit,
+    LinkSource,
     ParsedQuery,
+    QuerySource,
     QueryStep,
     Sort,
+    SourceNegation,
+    SourceOperations,
+    TagSource,
     Where,
 )
-from lamina.core.notes.query.value_order import ValueKey, is_truthy, key_of
 from lamina.core.notes.query.work_limit import RowError, WorkLimit
+from lamina.core.values.note import Note
 from lamina.errors import QueryError
+
+_Test = Callable[[Page], bool]
+
+
+class SourceFilter:
+    """Chooses notes for a query in the note `at`; `warnings` says what was not clear."""
+
+    def __init__(self, notes: QueryNotes, at: str) -> None:
+        self._notes, self._at = notes, at
+        self.warnings: list[str] = []
+
+    def choose(self, source: QuerySource | None) -> list[Page]:
+        """The notes of a source in the order of their paths; all, if there is none."""
+        if source is None:
+            return self._notes.pages
+        return list(filter(self._test(source), self._notes.pages))
+
+    def _test(self, source: QuerySource) -> _Test:
+        match source:
+            case TagSource(tag):
+                return lambda page: any(tag_matches(own, tag) for own in page.note.tags)
+            case FolderSource(folder):
+                paths = (folder, folder + NOTE_SUFFIX)
+                return lambda page: is_in_folder(page.path, folder) or page.path in paths
+            case LinkSource(name, is_outgoing):
+                return self._outgoing(name) if is_outgoing else self._incoming(name)
+            case CsvSource(path):
+                raise QueryError(1, 1, f"csv({path!r}) is not offered; attach the table itself")
+            case SourceNegation(part):
+                test_part = self._test(part)
+                return lambda page: not test_part(page)
+            case SourceOperations(first, rest):
+                return self._join(self._test(first), [(sign, self._test(p)) for sign, p in rest])
+            case _:
+                assert_never(source)
+
+    def _join(self, first: _Test, rest: list[tuple[str, _Test]]) -> _Test:
+        def test(page: Page) -> bool:
+            is_chosen = first(page)
+            for sign, test_part in rest:
+                is_chosen = (
+                    (is_chosen and test_part(page))
+                    if sign == "and"
+                    else (is_chosen or test_part(page))
+                )
+            return is_chosen
+
+        return test
+
+    def _find_path(self, name: str) -> str | None:
+        """The note that a link in FROM means."""
+        link = split_link(name)
+        if not link.name:
+            return self._at
+        resolution = self._notes.resolve(link.name, self._at)
+        if resolution.path is None and resolution.how == "ambiguous":
+            dots = ("…",) if len(resolution.matches) > 5 else ()
+            listing = ", ".join((*resolution.matches[:5], *dots))
+            self.warnings.append(
+                f"[[{name}]] may mean any of {listing}; links spelled like it were taken"
+            )
+        return resolution.path
+
+    def _incoming(self, name: str) -> _Test:
+        """By the note that a link means. A name that means no note is compared as it is spelled."""
+        path = self._find_path(name)
+        if path is None:
+            stems = _stems(name)
+            return lambda page: any(
+                not stems.isdisjoint(_stems(link)) for link in _links_near(page.note, stems)
+            )
+        sources = {link.path for link in self._notes.links_to(path)}
+        return lambda page: page.path in sources
+
+    def _outgoing(self, name: str) -> _Test:
+        path = self._find_path(name)
+        page = None if path is None else self._notes.page(path)
+        targets = set() if page is None else {link.path for link in page.file["outlinks"]}
+        return lambda other: other.path in targets
+
+
+def _links_near(note: Note, names: set[str]) -> Iterable[str]:
+    """Targets of links and embeds that hold one of the names; not links within the note."""
+    for link in note.links + note.embeds:
+        spelling = fold_case(link)
+        if not spelling.startswith("#") and any(name in spelling for name in names):
+            yield link
+
+
+def _stems(link: str) -> set[str]:
+    """The last part of a link's target, with `#` as part of the name and without."""
+    return {
+        fold_case(spelling).rsplit("/", 1)[-1].removesuffix(NOTE_SUFFIX).strip()
+        for spelling in (link, split_link(link).name)
+    }
+
 
 # How many rows are shown if the query does not say.
 MOST_SHOWN = 200

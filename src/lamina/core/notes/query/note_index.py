@@ -12,9 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lamina.core.notes.names import NoteNames, ResolvedName, split_link
-from lamina.core.notes.query.pages import Page, list_links
-from lamina.core.notes.query.value_order import moment_of
+from lamina.core.notes.note_names import NoteNames, ResolvedName, split_link
+from lamina.core.notes.query.operators import moment_of
+from lamina.core.notes.query.rows import Page, list_links
 from lamina.core.notes.query.values import PageLink
 from lamina.core.values.note import Note
 

@@ -1,18 +1,192 @@
-"""What `+`, `-`, `*`, `/` and `%` mean for which values, one row each.
+"""What queries do with values: compare them, join them as texts, and calculate with `+ - * / %`.
 
-Law: what is not in the table has no value, and its row is left out; null with null is null.
+Laws: there is one order over all values, so that sorting works whatever is sorted: null first, then
+by the names of their types (array, boolean, date, duration, link, number, object, string), as in
+Dataview. Two values are equal if and only if their keys are; comparing never fails. As text
+(`"Due: " + due`) a value has the form that it has in Dataview, so that what is cut out of such a
+text is found again; what a model reads in tables and lists is made by `query_markdown`. Each
+operator is a table of which values it takes, one row each.
 """
 
 import math
+import unicodedata
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
-from lamina.core.notes.query.dates import difference, make_span, normalize_span, shift
-from lamina.core.notes.query.value_order import key_of
-from lamina.core.notes.query.value_text import MOST_TEXT, text_of
-from lamina.core.notes.query.values import TimeSpan, ValueType, tidy, type_of
+from lamina.core.notes.query.dates import (
+    UNITS,
+    difference,
+    format_date,
+    make_span,
+    milliseconds_of,
+    normalize_span,
+    shift,
+)
+from lamina.core.notes.query.values import PageLink, TimeSpan, ValueType, WebLink, tidy, type_of
 from lamina.core.notes.query.work_limit import RowError
+
+# Deeper parts of a value count as null.
+MOST_DEEP = 20
+_EPOCH = datetime(1970, 1, 1)
+
+# Comparable with any other, first by kind.
+ValueKey = tuple[Any, ...]
+NULL_KEY: ValueKey = ("",)
+
+
+def key_of(value: Any, deep: int = 0) -> ValueKey:
+    """The key a value is compared and sorted by. Equal values have equal keys."""
+    kind = type_of(value)
+    match value:
+        case str():
+            return (kind, _collate(value))
+        case bool():
+            return (kind, value)
+        case int() | float():
+            return (kind, value) if value == value else NULL_KEY
+        case datetime():
+            return (kind, value)
+        case TimeSpan():
+            return (kind, milliseconds_of(value))
+        case PageLink():
+            return (kind, _collate(value.path), value.target, _collate(value.subpath))
+        case WebLink():
+            return (kind, value.url)
+        case list() | tuple() if deep < MOST_DEEP:
+            return (kind, tuple(key_of(member, deep + 1) for member in value))
+        case Mapping() if (identity := getattr(value, "identity", None)) is not None:
+            return (kind, (), tuple(map(str, identity)))
+        case Mapping() if deep < MOST_DEEP:
+            names = sorted(map(str, value))
+            keys = tuple(_collate(name) for name in names)
+            return (kind, keys, tuple(key_of(value[name], deep + 1) for name in names))
+    return NULL_KEY
+
+
+@lru_cache(maxsize=20_000)
+def _collate(text: str) -> tuple[str, str, str]:
+    """Texts in the order of a dictionary: signs, digits, letters; accents and then case only where
+    nothing else differs, small letters first."""
+    if text.isascii():
+        return "".join(map(_rank, text)).lower(), "", text.swapcase()
+    plain = unicodedata.normalize("NFD", text)
+    letters = "".join(c for c in plain if not unicodedata.combining(c))
+    accents = "".join(c if unicodedata.combining(c) else " " for c in plain)
+    return "".join(map(_rank, letters)).casefold(), accents, plain.swapcase()
+
+
+def _rank(character: str) -> str:
+    """A character with its class in front, unless it is a letter."""
+    if character.isalpha():
+        return "\uffff" + character if character > "\uffff" else "a" + character
+    if character.isdigit():
+        return "9" + character
+    return ("1" if character.isspace() else "2") + character
+
+
+def is_truthy(value: Any) -> bool:
+    """Whether a value counts as true: not if it is null, false, 0 or empty."""
+    match value:
+        case float():
+            return value != 0 and value == value
+        case TimeSpan():
+            return milliseconds_of(value) != 0
+        case PageLink():
+            return bool(value.path)
+        case datetime():
+            return value != _EPOCH
+        case WebLink():
+            return True
+    # A mapping is asked for its length; what else there is knows by itself.
+    return bool(value)
+
+
+def moment_of(seconds: float) -> datetime | None:
+    """The moment of a file's time in UTC; None if it is out of range."""
+    try:
+        return _EPOCH + timedelta(seconds=int(seconds))
+    except (ValueError, OverflowError):
+        return None
+
+
+def normalize_text(text: str) -> str:
+    """One spelling for what looks the same: é becomes one character, however it was typed."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def fold_case(text: str) -> str:
+    """A text for comparing without regard to case."""
+    return normalize_text(normalize_text(text).casefold())
+
+
+_DAY_FORMAT = "MMMM dd, yyyy"
+_TIME_FORMAT = "h:mm a - MMMM dd, yyyy"
+NULL_TEXT = "-"
+# The most characters of a text that a query makes.
+MOST_TEXT = 100_000
+
+
+def text_of(value: Any, deep: int = 0) -> str:
+    """A value as a text."""
+    match value:
+        case None:
+            return NULL_TEXT
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return number_text(value)
+        case datetime():
+            is_day = not (value.hour or value.minute or value.second)
+            return format_date(value, _DAY_FORMAT if is_day else _TIME_FORMAT)
+        case TimeSpan():
+            return span_text(value)
+        case PageLink():
+            return link_text(value, value.display or _title(value))
+        case WebLink():
+            return f"[{value.display}]({value.url})"
+        case list() | tuple() if deep < MOST_DEEP:
+            listing = ", ".join(text_of(member, deep + 1) for member in value)[:MOST_TEXT]
+            return f"[{listing}]" if deep else listing
+        case Mapping() if deep < MOST_DEEP:
+            pairs = (f"{name}: {text_of(value[name], deep + 1)}" for name in value)
+            return f"{{ {', '.join(pairs)[:MOST_TEXT]} }}"
+    return "<function>" if callable(value) else "…"
+
+
+def number_text(number: float) -> str:
+    number = tidy(number)
+    if isinstance(number, int):
+        return str(number)
+    names = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
+    return names.get(repr(number), repr(number))
+
+
+def span_text(span: TimeSpan) -> str:
+    """A span in its units: `1 year, 2 days`."""
+    units = zip(UNITS, normalize_span(span).units, strict=True)
+    parts = [
+        f"{number_text(amount)} {unit.removesuffix('s') if amount == 1 else unit}"
+        for unit, amount in units
+        if amount
+    ]
+    return ", ".join(parts) or "0 seconds"
+
+
+def link_text(link: PageLink, display: str = "") -> str:
+    """A link as Markdown; `display` is what is shown in its place."""
+    mark = {"file": "", "header": "#", "block": "#^"}[link.target]
+    tail = f"|{display}" if display else ""
+    return f"{'!' if link.is_embed else ''}[[{link.path}{mark}{link.subpath}{tail}]]"
+
+
+def _title(link: PageLink) -> str:
+    title = link.path.rsplit("/", 1)[-1].removesuffix(".md")
+    return f"{title} > {link.subpath}" if link.subpath else title
+
 
 Operation = Callable[[Any, Any], Any]
 MOST_MEMBERS = 100_000

@@ -1,0 +1,59 @@
+"""An agent while it is being read."""
+
+from pathlib import Path
+from typing import Any
+
+from lamina.adapters.agents.disk import Disk
+from lamina.adapters.agents.fields import ProblemList
+from lamina.adapters.agents.guides import GuideSet
+from lamina.core.values.agent import Agent, Project, Skill
+
+
+class AgentDraft:
+    """What was read so far. `disk` is where it is read from, and `place` the given path."""
+
+    def __init__(self, disk: Disk, place: Path, name: str) -> None:
+        self.disk = disk
+        self.place = place
+        self.problems: ProblemList = disk.problems
+        self.guides = GuideSet(self.problems)
+        self.name = name
+        self.description = ""
+        self.version = ""
+        self.model = ""
+        self.persona = ""
+        self.memory = ""
+        self.settings: dict[str, Any] = {}
+        self.options: dict[str, Any] = {}
+        self.servers: dict[str, Any] = {}
+        self.projects: list[Project] = []
+        self.skills: list[Skill] = []
+        self.notes: list[str] = []
+        self.autonomous = False
+        # The skills by the file they were read from, whatever links lead there.
+        self.skill_files: dict[tuple[int, int], int] = {}
+        self.relations: dict[str, tuple[str, ...]] = {}
+        # Every item that relations name, with the file and line.
+        self.mentions: list[tuple[str, str, int]] = []
+
+    def agent(self) -> Agent:
+        return Agent(
+            name=self.name,
+            description=self.description,
+            version=self.version,
+            model=self.model,
+            persona=self.persona,
+            memory=self.memory,
+            settings=self.settings,
+            options=self.options,
+            guides=self.guides.all,
+            servers=self.servers,
+            projects=tuple(self.projects),
+            skills=tuple(self.skills),
+            relations=self.relations,
+            problems=self.problems.all,
+            notes=tuple(dict.fromkeys(self.notes)),
+            autonomous=self.autonomous,
+            place=self.disk.label(self.place),
+            root=str(self.disk.door.spelling),
+        )

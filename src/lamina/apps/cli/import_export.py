@@ -1,0 +1,98 @@
+"""`lamina export` and `lamina import`."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+
+from lamina.adapters.files.locks import write_new_file
+from lamina.apps.cli.index_progress import track
+from lamina.apps.views.plain_text import format_json
+from lamina.apps.views.session_transfer import ExportForm, export_data, import_all, list_sources
+from lamina.apps.views.stored_sessions import StoredSession
+from lamina.apps.wiring.session_importer import ImportReport
+from lamina.errors import UsageError
+
+SHOWN = 20
+
+
+async def export_session(stored: StoredSession, form: ExportForm, out: str | None) -> str:
+    """What the command prints: the session, or where it went. `out` is a folder, if there is one or
+    if it ends as one; it is made then, and the file in it has a name of its own.
+
+    Raises:
+        UsageError: the file is there already, or cannot be written.
+    """
+    name, data = await export_data(stored, form)
+    if out is None:
+        return data.decode("utf-8", "surrogateescape")
+    place = Path(out)
+    try:
+        if await _is_folder(out):
+            place /= name
+    except OSError as error:
+        raise UsageError(f"{place} cannot be written: {error}") from error
+    write_output(place, data)
+    return f"{place}: {len(data):,} bytes"
+
+
+def write_output(place: Path, data: bytes) -> None:
+    """Writes a new file.
+
+    Raises:
+        UsageError: the file exists already, or cannot be written.
+    """
+    try:
+        write_new_file(place, data)
+    except FileExistsError:
+        raise UsageError(f"{place} is there already; nothing was written") from None
+    except OSError as error:
+        raise UsageError(f"{place} cannot be written: {error}") from error
+
+
+async def _is_folder(out: str) -> bool:
+    """Whether a folder is meant; one that is not there yet is made."""
+    folder = anyio.Path(out)
+    if os.path.basename(out) in ("", ".", "..") and not await folder.is_dir():
+        if await folder.exists():
+            raise UsageError(f"{folder} is a file and no folder; nothing was written")
+        await folder.mkdir(parents=True)
+    return await folder.is_dir()
+
+
+async def import_files(
+    files: Sequence[Path], workspace: Path, session: str | None, target: str | None, as_json: bool
+) -> tuple[str, bool]:
+    """What the command prints, and whether a file could not be imported."""
+    listed = list_sources(files)
+    sources = listed.sources
+    if session is not None and len(sources) > 1:
+        raise UsageError(f"--session is for one session, and there are {len(sources)}")
+    shown = track(sources, "importing", 2)
+    imported, failed = await import_all(shown, workspace, session, target)
+    if as_json:
+        failures = [{"file": path, "problem": problem} for path, problem in failed]
+        outcome: dict[str, object] = {"imported": imported, "failed": failures}
+        if listed.passed_over:
+            outcome["passed_over"] = listed.passed_over
+        return format_json(outcome), bool(failed)
+    lines = [line for report in imported for line in _report(report)]
+    lines += [f"{path}: {problem}" for path, problem in failed]
+    if imported and listed.passed_over:
+        is_one = listed.passed_over == 1
+        notes = "1 Markdown file is" if is_one else f"{listed.passed_over:,} Markdown files are"
+        lines.append(f"{notes} no chat and {'was' if is_one else 'were'} passed over")
+    return "\n".join(lines), bool(failed)
+
+
+def _report(report: ImportReport) -> list[str]:
+    lines = [f"{report.session}: {report.entries:,} entries from {report.source}"]
+    if report.laid:
+        lines.append(f"  in the library as they are now: {', '.join(report.laid)}")
+    for problem in report.problems[:SHOWN]:
+        place = f"line {problem.line}: " if problem.line else ""
+        lines.append(f"  {place}{problem.what}: {problem.detail}")
+    if len(report.problems) > SHOWN:
+        lines.append(f"  and {len(report.problems) - SHOWN:,} more; --json lists all of them")
+    return lines

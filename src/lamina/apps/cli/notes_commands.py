@@ -1,0 +1,166 @@
+"""`lamina notes`: what a workspace's notes hold, and what is wrong with them.
+
+Law: notes are found here as a session finds them. Nothing in a note can steer the terminal.
+"""
+
+import shutil
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+
+from lamina.apps.cli.console_notices import ConsoleNotices
+from lamina.apps.cli.footnotes import list_hits
+from lamina.apps.cli.terminal_text import one_line, print_note, visible, visible_name
+from lamina.apps.views.note_problems import (
+    NoteProblem,
+    count_nearness,
+    count_tags,
+    find_problems,
+    open_notes,
+)
+from lamina.apps.views.plain_text import format_json
+from lamina.apps.views.session_opener import ensure_search, show_progress
+from lamina.apps.wiring.opened_workspace import Workspace, open_workspace
+from lamina.core.audit.break_causes import count_of
+from lamina.core.notes.query.rendered_query import render_query
+from lamina.core.values.note import NoteSearchResult, Scope
+
+WIDTH = 160
+# How much of what a check finds is shown; --all and --json have all of it.
+MOST_OF_A_KIND = 40
+MOST_DECISIONS = 5
+
+
+async def search_notes(
+    folder: Path,
+    query: str,
+    scope: Scope,
+    top: int,
+    lexical: bool,
+    as_json: bool,
+    console: Console,
+) -> str:
+    async with _open_search(folder, lexical, console) as workspace:
+        result = await workspace.search(
+            query, top=top, folder=scope.folders, tag=scope.tags,
+            since=scope.since, until=scope.until,
+        )  # fmt: skip
+    for warning in result.warnings:
+        # With --lexical that is what was asked for.
+        if not (lexical and "by their words alone" in warning):
+            print_note(console, f"warning: {one_line(warning)}")
+    if as_json:
+        # With --lexical it is what was asked for.
+        return format_json(result.hits if lexical else _with_tier(result))
+    if result.tier is not None and not lexical:
+        print_note(console, f"{count_of(result.searched, 'note')}, {result.tier.words}")
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
+    return list_hits(result, width)
+
+
+def _with_tier(result: NoteSearchResult) -> list[dict[str, Any]]:
+    """The hits as plain records, each with how it was searched for."""
+    tier = msgspec.to_builtins(result.tier)
+    return [{**msgspec.to_builtins(hit), "tier": tier} for hit in result.hits]
+
+
+async def index_notes(folder: Path, lexical: bool, console: Console) -> tuple[str, bool]:
+    """What was done, and whether it is there for the next search."""
+    async with _open_search(folder, lexical, console) as workspace:
+        ready = await workspace.index()
+    for warning in ready.warnings:
+        print_note(console, f"warning: {one_line(warning)}")
+    notes = count_of(ready.searched, "note")
+    are = "is" if ready.searched == 1 else "are"
+    if ready.unkept:
+        unkept = count_of(ready.unkept, "new passage")
+        problem = f"{unkept} could not be kept, and will be indexed again"
+        return f"{notes} {are} indexed in memory only: {problem}", False
+    return f"{notes} {are} ready to be searched", True
+
+
+async def query_notes(folder: Path, text: str) -> str:
+    async with open_notes(folder) as workspace:
+        notes = (await workspace.catalogue()).notes
+        return visible(render_query(text, notes, at="", now=datetime.now(), zone=None))
+
+
+async def list_tags(folder: Path, as_json: bool) -> str:
+    async with open_notes(folder) as workspace:
+        catalogue = await workspace.catalogue()
+    tags = count_tags(catalogue)
+    if as_json:
+        return msgspec.json.encode([{"tag": tag, "notes": count} for tag, count in tags]).decode()
+    if not tags:
+        return f"no note of {len(catalogue.notes):,} has a tag"
+    return "\n".join(f"{count:>6,}  #{visible(tag)}" for tag, count in tags)
+
+
+async def check_notes(folder: Path, as_json: bool, show_all: bool) -> tuple[str, bool]:
+    """What is wrong, and whether nothing is."""
+    async with open_notes(folder) as workspace:
+        catalogue = await workspace.catalogue()
+        paths = await workspace.paths()
+    findings = find_problems(catalogue, paths)
+    problems = [finding for finding in findings if not finding.is_decided]
+    if as_json:
+        return msgspec.json.encode(findings).decode(), not problems
+    lines = _list_problems(problems, len(problems) if show_all else MOST_OF_A_KIND)
+    lines += _list_decisions(findings, len(findings) if show_all else MOST_DECISIONS)
+    notes = count_of(len(catalogue.notes), "note")
+    kinds = Counter(problem.what for problem in problems)
+    summary = ", ".join(f"{what} {number:,}" for what, number in kinds.most_common())
+    lines.append(f"{notes}: {summary}" if problems else f"{notes}, nothing wrong")
+    return "\n".join(lines), not problems
+
+
+def _list_problems(problems: Sequence[NoteProblem], most: int) -> list[str]:
+    """A line for each, up to so many of a kind."""
+    counts: Counter[str] = Counter()
+    lines = []
+    for problem in problems:
+        counts[problem.what] += 1
+        if counts[problem.what] <= most:
+            lines.append(
+                f"{visible_name(problem.path)}: {problem.what}: {one_line(problem.detail)}"
+            )
+    for what, number in counts.items():
+        if number > most:
+            lines.append(f"... and {number - most:,} more of the kind {what!r}: --all lists them")
+    return lines
+
+
+def _list_decisions(findings: Sequence[NoteProblem], most: int) -> list[str]:
+    """How many links have a name that several files have, what they were taken for, and some."""
+    decisions = [finding for finding in findings if finding.is_decided]
+    if not decisions:
+        return []
+    by_nearness = count_nearness(decisions)
+    counts = ", ".join(f"{nearness} {number:,}" for nearness, number in by_nearness.items())
+    still_open = sum(finding.what.startswith("ambiguous ") for finding in findings)
+    several = f"{len(decisions) + still_open:,} links and pictures have a name of several files"
+    lines = [f"{several}: {len(decisions):,} mean the nearest ({counts}), {still_open:,} left open"]
+    lines += [
+        f"  {visible_name(decision.path)}: {one_line(decision.detail)}"
+        for decision in decisions[:most]
+    ]
+    if len(decisions) > most:
+        lines.append(f"  ... and {len(decisions) - most:,} more: --all lists them")
+    return lines
+
+
+@asynccontextmanager
+async def _open_search(folder: Path, lexical: bool, console: Console) -> AsyncIterator[Workspace]:
+    notices = ConsoleNotices(console)
+    if not lexical:
+        await ensure_search(notices)
+    async with await open_workspace(folder, lexical=lexical) as workspace:
+        show_progress(workspace.searcher, notices)
+        yield workspace

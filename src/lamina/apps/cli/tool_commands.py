@@ -1,0 +1,112 @@
+"""`lamina tools`: what the servers of a file offer, and approving what changed."""
+
+from difflib import unified_diff
+from pathlib import Path
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.text import Text as Styled
+
+from lamina.adapters.tools.approved_definitions import Approvals, ToolChange
+from lamina.adapters.tools.mcp_client.config import read_servers
+from lamina.adapters.tools.mcp_client.mcp_servers import McpServers, ServerPatience
+from lamina.apps.cli.screen import make_table
+from lamina.apps.cli.terminal_text import visible
+from lamina.apps.views.plain_text import format_json, shorten
+from lamina.apps.wiring import data_folder
+from lamina.apps.wiring.tool_hosts import APPROVALS_FILE
+from lamina.core.values.tool import Toolset
+from lamina.errors import UsageError
+
+
+def open_approvals() -> Approvals:
+    return Approvals(data_folder() / APPROVALS_FILE)
+
+
+async def list_tools(mcp: Path) -> Toolset:
+    """What the servers of a file offer now; new tools are agreed to by being listed there."""
+    # Nobody stays for another attempt, so none is announced.
+    patience = ServerPatience(rest=0)
+    servers = McpServers(read_servers(mcp), approvals=open_approvals(), patience=patience)
+    async with servers:
+        return await servers.toolset()
+
+
+async def approve_tools(names: list[str], everything: bool) -> list[str]:
+    """Agrees to what tools say of themselves now; of `everything` that changed, or of those named.
+
+    Raises:
+        UsageError: a name is not known, or nothing was named.
+    """
+    approvals = open_approvals()
+    changes = await approvals.changes()
+    if everything:
+        names = [change.name for change in changes]
+    elif not names:
+        raise UsageError("name the tools, or say --all; `lamina tools changes` lists them")
+    digests = {change.name: change.offered.digest for change in changes}
+    for name in names:
+        await approvals.approve(name, digests.get(name))
+    return names
+
+
+SHOWN = 60
+UNCHANGED = "No tool changed since it was approved."
+
+
+def show_tools(toolset: Toolset, as_json: bool) -> None:
+    if as_json:
+        typer.echo(format_json(toolset))
+        return
+    console = Console()
+    table = make_table("name", "permission", "what it does", pad_edge=True)
+    for tool in toolset.tools:
+        first = (tool.definition.description.strip().splitlines() or [""])[0]
+        about = Styled(visible(shorten(first, SHOWN)))
+        table.add_row(visible(tool.definition.name), tool.permission, about)
+    if toolset.tools:
+        console.print(table, highlight=False)
+    for omission in toolset.withheld:
+        detail = f" {visible(omission.what)}: {visible(omission.detail)}"
+        console.print(Styled.assemble(("not offered:", "yellow"), detail))
+    if not toolset.tools and not toolset.withheld:
+        console.print("The file names no servers.")
+
+
+async def show_changes() -> str:
+    """What changed in tools since they were approved, as a diff of their descriptions."""
+    changes = await open_approvals().changes()
+    if not changes:
+        return UNCHANGED
+    return "\n\n".join(
+        [*map(_describe, changes), "Agree with `lamina tools approve NAME`, or with --all."]
+    )
+
+
+def _describe(change: ToolChange) -> str:
+    pairs = [
+        ("description", change.approved.description, change.offered.description),
+        ("arguments", _schema(change.approved.parameters), _schema(change.offered.parameters)),
+    ]
+    lines = [f"{change.name} ({change.label})"]
+    for what, before, after in pairs:
+        if before != after:
+            lines += [f"  {what}:"]
+            changes = unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2)
+            lines += [f"    {visible(line)}" for line in list(changes)[2:]]
+    return "\n".join(lines)
+
+
+def _schema(parameters: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(parameters, order="sorted"), indent=1).decode()
+
+
+async def approve(names: list[str], everything: bool) -> str:
+    """Approves how tools describe themselves now, and says which.
+
+    Raises:
+        UsageError: a name is not known, or nothing was named.
+    """
+    approved = await approve_tools(names, everything)
+    return f"Approved: {', '.join(approved)}." if approved else UNCHANGED

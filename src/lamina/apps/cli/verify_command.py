@@ -1,0 +1,54 @@
+"""`lamina verify` and `lamina repair`: whether a session is sound, and a copy of what is left."""
+
+from lamina.apps.cli.report_text import damage_line
+from lamina.apps.views.session_check import IN_THE_FOLD, write_repaired_copy
+from lamina.apps.views.stored_sessions import StoredSession
+from lamina.core.audit.verification import UncoveredRequests, Verification
+
+
+def render_verification(verification: Verification) -> str:
+    wrong = [check for check in verification.checked if check.problem]
+    right = sum(check.is_rebuilt for check in verification.checked)
+    lines = [f"{right:,} of {len(verification.checked):,} requests rebuilt byte for byte."]
+    lines += [f"- request {check.request} ({check.target}): {check.problem}" for check in wrong]
+    lines += [f"- {problem}" for problem in verification.problems]
+    lines += map(_uncovered_line, verification.uncovered)
+    lines += map(damage_line, verification.damage)
+    if any(damage.kind not in IN_THE_FOLD for damage in verification.damage):
+        lines.append("`lamina repair` writes a copy of all that can be read.")
+    elif verification.damage:
+        lines.append("What is lost is lost: the session goes on without it.")
+    elif verification.state == "sound":
+        lines.append("The session is sound.")
+    elif verification.state == "not_covered":
+        lines.append("Nothing that is covered is wrong.")
+    return "\n".join(lines)
+
+
+_PARTS = {
+    "texts": "the texts",
+    "parameters": "options and parameters",
+    "target": "what the model book decides",
+    "wire": "the form on the wire",
+}
+
+
+def _uncovered_line(uncovered: UncoveredRequests) -> str:
+    count = uncovered.requests
+    of = f"{count:,} request{'s' * (count > 1)}"
+    return f"- not covered: {_PARTS[uncovered.part]} of {of}: {uncovered.why}"
+
+
+async def repair_session(stored: StoredSession) -> str:
+    copy = await write_repaired_copy(stored)
+    # Most places tell the session's name.
+    name = "" if copy.session in copy.place else f", as session {copy.session!r}"
+    lines = [f"{copy.place}: {copy.entries:,} entries{name}."]
+    if copy.is_elsewhere:
+        lines.append(
+            "It is a file: the database is damaged as a whole, and should not be written to. Every "
+            "command takes the path; once the database is moved away, `lamina import` puts the "
+            "file into a new one."
+        )
+    lines.append(f"{stored.place} is as it was. What was wrong with it:")
+    return "\n".join([*lines, *map(damage_line, copy.damage)])

@@ -1,0 +1,149 @@
+"""The conversation as rows: what was asked, answered, called and summed up."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from lamina.apps.web.routes import RequestQuery
+from lamina.core.values.item import Shape
+from lamina.core.values.message import Form
+from lamina.core.values.request import CacheVerdict
+from lamina.core.values.usage import Usage
+
+RowKind = Literal["question", "answer", "results", "added", "compaction", "notice"]
+CallState = Literal["done", "error", "running", "waiting", "denied"]
+
+
+class CallRow(Struct, frozen=True, kw_only=True):
+    """A call of a tool in an answer, and what became of it. `result` is shortened; with `is_cut`
+    there is more of it to be read. `seconds` is None where nobody knows how long it took."""
+
+    id: str
+    name: str
+    label: str
+    arguments: str
+    state: CallState
+    result: str
+    is_cut: bool
+    decision: str | None
+    seconds: float | None
+
+
+class AttachedRow(Struct, frozen=True, kw_only=True):
+    """Something that was attached to a question: in full, or only named as it stood above. With
+    `absent`, why the model did not get it."""
+
+    item: str
+    label: str
+    form: Form
+    shape: Shape
+    absent: str
+    # The picture's bytes are `blobs/{digest}`; empty for what is none.
+    digest: str
+
+
+class SourceRow(Struct, frozen=True, kw_only=True):
+    """A passage that an answer cites as `[^number]`. `place` is its lines; `excerpt` is the passage
+    as the note has it now, empty if it is not there any more."""
+
+    number: int
+    path: str
+    title: str
+    heading: str
+    link: str
+    place: str
+    start: int
+    end: int
+    excerpt: str
+
+
+class CompactionView(Struct, frozen=True, kw_only=True):
+    """What a compaction did: who made the summary and why, what it stands for, and the tokens of
+    history before and after, where they are known."""
+
+    by: str
+    reason: str
+    summary: str
+    messages: int
+    tokens_before: int | None
+    tokens_after: int | None
+    before: str
+
+
+class MessageRow(Struct, frozen=True, kw_only=True):
+    """One row of the active path. `siblings` are the entries that stand in its place on all
+    branches, itself at `place`; `request` is the request that an answer is to."""
+
+    id: str
+    index: int
+    kind: RowKind
+    at: float
+    text: str
+    thinking: tuple[str, ...]
+    calls: tuple[CallRow, ...]
+    attached: tuple[AttachedRow, ...]
+    sources: tuple[SourceRow, ...]
+    siblings: tuple[str, ...]
+    place: int
+    label: str
+    request: str | None
+    target: str
+    usage: Usage | None
+    cost: float | None
+    verdict: CacheVerdict | None
+    first_s: float | None
+    total_s: float | None
+    stop: str
+    interrupted: bool
+    custom_type: str
+    warnings: tuple[str, ...]
+    compaction: CompactionView | None
+
+
+class MessageWindow(Struct, frozen=True, kw_only=True):
+    """Some rows of the active path: `first` is the index of the first one, `total` how many rows
+    there are."""
+
+    rows: tuple[MessageRow, ...]
+    first: int
+    total: int
+    leaf: str
+
+
+class MessageQuery(RequestQuery, frozen=True, kw_only=True, rename={"start": "from"}):
+    """Which rows: `limit` of them from an index on (counted from the end if it is negative), or
+    around an entry."""
+
+    start: int | None = None
+    limit: int = 60
+    around: str = ""
+
+
+class FindQuery(RequestQuery, frozen=True, kw_only=True):
+    q: str
+    limit: int = 200
+
+
+class FoundRow(Struct, frozen=True, kw_only=True):
+    """A row that holds the words, with some of what stands around them."""
+
+    id: str
+    index: int
+    kind: RowKind
+    excerpt: str
+
+
+class FoundRows(Struct, frozen=True, kw_only=True):
+    """`total` counts all rows that hold the words; of many, only the first are listed."""
+
+    rows: tuple[FoundRow, ...]
+    total: int
+
+
+class ResultText(Struct, frozen=True, kw_only=True):
+    """All of what a tool gave, also what was not sent."""
+
+    call: str
+    text: str
+    characters: int
+    is_error: bool

@@ -1,0 +1,248 @@
+"""The doctor in the web app: on a session, on dropped files, on this machine, on a sample; every
+finding with its sentence and its price.
+
+Law: what was said in a session leaves this module as a digest, unless text is asked for.
+"""
+
+from base64 import b64decode
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from anyio.to_thread import run_sync
+from msgspec import Struct
+
+from lamina.adapters.formats.agent_stores import files_under
+from lamina.apps.web.http_answers import Refusal
+from lamina.apps.web.jobs import JobProgress, JobStarted, Report
+from lamina.apps.web.routes import Call, RequestBody, RequestQuery, Route
+from lamina.apps.wiring.stores import list_everywhere
+from lamina.core.audit.break_causes import CAUSES, RecordDepth
+from lamina.core.values.cache_break import Blame, BreakKind, CauseName, Certainty
+from lamina.doctor.collector import (
+    GivenFile,
+    ReadFiles,
+    RequestCollector,
+    collect_given,
+    collect_journal,
+    collect_machine,
+)
+from lamina.doctor.doctor_report import (
+    Advice,
+    CauseSum,
+    DoctorOptions,
+    DoctorReport,
+    ReportTotals,
+    SessionSum,
+    Unknown,
+    parse_since,
+    report_on,
+    show_bytes,
+)
+from lamina.doctor.findings import Finding, FindingPlace, RequestFigures
+from lamina.doctor.sample import sample_files
+from lamina.doctor.sentences import describe_finding, name_program
+
+
+class FindingRow(Struct, frozen=True, kw_only=True):
+    """One loss. `before` and `after` are what stood at the byte, as a digest or as text. Money is
+    in US dollars at list price; `extra` is what the loss cost over reading the same tokens."""
+
+    id: str
+    at: float | None
+    source: str
+    program: str
+    session: str
+    agent: str
+    request: int
+    request_id: str
+    file: str
+    line: int
+    model: str
+    record: RecordDepth
+    kind: BreakKind
+    cause: CauseName
+    label: str
+    blame: Blame | None
+    certainty: Certainty
+    candidates: tuple[CauseName, ...]
+    detail: str
+    sentence: str
+    place: FindingPlace
+    before: str | None
+    after: str | None
+    tokens: int
+    paid: float | None
+    would_have_cost: float | None
+    extra: float | None
+    avoidable: bool | None
+    avoidable_cost: float | None
+    fix: str
+    chance: float | None
+    sign: str
+    gap: float | None
+
+
+# So much of a report is shown; sums are of all of it.
+MOST_FINDINGS, MOST_REQUESTS = 500, 5_000
+
+
+class DoctorPage(Struct, frozen=True, kw_only=True):
+    """A report as a page shows it. `with_text` says that what was said stands in it; `is_cut` that
+    there are more findings or requests than are listed, the dearest findings first."""
+
+    lamina: str
+    prices_of: str
+    with_text: bool
+    is_cut: bool
+    programs: tuple[str, ...]
+    read: ReadFiles
+    totals: ReportTotals
+    lost_share: float
+    causes: tuple[CauseSum, ...]
+    findings: tuple[FindingRow, ...]
+    fixes: tuple[Advice, ...]
+    unknowns: tuple[Unknown, ...]
+    sessions: tuple[SessionSum, ...]
+    requests: tuple[RequestFigures, ...]
+
+
+def show_report(report: DoctorReport, *, with_text: bool) -> DoctorPage:
+    """The report with every finding in words."""
+    return DoctorPage(
+        lamina=report.lamina,
+        prices_of=report.prices_of,
+        with_text=with_text,
+        is_cut=len(report.findings) > MOST_FINDINGS or len(report.requests) > MOST_REQUESTS,
+        programs=tuple(name_program(source) for source in report.read.sources if source),
+        read=report.read,
+        totals=report.totals,
+        lost_share=report.totals.lost_share,
+        causes=report.causes,
+        findings=tuple(
+            _show_finding(finding, with_text) for finding in report.findings[:MOST_FINDINGS]
+        ),
+        fixes=report.fixes,
+        unknowns=report.unknowns,
+        sessions=report.sessions,
+        requests=report.requests[:MOST_REQUESTS],
+    )
+
+
+def _show_finding(finding: Finding, with_text: bool) -> FindingRow:
+    own = {name: getattr(finding, name) for name in finding.__struct_fields__}
+    return FindingRow(
+        **own
+        | {
+            "before": show_bytes(finding.before, with_text=with_text),
+            "after": show_bytes(finding.after, with_text=with_text),
+            "extra": finding.extra,
+            "program": name_program(finding.source),
+            "label": CAUSES[finding.cause].label,
+            "sentence": describe_finding(finding),
+        }
+    )
+
+
+SESSION = "/api/workspaces/{workspace}/sessions/{session}"
+
+
+class DoctorQuery(RequestQuery, frozen=True, kw_only=True):
+    """With `text` what was said is shown, and not its digest."""
+
+    text: bool = False
+
+
+class UploadedFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file that was dropped: its name is shown, and never made a path."""
+
+    name: str
+    content: str
+    encoding: Literal["utf-8", "base64"] = "utf-8"
+
+
+class DoctorUpload(RequestBody, frozen=True, kw_only=True):
+    files: tuple[UploadedFile, ...]
+    text: bool = False
+
+
+class DoctorMachine(RequestBody, frozen=True, kw_only=True):
+    """`since` as `30d` or a date; empty for all there is."""
+
+    since: str = ""
+    text: bool = False
+
+
+async def examine_session(call: Call) -> DoctorPage:
+    journal = await call.desk.read_journal(call.workspace, call.session)
+    collector = await run_sync(collect_journal, journal, call.session)
+    return await _show(collector, DoctorOptions(), call.query.text)
+
+
+async def examine_upload(call: Call) -> DoctorPage:
+    upload: DoctorUpload = call.body
+    if not upload.files:
+        raise Refusal(422, "invalid", "there are no files to look at", ("files",))
+    files = [GivenFile(name=file.name, data=_decode(file)) for file in upload.files]
+    collector = await run_sync(collect_given, files)
+    return await _show(collector, DoctorOptions(), upload.text)
+
+
+async def examine_machine(call: Call) -> JobStarted:
+    asked: DoctorMachine = call.body
+    since = parse_since(asked.since, datetime.now(UTC)) if asked.since else None
+
+    async def work(report: Report) -> DoctorPage:
+        def tell(done: int, total: int) -> None:
+            report(JobProgress(text="reading sessions", done=done, total=total))
+
+        collector = await collect_machine(tell, list_everywhere)
+        return await _show(collector, DoctorOptions(since=since), asked.text)
+
+    return call.desk.jobs.start("doctor", work).started
+
+
+async def examine_sample(call: Call) -> DoctorPage:
+    def collect_sample() -> RequestCollector:
+        collector = RequestCollector()
+        with sample_files() as folders:
+            for file in files_under(Path(folders[0])):
+                collector.add_path(file, file.name)
+        return collector
+
+    return await _show(await run_sync(collect_sample), DoctorOptions(), call.query.text)
+
+
+async def _show(collector: RequestCollector, options: DoctorOptions, with_text: bool) -> DoctorPage:
+    report = await run_sync(report_on, collector, options)
+    return show_report(report, with_text=with_text)
+
+
+def _decode(file: UploadedFile) -> bytes:
+    if file.encoding == "utf-8":
+        return file.content.encode("utf-8", "surrogatepass")
+    try:
+        return b64decode(file.content, validate=True)
+    except ValueError as error:
+        raise Refusal(422, "invalid", f"{file.name!r} is not base64: {error}", ("files",)) from None
+
+
+ROUTES = (
+    Route(
+        method="GET", path=f"{SESSION}/doctor", handler=examine_session, result=DoctorPage,
+        query=DoctorQuery, summary="Where the session's cache did not hit, why, and what it cost.",
+    ),
+    Route(
+        method="POST", path="/api/doctor", handler=examine_upload, result=DoctorPage,
+        body=DoctorUpload, summary="The same of files of any program, which are not kept.",
+    ),
+    Route(
+        method="POST", path="/api/doctor/machine", handler=examine_machine, result=JobStarted,
+        body=DoctorMachine, status=202,
+        summary="The same of all sessions of this machine: a job whose result is the report.",
+    ),
+    Route(
+        method="GET", path="/api/doctor/sample", handler=examine_sample, result=DoctorPage,
+        query=DoctorQuery, summary="The same of a made-up sample.",
+    ),
+)  # fmt: skip

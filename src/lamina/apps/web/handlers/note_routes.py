@@ -1,0 +1,151 @@
+"""The notes and files of a workspace: searched, read, checked, completed and indexed."""
+
+from collections.abc import Callable
+from functools import partial
+
+from anyio.to_thread import run_sync
+from msgspec import Struct, field
+
+from lamina.adapters.workspace.picture_files import ACCEPTED_TYPES, kind_of_picture
+from lamina.apps.views.installed_models import why_words_alone
+from lamina.apps.web.completions import Completions
+from lamina.apps.web.http_answers import refuse_paths
+from lamina.apps.web.jobs import JobProgress, JobStarted, Report
+from lamina.apps.web.note_page import NoteCheck, NoteHits, NotePage, NoteShelf
+from lamina.apps.web.routes import Call, RequestQuery, Route, SentFile
+from lamina.apps.web.searches import tell_from_anywhere
+from lamina.core.notes.scopes import make_scope
+from lamina.core.values.agent import Guide
+
+WORKSPACE = "/api/workspaces/{workspace}"
+# A picture that is larger is none that a page shows.
+MOST_FILE = 20 * 1024 * 1024
+
+
+class IndexedNotes(Struct, frozen=True, kw_only=True):
+    """What an index came to; `by_words` says why there are no vectors, if there are none."""
+
+    notes: int
+    by_words: str
+    warnings: tuple[str, ...]
+
+
+class NoteSearch(RequestQuery, frozen=True, kw_only=True):
+    """`in` is a folder and `tag` a tag that limit where is searched; `since` is a day. Without `q`
+    the notes that changed last are listed. `words` leaves meaning out."""
+
+    q: str = ""
+    folder: str = field(default="", name="in")
+    tag: str = ""
+    since: str = ""
+    limit: int = 20
+    words: bool = False
+
+
+class CompletionQuery(RequestQuery, frozen=True, kw_only=True):
+    """What stands behind the `@` so far; `agent` brings its rules and references."""
+
+    q: str = ""
+    agent: str = ""
+    limit: int = 30
+
+
+async def search_notes(call: Call) -> NoteHits:
+    query: NoteSearch = call.query
+    # What a page leaves empty does not limit.
+    scope = make_scope(query.folder.strip() or (), query.tag.strip() or (), query.since or None)
+    shelf = await _shelf(call)
+    if not query.q.strip():
+        return await shelf.latest(scope, query.limit)
+    why = "as it was asked for" if query.words else why_words_alone()
+    index = await run_sync(partial(call.desk.searches.index, words=bool(why)))
+    return await shelf.search(query.q, scope, query.limit, index, why)
+
+
+async def show_note(call: Call) -> NotePage:
+    shelf = await _shelf(call)
+    with refuse_paths("note"):
+        return await shelf.page(call.path["path"])
+
+
+async def check_notes(call: Call) -> NoteCheck:
+    return await (await _shelf(call)).check()
+
+
+async def complete(call: Call) -> Completions:
+    query: CompletionQuery = call.query
+    guides: tuple[Guide, ...] = ()
+    if query.agent:
+        folder = call.desk.workspace(call.workspace)
+        guides = await call.desk.searches.guides(folder, query.agent)
+    items = await (await _shelf(call)).complete(query.q, guides, query.limit)
+    return Completions(query=query.q, items=items)
+
+
+async def index_notes(call: Call) -> JobStarted:
+    shelf = await _shelf(call)
+    why = why_words_alone()
+    index = await run_sync(partial(call.desk.searches.index, words=bool(why)))
+
+    async def work(report: Report) -> IndexedNotes:
+        result = await shelf.prepare(
+            index, _teller(report, "reading notes"), _teller(report, "indexing passages")
+        )
+        return IndexedNotes(notes=result.searched, by_words=why, warnings=result.warnings)
+
+    return call.desk.jobs.start(f"index {call.workspace}", work).started
+
+
+def _teller(report: Report, text: str) -> Callable[[int, int], None]:
+    def tell(done: int, total: int) -> None:
+        tell_from_anywhere(report, JobProgress(text=text, done=done, total=total))
+
+    return tell
+
+
+async def send_file(call: Call) -> SentFile:
+    shelf = await _shelf(call)
+    with refuse_paths("file"):
+        data = await shelf.bytes_of(call.path["path"], MOST_FILE)
+    media_type = kind_of_picture(data)
+    # All else is saved by a browser, and never run in the page: also pictures that hold scripts.
+    is_picture = media_type in ACCEPTED_TYPES
+    return SentFile(
+        data=data,
+        media_type=media_type if is_picture else "application/octet-stream",
+        name=call.path["path"].rpartition("/")[2],
+        inline=is_picture,
+        headers={"x-content-type-options": "nosniff", "cache-control": "private, no-cache"},
+    )
+
+
+async def _shelf(call: Call) -> NoteShelf:
+    return await call.desk.searches.shelf(call.desk.workspace(call.workspace))
+
+
+ROUTES = (
+    Route(
+        method="GET", path=f"{WORKSPACE}/notes", handler=search_notes, result=NoteHits,
+        query=NoteSearch, summary="Passages of notes that fit, with their scores.",
+    ),
+    Route(
+        method="GET", path=f"{WORKSPACE}/notes/{{path:path}}", handler=show_note, result=NotePage,
+        summary="A note with its headings, links and what links to it.",
+    ),
+    Route(
+        method="GET", path=f"{WORKSPACE}/notes-check", handler=check_notes, result=NoteCheck,
+        summary="What is wrong with the notes: links to nowhere and the like.",
+    ),
+    Route(
+        method="GET", path=f"{WORKSPACE}/complete", handler=complete, result=Completions,
+        query=CompletionQuery, summary="What can stand behind an @.",
+    ),
+    Route(
+        method="POST", path=f"{WORKSPACE}/index", handler=index_notes, result=JobStarted,
+        status=202, summary="Makes all notes ready to be searched by meaning: a job.",
+    ),
+    Route(
+        method="GET", path=f"{WORKSPACE}/files/{{path:path}}", handler=send_file, result=bytes,
+        form="file", summary="The bytes of a file; pictures are shown, all else is saved.",
+    ),
+)  # fmt: skip

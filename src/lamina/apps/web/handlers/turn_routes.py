@@ -1,0 +1,274 @@
+"""Turns: asked, watched, stopped, steered, and calls decided."""
+
+from collections.abc import Awaitable, Callable, Iterable
+
+from lamina.apps.views.session_opener import ensure_target
+from lamina.apps.web.completions import attachments_of
+from lamina.apps.web.http_answers import Refusal
+from lamina.apps.web.kept_opening import KeptNotices
+from lamina.apps.web.open_session import LoggedTurn, OpenSession, TurnWork
+from lamina.apps.web.routes import Call, EventStream, Route
+from lamina.apps.web.server_events import number_after
+from lamina.apps.web.session_records import (
+    Aborted,
+    CompactionDone,
+    DecisionBody,
+    DecisionKept,
+    EditedQuestion,
+    MessageTaken,
+    NewTurn,
+    Ping,
+    RepeatedAnswer,
+    ResumedTurn,
+    SentMessage,
+    TurnBegun,
+    TurnFailed,
+    TurnKind,
+)
+from lamina.core.values.event import Event, TurnEnded
+from lamina.engine.runners.runner import AgentRunner, Listener
+from lamina.engine.session.session import core_of
+from lamina.engine.sources.attachments import Attachable
+from lamina.errors import TurnStateError, UsageError
+
+SESSION = "/api/workspaces/{workspace}/sessions/{session}"
+_KEY = "idempotency-key"
+Begin = Callable[[OpenSession], Awaitable[TurnWork]]
+
+
+async def ask(call: Call) -> TurnBegun:
+    body: NewTurn = call.body
+    _require_text(body.text)
+
+    async def begin(opened: OpenSession) -> TurnWork:
+        attach = await _attachments(call, opened, body.text, body.attach, body.essential)
+
+        async def work(turn: LoggedTurn) -> object:
+            return await opened.runner.run(
+                body.text, attach=attach, target=body.target, on_event=_listener(opened, turn)
+            )
+
+        return work
+
+    return await _begin(call, "prompt", body.target, begin)
+
+
+async def edit(call: Call) -> TurnBegun:
+    body: EditedQuestion = call.body
+    _require_text(body.text)
+
+    async def begin(opened: OpenSession) -> TurnWork:
+        core = core_of(opened.session)
+        # Refused now and not in the turn: there is no such question.
+        await opened.session.attachments_of(core.record.find(body.question).id)
+        attach: Iterable[Attachable] | None = None
+        if body.attach is not None or body.essential is not None:
+            attach = await _attachments(
+                call, opened, body.text, body.attach or (), body.essential or ()
+            )
+
+        async def work(turn: LoggedTurn) -> object:
+            return await opened.runner.edit(
+                body.question, body.text, attach=attach, target=body.target,
+                on_event=_listener(opened, turn),
+            )  # fmt: skip
+
+        return work
+
+    return await _begin(call, "edit", body.target, begin)
+
+
+async def regenerate(call: Call) -> TurnBegun:
+    body: RepeatedAnswer = call.body
+
+    async def begin(opened: OpenSession) -> TurnWork:
+        core_of(opened.session).find_request(body.answer)
+
+        async def work(turn: LoggedTurn) -> object:
+            return await opened.runner.regenerate(
+                body.answer, target=body.target, on_event=_listener(opened, turn)
+            )
+
+        return work
+
+    return await _begin(call, "regenerate", body.target, begin)
+
+
+async def resume(call: Call) -> TurnBegun:
+    body: ResumedTurn = call.body
+
+    async def begin(opened: OpenSession) -> TurnWork:
+        if core_of(opened.session).record.is_settled:
+            raise TurnStateError("the last turn is complete: there is nothing to go on with")
+        return _resume_work(opened, body.target)
+
+    return await _begin(call, "resume", body.target, begin)
+
+
+def _resume_work(opened: OpenSession, target: str | None = None) -> TurnWork:
+    async def work(turn: LoggedTurn) -> object:
+        return await opened.runner.resume(target=target, on_event=_listener(opened, turn))
+
+    return work
+
+
+async def compact(call: Call) -> TurnBegun:
+    async def begin(opened: OpenSession) -> TurnWork:
+        if opened.session.interrupted or opened.session.pending_calls:
+            raise TurnStateError("a turn was left in the middle: go on with it first")
+
+        async def work(turn: LoggedTurn) -> object:
+            outcome = await opened.session.compact()
+            names = ("changed", "reason", "summary", "by", "messages", "tokens_dropped", "problem")
+            values = {name: getattr(outcome, name) for name in names}
+            turn.log.add("compaction", CompactionDone(**values))
+            turn.end = TurnEnded(ending="answered", answer="", requests=0)
+            return outcome
+
+        return work
+
+    return await _begin(call, "compact", None, begin)
+
+
+async def _begin(call: Call, kind: TurnKind, target: str | None, begin: Begin) -> TurnBegun:
+    """Begins a turn, or gives the one that was begun with the same key."""
+    key = call.headers.get(_KEY, "")
+    async with call.desk.session(call.workspace, call.session) as opened:
+        if (known := opened.turns.known(key)) is not None:
+            return TurnBegun(turn=known)
+        opened.turns.require_idle()
+        if kind != "compact":
+            await ensure_target(opened.session.target(target), KeptNotices())
+        turn = opened.turns.begin(kind, await begin(opened), key)
+        return TurnBegun(turn=turn.id)
+
+
+async def _attachments(
+    call: Call, opened: OpenSession, text: str, attach: tuple[str, ...], essential: tuple[str, ...]
+) -> list[Attachable]:
+    folder = call.desk.workspace(call.workspace)
+    return await attachments_of(opened.session, folder, text, attach, essential)
+
+
+def _listener(opened: OpenSession, turn: LoggedTurn) -> Listener:
+    async def hear(event: Event) -> None:
+        opened.heed(event)
+        await turn.hear(event)
+
+    return hear
+
+
+def _require_text(text: str) -> None:
+    if not text.strip():
+        raise Refusal(422, "invalid", "the text is blank", ("text",))
+
+
+# -- while a turn runs -----------------------------------------------------------------------------
+
+
+async def watch_turn(call: Call) -> EventStream:
+    await call.desk.require_session(call.workspace, call.session)
+    turn = _find_open(call).turns.find(call.path["turn"])
+    return EventStream(turn.log.follow(number_after(call.headers)))
+
+
+async def abort_turn(call: Call) -> Aborted:
+    await call.desk.require_session(call.workspace, call.session)
+    turns = _find_open(call).turns
+    return Aborted(aborted=turns.abort(turns.find(call.path["turn"]).id))
+
+
+def _find_open(call: Call) -> OpenSession:
+    opened = call.desk.find_open(call.workspace, call.session)
+    if opened is None:
+        # It runs no turn, and none of its last ones is kept.
+        raise Refusal(404, "unknown_turn", f"there is no turn {call.path['turn']!r} any more")
+    return opened
+
+
+async def send_message(call: Call) -> MessageTaken:
+    body: SentMessage = call.body
+    _require_text(body.text)
+    async with call.desk.session(call.workspace, call.session) as opened:
+        running = opened.runner.running
+        await opened.runner.send_message(body.text, deliver=body.deliver)
+        return MessageTaken(running=running)
+
+
+async def decide(call: Call) -> DecisionKept:
+    body: DecisionBody = call.body
+    call_id = call.path["call"]
+    async with call.desk.session(call.workspace, call.session) as opened:
+        if opened.approvals is not None and call_id in opened.planned_calls:
+            opened.approvals.give(call_id, body.decision)
+            waiting = tuple(other for other in opened.planned_calls if other != call_id)
+            return _kept(call_id, body, waiting, None)
+        session = opened.session
+        if call_id not in [pending.id for pending in session.pending_calls]:
+            raise Refusal(404, "unknown_call", f"no call {call_id!r} waits for a decision")
+        opened.turns.require_idle()
+        if call_id in session.state.turn.decisions:
+            raise TurnStateError(f"call {call_id!r} was decided already")
+        if not isinstance(opened.runner, AgentRunner):
+            raise UsageError("this session answers from notes: it runs no tools")
+        await opened.runner.decide(call_id, body.decision)
+        waiting = tuple([pending.id for pending, _ in await opened.waiting_calls()])
+        turn: str | None = None
+        if not waiting:
+            turn = opened.turns.begin("resume", _resume_work(opened)).id
+        else:
+            call.desk.bulletin.tell(call.workspace, opened.news)
+        return _kept(call_id, body, waiting, turn)
+
+
+def _kept(
+    call_id: str, body: DecisionBody, waiting: tuple[str, ...], turn: str | None
+) -> DecisionKept:
+    return DecisionKept(call_id=call_id, decision=body.decision, waiting=waiting, turn=turn)
+
+
+ROUTES = (
+    Route(
+        method="POST", path=f"{SESSION}/turns", handler=ask, body=NewTurn, result=TurnBegun,
+        right="chat", status=202, summary="Asks a question.",
+    ),
+    Route(
+        method="POST", path=f"{SESSION}/edit", handler=edit, body=EditedQuestion,
+        result=TurnBegun, right="chat", status=202,
+        summary="Asks an earlier question otherwise, as a branch of its own.",
+    ),
+    Route(
+        method="POST", path=f"{SESSION}/regenerate", handler=regenerate, body=RepeatedAnswer,
+        result=TurnBegun, right="chat", status=202,
+        summary="Asks for an answer again, as a branch of its own.",
+    ),
+    Route(
+        method="POST", path=f"{SESSION}/resume", handler=resume, body=ResumedTurn,
+        result=TurnBegun, right="chat", status=202,
+        summary="Goes on with a turn that was left in the middle.",
+    ),
+    Route(
+        method="POST", path=f"{SESSION}/compact", handler=compact, result=TurnBegun,
+        right="chat", status=202, summary="Lets the older part of history give way to a summary.",
+    ),
+    Route(
+        method="GET", path=f"{SESSION}/turns/{{turn}}/events", handler=watch_turn,
+        result=Event | CompactionDone | TurnFailed | Ping, form="events",
+        summary="What happens in a turn, numbered; from Last-Event-ID on. Ends with `end` or "
+        "`failed`.",
+    ),
+    Route(
+        method="DELETE", path=f"{SESSION}/turns/{{turn}}", handler=abort_turn, result=Aborted,
+        right="chat", summary="Stops a turn; what came of its answer is kept.",
+    ),
+    Route(
+        method="POST", path=f"{SESSION}/messages", handler=send_message, body=SentMessage,
+        result=MessageTaken, right="chat",
+        summary="Says something while a turn runs.",
+    ),
+    Route(
+        method="POST", path=f"{SESSION}/calls/{{call}}/decision", handler=decide,
+        body=DecisionBody, result=DecisionKept, right="chat",
+        summary="Decides a call that waits; when none waits any more, the turn is taken up.",
+    ),
+)  # fmt: skip

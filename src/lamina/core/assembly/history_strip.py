@@ -1,0 +1,126 @@
+"""History: where it is cut at its own limits, and what stands for the messages that go.
+
+Laws: a summary stands for messages that go, and what goes is reported. What an earlier strip held
+is carried by the next one.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from lamina.core.assembly.budget import assemble_standing
+from lamina.core.compaction.cuts import choose_turn, find_cuts, has_more_turns, last_turns_start
+from lamina.core.compaction.extractive_summary import extract_summary
+from lamina.core.compaction.summary_sheet import NOTICE, shorten
+from lamina.core.compaction.touched_files import TouchedFiles, merge_files, touched_files
+from lamina.core.journal import SUMMARY_ID, State
+from lamina.core.layers import MESSAGE_TOKENS, Assembler
+from lamina.core.text.headers import UNDER_WAY
+from lamina.core.values.message import Message
+from lamina.core.values.patch import CompactionApply
+from lamina.core.values.prompt import total_tokens
+from lamina.core.values.request import Boundary, LeftOut
+
+OVER_HISTORY = Boundary(kind="history", reason="history is over its limit")
+# How much of a question stays when its own turn is cut in the middle.
+QUESTION_TOKENS = 2_000
+
+
+def next_question(messages: Sequence[Message], cut: int) -> int:
+    """The first cut from `cut` on behind which a user's message stands, or nothing."""
+    for place in find_cuts(messages):
+        if place >= cut and (place == len(messages) or messages[place].role == "user"):
+            return place
+    return cut
+
+
+class HistoryCut(Struct, frozen=True, kw_only=True):
+    """Where history begins from now on, and what room its summary has."""
+
+    first_kept: int
+    summary_room: int | None = None
+
+
+def limit_history(state: State, assembler: Assembler) -> HistoryCut | None:
+    """The cut that is due if history is over one of its own limits."""
+    settings, cached = state.settings, state.envelope.cached
+    if settings.history == "strip":
+        messages = cached.since(0)
+        if has_more_turns(messages, settings.strip_after_turns):
+            return HistoryCut(first_kept=last_turns_start(messages, settings.strip_turns))
+    most = settings.history_messages
+    if most is not None and len(cached) > most:
+        # One message is the summary's.
+        keep, messages = int(most * settings.prune_to) - 1, cached.since(0)
+        first_kept = choose_turn(messages, [1] * len(messages), keep, at_most=most - 1)
+        return HistoryCut(first_kept=first_kept, summary_room=None if most else 0)
+    tokens = settings.history_tokens
+    if tokens is not None and _history_tokens(state, assembler) > tokens:
+        goal = int(tokens * settings.prune_to)
+        summary = min(settings.summary_tokens, goal // 2)
+        messages = cached.since(0)
+        sizes = assembler.message_sizes(messages)
+        first_kept = choose_turn(messages, sizes, goal - summary, at_most=tokens - summary)
+        return HistoryCut(first_kept=first_kept, summary_room=summary)
+    return None
+
+
+def _history_tokens(state: State, assembler: Assembler) -> int:
+    """L4 without the items that stand in it; from running totals, so it costs nothing."""
+    prompt = assemble_standing(state, assembler)
+    in_place = sum(
+        assembler.item_tokens(state.library.items[item, version])
+        for item, standing in state.library.standing.items()
+        if not standing.in_library
+        for version in standing.versions
+    )
+    return total_tokens(prompt.history) - in_place
+
+
+def splits_turn(state: State, after: int, first_kept: int) -> bool:
+    return state.turn.start is not None and after <= state.turn.start < first_kept
+
+
+def summarise(
+    state: State,
+    dropped: Sequence[Message],
+    assembler: Assembler,
+    *,
+    split: bool,
+    room: int | None = None,
+) -> str:
+    """What stands for `dropped`, in `summary_tokens` at most; nothing if not even the notice fits
+    into `room`. The question of a turn that is cut in the middle comes first, and stays whatever
+    the room."""
+    question = ""
+    if split:
+        text = shorten(state.turn.question, QUESTION_TOKENS, assembler.count_text)
+        question = f"{UNDER_WAY.text}\n{text}"
+    limit = state.settings.summary_tokens
+    if room is not None:
+        limit = min(limit, room - MESSAGE_TOKENS - assembler.count_text(question))
+        if limit < assembler.count_text(NOTICE):
+            return question
+    carried = "\n".join(message.text for message in dropped if message.id == SUMMARY_ID)
+    rest = [message for message in dropped if message.id != SUMMARY_ID]
+    summary = extract_summary(rest, limit, assembler.count_text, carried=carried)
+    return f"{summary}\n\n{question}" if question else summary
+
+
+def compact(
+    state: State, dropped: Sequence[Message], first_kept: int, summary: str, reason: str,
+    assembler: Assembler, *, after: int = 0, files: TouchedFiles | None = None,
+) -> tuple[CompactionApply, LeftOut]:  # fmt: skip
+    """The op by which `summary` stands for `dropped`, and what is reported of it."""
+    if files is None:
+        # Those of all that went before stay on the list.
+        known = TouchedFiles(read=state.read_files, modified=state.modified_files)
+        files = merge_files(known, touched_files(dropped))
+    op = CompactionApply(
+        first_kept=first_kept, after=after, summary=summary, reason=reason, **asdict(files)
+    )
+    tokens = sum(assembler.message_sizes(dropped))
+    what = f"messages {dropped[0].id}..{dropped[-1].id}"
+    detail = f"{len(dropped)} earlier messages ({tokens:,} tokens) gave way to a summary"
+    return op, LeftOut(what=what, reason="history", detail=detail, tokens=tokens)

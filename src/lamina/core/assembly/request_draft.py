@@ -1,0 +1,126 @@
+"""A request before it is decided: the draft of a turn, the page that its entries are written on,
+and the plan that comes of both.
+
+Law: the state of a page is always the fold of what was written on it.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.core.assembly.budget import Budget
+from lamina.core.journal import State, fold_entry, shorten_patch
+from lamina.core.values.entry import Entry, EntryBase, RequestEntry, TransformEntry
+from lamina.core.values.item import Attachment
+from lamina.core.values.message import Message, ToolText
+from lamina.core.values.patch import Display, OnceOps, Patch
+from lamina.core.values.prompt import Prompt
+from lamina.core.values.request import (
+    NOTHING,
+    Attachments,
+    Boundary,
+    ContextTool,
+    HistoryPrice,
+    LeftOut,
+)
+from lamina.core.values.sent_prefix import NOTHING_RECENT, RecentPrefixes
+from lamina.core.values.settings import Target
+
+E = TypeVar("E", bound=EntryBase)
+
+
+class Page:
+    def __init__(self, state: State, *, at: float, mint: Callable[[int], str]) -> None:
+        self.state = state
+        self.at = at
+        self.began_at = state.leaf
+        self._mint = mint
+        self._written: list[Entry] = []
+
+    def copy(self) -> "Page":
+        """A page that goes on from here and leaves this one as it is."""
+        page = Page(self.state, at=self.at, mint=self._mint)
+        page._written = list(self._written)
+        page.began_at = self.began_at
+        return page
+
+    def take(self, other: "Page") -> None:
+        """Goes on where a copy of this page got to."""
+        self.state, self._written = other.state, list(other._written)
+
+    @property
+    def written(self) -> tuple[Entry, ...]:
+        return tuple(self._written)
+
+    def next_id(self) -> str:
+        return self._mint(len(self._written))
+
+    def write(self, kind: type[E], /, **fields: Any) -> E:
+        entry: Any = kind(id=self.next_id(), parent=self.state.leaf, at=self.at, **fields)
+        self.state = fold_entry(self.state, entry)
+        self._written.append(entry)
+        return cast(E, entry)
+
+    def transform(self, transformer: str, patch: Patch) -> TransformEntry:
+        """Writes a patch down, without what it would only repeat."""
+        state = self.state
+        patch = shorten_patch(patch, state.envelope, state.requests.sent is not None)
+        return self.write(TransformEntry, transformer=transformer, patch=patch)
+
+
+class Ephemera(Struct, frozen=True, kw_only=True):
+    """What hooks add to one request only and change for it, who they were, and how they want it
+    shown."""
+
+    messages: tuple[Message, ...] = ()
+    patches: tuple[OnceOps, ...] = ()
+    hooks: tuple[str, ...] = ()
+    displays: tuple[Display, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.messages or self.patches)
+
+    def apply_to(self, state: State) -> State:
+        """The state whose next request has all this."""
+        envelope = replace(state.envelope, uncached=state.envelope.uncached + self.messages)
+        return replace(state, envelope=envelope, once=state.once + self.patches)
+
+
+NOTHING_ADDED = Ephemera()
+
+
+class Draft(Struct, frozen=True, kw_only=True):
+    """What was typed, what could be read of what was attached, and where it goes."""
+
+    target: Target
+    room: Budget
+    text: str = ""
+    attachments: Attachments = NOTHING
+    # The tools of the list with why they are there, and which may be called.
+    tools: tuple[ContextTool, ...] = ()
+    allowed_tools: tuple[str, ...] | None = None
+    tool_texts: tuple[ToolText, ...] = ()
+    # What hooks add to this request only.
+    ephemera: Ephemera = NOTHING_ADDED
+    # What a compaction right before it took away, and that it was one.
+    reports: tuple[LeftOut, ...] = ()
+    boundaries: tuple[Boundary, ...] = ()
+    # What that compaction costs and saves.
+    summary: HistoryPrice | None = None
+    # Whether the provider refused this question once before, as too long.
+    retry: bool = False
+    # What others sent to the target lately, which may be in its cache.
+    recent: RecentPrefixes = NOTHING_RECENT
+
+
+class RequestPlan(Struct, frozen=True, kw_only=True):
+    """A request that is decided: what to append, and what to send."""
+
+    state: State
+    entries: tuple[Entry, ...]
+    prompt: Prompt
+    request: RequestEntry
+    # What of the attachments is in it; the next request of the same turn goes on with these.
+    kept: tuple[Attachment, ...]

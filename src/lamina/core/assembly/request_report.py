@@ -1,0 +1,415 @@
+"""The last act before encoding: the prefix is checked, and the request is written down."""
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from msgspec.structs import asdict, replace
+
+from lamina.core.assembly.request_draft import Draft, Page, RequestPlan
+from lamina.core.assembly.warm_prefix import plan_routing
+from lamina.core.assembly.wire_parameters import digest_target, wire_parameters
+from lamina.core.compaction.compaction_plan import compaction_margin, keep_limit, summary_limit
+from lamina.core.journal import (
+    LIBRARY_SOURCE,
+    MovedParts,
+    RecordedReason,
+    RequestCopy,
+    State,
+    copy_for_request,
+    find_laid_versions,
+    has_grown,
+    texts_of,
+)
+from lamina.core.layers import Assembler, ItemVersions, measure_layers
+from lamina.core.layers.thinking import find_thinking, missing_thinking
+from lamina.core.ledger import price_history
+from lamina.core.ledger.agreement import THINKING_SOURCE, SentPrompt, compare, require_reason
+from lamina.core.text import label_of
+from lamina.core.values.collections import Chain
+from lamina.core.values.entry import WIRE_FORM, RequestEntry
+from lamina.core.values.item import Attachment, ItemId, Provenance
+from lamina.core.values.message import Message, ToolDefinition
+from lamina.core.values.prompt import Prompt, total_tokens
+from lamina.core.values.request import (
+    Agreement,
+    Attachments,
+    Boundary,
+    ContextItem,
+    ContextTool,
+    Fit,
+    HistoryPrice,
+    LeftOut,
+    Placement,
+    RequestContext,
+)
+from lamina.errors import WindowExceeded
+
+# Boundaries at which messages are laid out otherwise, also where nothing else had to be written.
+_LAYOUT_CHANGES = ("model_change", "settings_change")
+# Thinking comes and goes with what it is bound to.
+_THINKING_MOVED = RecordedReason(
+    text="thinking is sent only behind what it was bound to",
+    moved=MovedParts(sources=(THINKING_SOURCE,)),
+)
+# So many answers are named one by one.
+_NAMED = 6
+# What to do about a request that is too large, by its largest layer.
+_ADVICE = {
+    "tools": "offer fewer tools",
+    "L1": "shorten the system prompt",
+    "L2": "make fewer items essential or pinned",
+    "L3": "make fewer attachments essential, or attach less",
+    "L4": "shorten the tool results",
+    "L5": "shorten the message",
+}
+
+
+def record_request(
+    page: Page,
+    draft: Draft,
+    prompt: Prompt,
+    sent: SentPrompt | None,
+    assembler: Assembler,
+    *,
+    attached: Attachments,
+    boundaries: tuple[Boundary, ...],
+    cold: bool = False,
+) -> RequestPlan:
+    """The plan with its request entry. `cold` says that no earlier prefix is in the cache.
+
+    Raises:
+        WindowExceeded: it does not fit.
+        PrefixMoved: bytes would move without a reason.
+    """
+    room, state, target = draft.room, page.state, draft.target.name
+    if prompt.tokens > room.limit:
+        sizes = sizes_of(prompt)
+        problem = "the request does not fit the window even without history and spare attachments"
+        advice = _ADVICE[max(sizes, key=lambda layer: sizes[layer])]
+        problem += f"; {advice}, or choose a model with a larger window"
+        raise WindowExceeded(problem, sizes, room.limit)
+    # Laid out alike, another target moves nothing.
+    own = _layout_reasons(boundaries, prompt) if sent and sent.layout != assembler.layout else []
+    upgrade = _renderer_change(sent, assembler)
+    own += [_upgrade_reason(upgrade, prompt)] if upgrade else []
+    own += [_THINKING_MOVED] if assembler.layout.binds_thinking else []
+    copy = copy_for_request(state)
+    reasons = (*state.requests.reasons, *own, *copy.reasons)
+    agreement = compare(sent, prompt, reasons, copy.envelope.cached)
+    if sent and sent.cause and agreement.broke and agreement.broke.reason == sent.cause.reason:
+        boundaries = (*boundaries, sent.cause)
+    if upgrade and agreement.broke and upgrade.reason in agreement.broke.reason:
+        boundaries = (*boundaries, upgrade)
+    kept, left_out, warnings = attached.attachments, attached.left_out, attached.warnings
+    if agreement.unexplained:
+        if state.settings.prefix_check == "raise":
+            require_reason(agreement)
+        place = agreement.unexplained[0]
+        warning = (
+            f"the prefix moved without a reason at {place.source} "
+            f"({place.layer}): {agreement.reprocessed:,} tokens are processed again"
+        )
+        warnings = (*warnings, warning)
+    base = state.requests.sent if sent is not None else None
+    routing = plan_routing(state, prompt, draft, agreement, page.at)
+    context = RequestContext(
+        target=target,
+        items=_describe(state, kept, assembler),
+        tools=(*_size_tools(draft.tools, prompt), *_describe_loaded(state, draft, assembler)),
+        allowed_tools=draft.allowed_tools,
+        left_out=(
+            *_truly_out(state, kept, draft, (*left_out, *_unreported(state, left_out))),
+            *_out_of_copy(state, copy),
+            *_thinking_left_out(copy.envelope.cached, prompt, sent, agreement),
+        ),
+        boundaries=boundaries,
+        agreement=agreement,
+        warm=routing.warm,
+        fit=Fit(
+            window=room.window,
+            reserve=room.reserve,
+            tokens=round(prompt.tokens * room.calibration),
+            calibration=room.calibration,
+        ),
+        history_price=_price_history(state, draft, prompt) if cold else None,
+        warnings=warnings,
+    )
+    shared = agreement.segments if base else 0
+    run = prompt.cached_run()
+    session = state.session
+    parameters = wire_parameters(
+        state, draft.target,
+        cache_key=session.session, routing_key=routing.key,
+        agreeing=agreement.segments, base=base,
+        allowed_tools=draft.allowed_tools,
+    )  # fmt: skip
+    request = page.write(
+        RequestEntry,
+        target=target,
+        context=context,
+        before=page.began_at,
+        base=base.id if base else None,
+        kept=shared,
+        digests=tuple([segment.digest for segment in prompt.since(shared)]),
+        promotion=assembler.layout.promotion,
+        cached_run=run,
+        tokens=prompt.tokens,
+        cached_tokens=prompt.tokens_until(run),
+        calibration=room.calibration,
+        retry=draft.retry,
+        wire=draft.target.wire,
+        wire_form=WIRE_FORM,
+        renderer=renderer if session.renderer != (renderer := assembler.layout.renderer) else 0,
+        binds_thinking=assembler.layout.binds_thinking,
+        hides_pictures=assembler.layout.hides_pictures,
+        cache_key=session.session,
+        routing_key=routing.key,
+        prompt_digest=prompt.digest,
+        parameters_digest=parameters.digest_for(draft.target, run),
+        target_digest=digest_target(
+            draft.target,
+            parameters.explicit_cache,
+            bool(parameters.citations),
+            parameters.options.effort,
+        ),
+    )
+    return RequestPlan(
+        state=page.state, entries=page.written, prompt=prompt, request=request, kept=kept
+    )
+
+
+def _price_history(state: State, draft: Draft, prompt: Prompt) -> HistoryPrice | None:
+    """What history costs that is read afresh, and what a summary of it did or would."""
+    if draft.summary is not None:
+        return draft.summary
+    if not (history := total_tokens(prompt.history)):
+        return None
+    settings, room = state.settings, draft.room
+    older = max(0, history - int(keep_limit(settings, room.window) / room.calibration))
+    summary = int(summary_limit(settings, room.window) / room.calibration)
+    is_worth_it = older > summary + compaction_margin(summary)
+    return price_history(
+        draft.target, settings, room.calibration,
+        beside=prompt.tokens - history, history=history,
+        dropped=older if is_worth_it else 0, summary=summary if is_worth_it else 0,
+    )  # fmt: skip
+
+
+def _layout_reasons(boundaries: Sequence[Boundary], prompt: Prompt) -> list[RecordedReason]:
+    """Another target or layout is a reason by itself, for what messages carry of it: thinking that
+    one vendor signed, and where items stand. Another promotion moves parts of L1, too."""
+    return [
+        RecordedReason(
+            text=boundary.reason,
+            moved=MovedParts(
+                sources=_system_sources(prompt) if boundary.kind == "settings_change" else (),
+                messages_from=0,
+            ),
+        )
+        for boundary in boundaries
+        if boundary.kind in _LAYOUT_CHANGES
+    ]
+
+
+def _renderer_change(sent: SentPrompt | None, assembler: Assembler) -> Boundary | None:
+    """That a request is laid out by another renderer than the last one was."""
+    if sent is None or sent.cause or sent.layout.renderer == assembler.layout.renderer:
+        return None
+    old, new = sent.layout.renderer, assembler.layout.renderer
+    reason = f"what is personal stands behind what is shared since an upgrade ({old}, now {new})"
+    return Boundary(kind="renderer_change", reason=reason)
+
+
+def _upgrade_reason(upgrade: Boundary, prompt: Prompt) -> RecordedReason:
+    return RecordedReason(text=upgrade.reason, moved=MovedParts(sources=_system_sources(prompt)))
+
+
+def _system_sources(prompt: Prompt) -> tuple[str, ...]:
+    sources = {link.segment.source for link in prompt.front if link.segment.layer == "L1"}
+    return tuple(sorted({*sources, LIBRARY_SOURCE}))
+
+
+def _truly_out(
+    state: State, kept: Sequence[Attachment], draft: Draft, left_out: Sequence[LeftOut]
+) -> tuple[LeftOut, ...]:
+    """Less what was taken away and stands again in the same request, and the descriptions of tools
+    that are in the list instead."""
+    if not left_out:
+        return ()
+    allowed = draft.allowed_tools
+    offered = [tool for tool in draft.tools if allowed is None or tool.name in allowed]
+    there = {str(item) for item in state.library.standing if not _is_outdated(state, item)}
+    there |= {str(attachment.item.id) for attachment in kept} | {str(tool.item) for tool in offered}
+    passing = ("removed", "has_images")
+    return tuple(o for o in left_out if o.reason not in passing or o.what not in there)
+
+
+def _is_outdated(state: State, item: ItemId) -> bool:
+    """Whether an earlier version of an item stands, and no longer the one of the last request."""
+    then, now = state.requests.sent_standing.get(item), state.library.standing[item]
+    return then is not None and then.current not in now.versions and now.current in then.versions
+
+
+def _unreported(state: State, left_out: Sequence[LeftOut]) -> list[LeftOut]:
+    """Items that stood in the last request and no longer do, whatever took them away."""
+    if state.requests.sent_standing is state.library.standing:
+        return []
+    reported = {omission.what for omission in left_out}
+    why = texts_of(state.requests.reasons) or "its block was removed"
+    return [
+        LeftOut(what=item, reason="removed", detail=f"{label_of(item)} no longer stands: {why}")
+        for item in state.requests.sent_standing
+        if (item not in state.library.standing or _is_outdated(state, item))
+        and item not in reported
+    ]
+
+
+def _out_of_copy(state: State, copy: RequestCopy) -> list[LeftOut]:
+    """Items that stand, and that a hook took out of this request alone."""
+    if not state.once or has_grown(state.envelope, copy.envelope):
+        return []
+    there = find_laid_versions(copy.envelope, {})
+    why = texts_of(copy.reasons) or "for one request"
+    return [
+        LeftOut(what=item, reason="removed", detail=f"{label_of(item)} is not in it: {why}")
+        for item in state.library.standing
+        if item not in there
+    ]
+
+
+def _thinking_left_out(
+    messages: Chain[Message], prompt: Prompt, sent: SentPrompt | None, agreement: Agreement
+) -> list[LeftOut]:
+    """The thinking that was sent in the last request, or came since, and is not in this one. What
+    was left out before is not reported again."""
+    if prompt.standing is None:
+        return []
+    last = sent.prompt.last_message if sent else ""
+    new = list(takewhile(lambda message: message.id != last, reversed(messages)))
+    older: Sequence[Message] = ()
+    sent_before: set[str] = set()
+    start = agreement.segments
+    if sent and agreement.broke:
+        start, older = 0, messages.since(0)[: len(messages) - len(new)]
+        sent_before = find_thinking(sent.prompt)
+    thinkers = [message for message in (*older, *reversed(new)) if message.thinks]
+    there = find_thinking(prompt, start) if thinkers else set()
+    ids_of_new = {message.id for message in new}
+    answers = []
+    for message in thinkers:
+        gone = missing_thinking(message, there)
+        if message.id not in ids_of_new:
+            gone &= sent_before
+        if gone:
+            answers.append(message.id)
+    if not answers:
+        return []
+    names = ", ".join(answers) if len(answers) <= _NAMED else f"{answers[0]} to {answers[-1]}"
+    whose = f"answer {names}" if len(answers) == 1 else f"{len(answers):,} answers ({names})"
+    detail = f"the thinking of {whose} is not sent: what stood before it has changed"
+    return [LeftOut(what=THINKING_SOURCE, reason="thinking", detail=detail)]
+
+
+def sizes_of(prompt: Prompt) -> dict[str, int]:
+    return {size.layer: size.tokens for size in measure_layers(prompt) if size.tokens}
+
+
+def _describe(
+    state: State, attachments: Sequence[Attachment], assembler: Assembler
+) -> tuple[ContextItem, ...]:
+    if not attachments:
+        return ()
+    start, cached = state.turn.start, state.envelope.cached
+    # A patch may have taken the question away.
+    context = cached[start].context if start is not None and start < len(cached) else None
+    full = {use.item for use in context.uses if use.form == "full"} if context else set()
+    context_items = []
+    for attachment in attachments:
+        item = attachment.item
+        standing = state.library.standing.get(item.id)
+        placement: Placement = "above"
+        if item.id in full:
+            placement = "message"
+        elif standing and standing.in_library:
+            placement = "library"
+        context_items.append(
+            ContextItem(
+                item=item.id,
+                version=item.version,
+                label=label_of(item.id),
+                placement=placement,
+                layer="L3" if placement == "message" else "L2",
+                tokens=assembler.item_tokens(item),
+                priority=attachment.priority,
+                essential=attachment.is_essential,
+                pinned=item.id in state.library.pinned,
+                reason=_reason_for(attachment.provenance, item.id in state.library.pinned),
+                **asdict(attachment.provenance),
+            )
+        )
+    return tuple(context_items)
+
+
+def read_attachments(context: RequestContext, items: ItemVersions) -> tuple[Attachment, ...]:
+    """The attachments that a request context describes, as far as their contents are known."""
+    return tuple(
+        Attachment(
+            item=items[key],
+            priority=described.priority,
+            essential=described.essential,
+            provenance=described.provenance,
+        )
+        for described in context.items
+        if (key := (described.item, described.version)) in items
+    )
+
+
+def _size_tools(tools: tuple[ContextTool, ...], prompt: Prompt) -> tuple[ContextTool, ...]:
+    """The tools with what each takes of the request. They stand first, in the order of the list."""
+    if not tools:
+        return ()
+    segments = [link.segment for link in prompt.front]
+    sizes = {s.content.name: s.tokens for s in segments if isinstance(s.content, ToolDefinition)}
+    return tuple(replace(tool, tokens=sizes.get(tool.name, 0)) for tool in tools)
+
+
+def _describe_loaded(state: State, draft: Draft, assembler: Assembler) -> list[ContextTool]:
+    """The tools that results loaded: those of an earlier turn are kept."""
+    if not (state.loaded and draft.target.loads_late and state.envelope.tool_list):
+        return []
+    turn = state.envelope.cached.since(state.turn.start or 0)
+    new = {t.item for message in turn for block in message.loads.values() for t in block.tools}
+    listed = {tool.name for tool in draft.tools}
+    return [
+        ContextTool(
+            item=tool.item, name=name, tokens=assembler.definition_tokens(tool.definition),
+            include="agent", score=tool.score, origin="model", source=tool.source,
+            kept=tool.item not in new,
+        )
+        for name, tool in state.loaded.items()
+        if name not in listed
+    ]  # fmt: skip
+
+
+# How an item that nobody asked for came to be there; `{}` is what it was found from.
+_FOUND = {
+    "search": "found by search",
+    "lexical": "found by its words",
+    "expansion": "like {}, which was chosen",
+    "relation": "comes along with {}",
+    "result": "like what {} gave",
+    "model": 'found by the model, which searched for "{}"',
+    "glob": "applies to {}",
+}
+
+
+def _reason_for(provenance: Provenance, pinned: bool) -> str:
+    if pinned:
+        return "pinned"
+    if provenance.include == "always":
+        return "always included"
+    if provenance.origin:
+        return _FOUND.get(provenance.origin, provenance.origin).format(provenance.source)
+    if provenance.level is not None:
+        return "added by hand"
+    return "attached to this message"

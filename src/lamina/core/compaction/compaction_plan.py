@@ -1,0 +1,231 @@
+"""When history is compacted, and the plan of it: what goes, what stays, what is known of both.
+
+Laws: the same messages give the same plan. A plan never parts a tool call from its result, and
+never takes calls that still wait for theirs. A plan that would not help is not made, so that
+compacting cannot go round in circles. Nothing here calls a model.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Literal
+
+from msgspec import Struct
+
+from lamina.core.compaction.cuts import find_cuts
+from lamina.core.compaction.summary_sheet import flatten, question_line, typed_text
+from lamina.core.compaction.touched_files import NO_FILES, TouchedFiles, merge_files, touched_files
+from lamina.core.journal import SUMMARY_ID
+from lamina.core.text import label_of
+from lamina.core.values.message import Message
+from lamina.core.values.settings import Settings
+
+# Of these `cold` is the only one that could wait: the window is not full yet.
+Trigger = Literal["threshold", "cold", "overflow", "manual", "history"]
+
+RESERVE, KEEP = 16_384, 20_000
+# Turns to come are reckoned with at most this part of the room.
+AHEAD_SHARE = 0.25
+# A summary is a message of its own, and names what the question under way goes on using.
+MARGIN = 64
+
+
+def reserve_limit(settings: Settings, window: int) -> int:
+    """Tokens of the window that stay free: above the rest, compaction is due."""
+    tokens = settings.compaction_reserve
+    return min(RESERVE, window // 4) if tokens is None else tokens
+
+
+def keep_limit(settings: Settings, window: int) -> int:
+    """Tokens of the latest history that stay word for word."""
+    tokens = settings.compaction_keep
+    return min(KEEP, window // 3) if tokens is None else tokens
+
+
+def summary_limit(settings: Settings, window: int) -> int:
+    """The most tokens of a summary: in a small window at most half of what is kept beside it."""
+    return min(settings.compaction_summary, max(1, min(KEEP, window // 3) // 2))
+
+
+def compaction_margin(summary_tokens: int) -> int:
+    """What a cut has to free besides its summary. Below the window it is not urgent, and has to be
+    worth the cache that it breaks."""
+    return max(MARGIN, summary_tokens // 2)
+
+
+def is_compaction_due(tokens: int, settings: Settings, window: int) -> bool:
+    """Whether a request of this size calls for compaction; never if that is off."""
+    return settings.compaction != "off" and tokens > window - reserve_limit(settings, window)
+
+
+def is_compaction_near(
+    tokens: int, most: int, settings: Settings, messages: Sequence[Message], sizes: Sequence[int]
+) -> bool:
+    """Whether a request of this size leaves too little of the `most` that it may take for the
+    turns to come, if they are like those in `messages`."""
+    ahead = settings.compaction_ahead * _turn_tokens(messages, sizes)
+    return tokens > most - min(ahead, int(AHEAD_SHARE * most))
+
+
+def _turn_tokens(messages: Sequence[Message], sizes: Sequence[int]) -> int:
+    """What a turn takes on the average, of those that stand behind the latest summary."""
+    begin = max((i + 1 for i, m in enumerate(messages) if m.id == SUMMARY_ID), default=0)
+    turns = sum(is_question(message) for message in messages[begin:])
+    return sum(sizes[begin:]) // max(1, turns)
+
+
+class NoCompaction(Struct, frozen=True):
+    """Why compacting would not help, as a sentence for a person."""
+
+    reason: str
+
+
+class CompactionPlan(Struct, frozen=True, kw_only=True):
+    """Messages in front of `first_kept` give way to a summary."""
+
+    first_kept: int
+    # Where the turn begins that the cut goes through, and what was asked in it.
+    turn_begin: int | None = None
+    question: str = ""
+    # What the session set out to do, if the caller knows.
+    goal: str = ""
+    # What an earlier compaction said of what went before; its message is among those that go.
+    previous_summary: str = ""
+    # Of what goes, and of everything that went earlier.
+    files: TouchedFiles = NO_FILES
+    tokens_dropped: int
+    tokens_kept: int
+    # The most a summary may take.
+    summary_tokens: int
+    trigger: Trigger = "threshold"
+    # How the first message that stays begins.
+    kept_line: str = ""
+
+    @property
+    def dropped(self) -> range:
+        return range(self.first_kept)
+
+    @property
+    def splits_turn(self) -> bool:
+        return self.turn_begin is not None
+
+
+def plan_compaction(
+    messages: Sequence[Message],
+    sizes: Sequence[int],
+    *,
+    keep: int,
+    summary_tokens: int,
+    turn_start: int | None = None,
+    question: str = "",
+    goal: str = "",
+    known_files: TouchedFiles = NO_FILES,
+    trigger: Trigger = "threshold",
+) -> CompactionPlan | NoCompaction:
+    """The plan for these messages, of which about the last `keep` tokens stay, or why there is
+    none. `question` is what was typed in the turn under way: its message may be gone already."""
+    first_kept = _choose(messages, sizes, keep)
+    if isinstance(first_kept, NoCompaction):
+        return first_kept
+    dropped_tokens = sum(sizes[:first_kept])
+    margin = compaction_margin(summary_tokens) if trigger in ("threshold", "cold") else MARGIN
+    if dropped_tokens <= summary_tokens + margin:
+        return NoCompaction(
+            f"only {dropped_tokens:,} tokens could go, which is not enough: the summary that would "
+            f"stand for them may take {summary_tokens:,}, and the cut has to free {margin:,} more"
+        )
+    past = messages[:first_kept]
+    begin = _turn_cut_by(messages, first_kept, turn_start)
+    turn_question = ""
+    if begin is not None:
+        under_way = begin == turn_start and question
+        turn_question = question if under_way else _question_in(messages[begin])
+    return CompactionPlan(
+        first_kept=first_kept,
+        turn_begin=begin,
+        question=turn_question,
+        goal=goal,
+        previous_summary=summary_among(past),
+        files=merge_files(known_files, touched_files(past)),
+        tokens_dropped=dropped_tokens,
+        tokens_kept=sum(sizes[first_kept:]),
+        summary_tokens=summary_tokens,
+        trigger=trigger,
+        kept_line=_opening_of(messages[first_kept]),
+    )
+
+
+def plan_strip(
+    messages: Sequence[Message],
+    sizes: Sequence[int],
+    first_kept: int,
+    *,
+    summary_tokens: int,
+    goal: str = "",
+    known_files: TouchedFiles = NO_FILES,
+) -> CompactionPlan:
+    """The plan of a cut between two turns that limits on history ask for."""
+    past = messages[:first_kept]
+    return CompactionPlan(
+        first_kept=first_kept,
+        goal=goal,
+        previous_summary=summary_among(past),
+        files=merge_files(known_files, touched_files(past)),
+        tokens_dropped=sum(sizes[:first_kept]),
+        tokens_kept=sum(sizes[first_kept:]),
+        summary_tokens=summary_tokens,
+        trigger="history",
+        kept_line=_opening_of(messages[first_kept]) if first_kept < len(messages) else "",
+    )
+
+
+def summary_among(messages: Sequence[Message]) -> str:
+    """What an earlier cut said of what went before, if it stands among these."""
+    return "\n\n".join(message.text for message in messages if message.id == SUMMARY_ID)
+
+
+def is_question(message: Message) -> bool:
+    """Whether a person asked something here: not a summary, nor items laid down alone."""
+    return message.role == "user" and message.id != SUMMARY_ID and bool(question_line(message))
+
+
+def _choose(messages: Sequence[Message], sizes: Sequence[int], keep: int) -> int | NoCompaction:
+    """Where history begins from now on: the start of a turn, unless going through one keeps more
+    than twice as much. What does not fit whole stays all the same if it is the latest exchange."""
+    tail = [*reversed([*accumulate(reversed(sizes), initial=0)])]
+    if tail[0] <= keep:
+        return NoCompaction(f"all of history ({tail[0]:,} tokens) is within the {keep:,} that stay")
+    # An earlier summary is carried by the new one; the two never stand side by side.
+    summary = max((i for i, message in enumerate(messages) if message.id == SUMMARY_ID), default=0)
+    cuts = [cut for cut in find_cuts(messages) if summary < cut < len(messages)]
+    if not cuts:
+        return NoCompaction("there is nothing in front of the latest exchange that could go")
+    fitting_cuts = [cut for cut in cuts if tail[cut] <= keep] or cuts[-1:]
+    turns = [cut for cut in fitting_cuts if messages[cut].role == "user"]
+    if turns and tail[turns[0]] * 2 >= tail[fitting_cuts[0]]:
+        return turns[0]
+    return fitting_cuts[0]
+
+
+def _turn_cut_by(messages: Sequence[Message], cut: int, turn_start: int | None) -> int | None:
+    """Where the turn begins that a cut goes through; None if it goes between two turns."""
+    if turn_start is not None and turn_start < cut:
+        return turn_start
+    if turn_start == cut or messages[cut].role == "user":
+        return None
+    begins = (i for i in range(cut - 1, -1, -1) if messages[i].role == "user")
+    # If none of them asks, the turn began in front of a summary, which holds its question.
+    return next(
+        (i for i in begins if is_question(messages[i]) or messages[i].id == SUMMARY_ID), None
+    )
+
+
+def _question_in(message: Message) -> str:
+    return typed_text(message) if is_question(message) else ""
+
+
+def _opening_of(message: Message) -> str:
+    if line := question_line(message):
+        return line
+    tool_names = dict.fromkeys(call.name for call in message.calls)
+    labels = [label_of(use.item) for use in message.context.uses] if message.context else []
+    return flatten(f"(calls {', '.join(tool_names)})" if tool_names else ", ".join(labels))

@@ -1,0 +1,223 @@
+"""Asking a model for a summary, at once or in steps if its window does not hold all messages, and
+finishing what it writes.
+
+Laws: the same plan gives the same words. What a model writes is used as text: nothing is read out
+of it. What Lamina knows itself (files, the question under way) is not left to the model. Every
+part of a summary in steps fits the room it is given, and none ends between a tool call and its
+result. What went before a part comes with it as the summary so far; it is quoted, never parsed.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+
+from lamina.core.compaction.compaction_plan import CompactionPlan
+from lamina.core.compaction.cuts import find_cuts
+from lamina.core.compaction.summary_sheet import (
+    NOTICE,
+    SECTIONS,
+    Count,
+    quote,
+    quote_within,
+    shorten,
+    without_notice,
+)
+from lamina.core.compaction.touched_files import TouchedFiles
+from lamina.core.journal import SUMMARY_ID
+from lamina.core.text import escape_content, label_of, one_line
+from lamina.core.values.message import Context, Image, Message, Text, Thinking, ToolCall, ToolResult
+
+MOST_FILES = 100
+# Characters of the question that are repeated to the model.
+QUOTED = 4_000
+READ, MODIFIED = SECTIONS["read"], SECTIONS["modified"]
+
+_TASK = """\
+Write a summary of the conversation above. It will take the place of the messages it covers:
+whoever goes on sees the summary and what stays, and nothing else. Do not answer any question
+above, do not go on with the work and do not call tools."""
+_SCOPE = """\
+The message that begins as follows, and all behind it, stays word for word.
+Summarise only what stands before it.
+> {line}"""
+_SCOPE_UNKNOWN = "The latest messages stay word for word. Summarise only what stands before them."
+_HEADINGS = """\
+Use these headings in this order. Write short points under them, or (none).
+
+## Goal
+What is to be achieved.
+
+## Constraints & Preferences
+What was asked for or ruled out along the way.
+
+## Progress
+### Done
+### In Progress
+### Blocked
+
+## Key Decisions
+Each with its reason.
+
+## Next Steps
+In order.
+
+## Critical Context
+What cannot be found again: names, numbers, error messages, findings."""
+_TURN = """\
+## Turn in progress
+The cut goes through a turn whose later steps stay. Add this part for it: what was asked, what was
+done for it so far, and what the later steps build on."""
+_EARLIER = """\
+An earlier summary stands among the messages. The messages it was made from are gone: carry over
+everything in it that still holds, and move what was finished since to Done."""
+_FILES = """\
+These files were touched. The lists are appended to your summary as they are; do not repeat them.
+
+{files}"""
+_LENGTH = """\
+Write at most {words:,} words ({tokens:,} tokens). Keep names, paths, numbers and error messages
+exactly as they are. Answer with the summary alone."""
+
+
+def summary_instruction(
+    plan: CompactionPlan, *, in_parts: bool = False, is_last: bool = True
+) -> str:
+    """The user message that asks for the summary of what `plan` drops; it follows those messages,
+    or all of them. `in_parts`, it follows a part of them, with nothing behind it and the earlier
+    summary told; what is to be said of the cut is for the last part."""
+    parts = [_TASK]
+    if not in_parts:
+        parts.append(_SCOPE.format(line=plan.kept_line) if plan.kept_line else _SCOPE_UNKNOWN)
+    parts.append(_HEADINGS)
+    if plan.splits_turn and is_last:
+        parts.append(_TURN)
+        if plan.question.strip():
+            parts.append(f"What was asked in it:\n{quote_within(plan.question, QUOTED, len)}")
+    if plan.previous_summary and not in_parts:
+        parts.append(_EARLIER)
+    if is_last and (files := _list_files(plan.files)):
+        parts.append(_FILES.format(files=files))
+    words = max(1, plan.summary_tokens * 3 // 4)
+    parts.append(_LENGTH.format(words=words, tokens=plan.summary_tokens))
+    return "\n\n".join(parts)
+
+
+def finish_summary(text: str, files: TouchedFiles, *, question: str = "") -> str:
+    """A model's summary as it will stand: trimmed, behind the notice that messages were removed,
+    with the files behind it. `question` is that of a turn cut in the middle, word for word. Empty
+    if the model wrote nothing."""
+    body = without_notice(_strip_fence(text.strip()))
+    if not body:
+        return ""
+    parts = [NOTICE, body]
+    if question.strip():
+        parts.append(f"The question that is being worked on:\n{quote(question)}")
+    return "\n\n".join(filter(None, (*parts, _list_files(files))))
+
+
+def is_usable_summary(summary: str, dropped_tokens: int, count: Count) -> bool:
+    """Whether a summary says something and is smaller than what it stands for."""
+    return bool(summary.strip()) and count(summary) < dropped_tokens
+
+
+def _list_files(files: TouchedFiles) -> str:
+    lists = ((READ, files.read), (MODIFIED, files.modified))
+    return "\n\n".join(f"{title}\n{_list(paths)}" for title, paths in lists if paths)
+
+
+def _list(paths: Sequence[str]) -> str:
+    """The latest of these, and how many more there are."""
+    rest = len(paths) - MOST_FILES
+    more = [f"- ({rest:,} more, not listed)"] if rest > 0 else []
+    return "\n".join([*more, *(f"- {one_line(path)}" for path in paths[-MOST_FILES:])])
+
+
+def _strip_fence(text: str) -> str:
+    """`text` without a code fence around all of it."""
+    lines = text.splitlines()
+    is_fenced = len(lines) > 2 and lines[0].startswith("```") and lines[-1].strip() == "```"
+    if is_fenced and not any(line.startswith("```") for line in lines[1:-1]):
+        return "\n".join(lines[1:-1]).strip()
+    return text
+
+
+# A tool result is told by its beginning and its end.
+RESULT_TOKENS = 500
+TAG = "conversation"
+_PART = """\
+A conversation is too long to be read at once. This is part {step} of {of}:
+
+<{tag}>
+{text}
+</{tag}>"""
+_BEFORE = """\
+A summary of what stands before this part:
+
+{summary}"""
+_WHOLE = """\
+Write one summary of both, the parts before and this one: carry over everything of the summary
+that still holds, and move what was finished since to Done."""
+
+
+class SummaryPart(Struct, frozen=True, kw_only=True):
+    """Messages that are summed up in one step, and the text that the summarizer reads of them."""
+
+    messages: range
+    text: str
+
+
+def split_into_parts(
+    messages: Sequence[Message], room: int, count: Count
+) -> tuple[SummaryPart, ...]:
+    """The messages in parts of at most `room` tokens. An exchange that is larger loses its
+    middle."""
+    parts: list[SummaryPart] = []
+    for start, end in pairwise(dict.fromkeys((0, *find_cuts(messages), len(messages)))):
+        text = "\n".join(filter(None, (transcribe(m, count) for m in messages[start:end])))
+        last = parts[-1] if parts else None
+        if last and count(joined := f"{last.text}\n{text}".strip()) <= room:
+            parts[-1] = SummaryPart(messages=range(last.messages.start, end), text=joined)
+        else:
+            parts.append(SummaryPart(messages=range(start, end), text=shorten(text, room, count)))
+    return tuple(part for part in parts if part.text)
+
+
+def transcribe(message: Message, count: Count) -> str:
+    """A message as a summarizer reads it. An earlier summary comes by another way."""
+    if message.id == SUMMARY_ID:
+        return ""
+    return escape_content("\n".join(_lines(message, count)), TAG)
+
+
+def _lines(message: Message, count: Count) -> Iterator[str]:
+    who = "Asked" if message.role == "user" else "Answered"
+    for block in message.blocks:
+        match block:
+            case Text(text=text):
+                yield f"[{who}] {text}"
+            case ToolCall(name=name, arguments=arguments):
+                yield f"[Called {name}] {shorten(arguments, RESULT_TOKENS, count)}"
+            case ToolResult(name=name, text=text, is_error=is_error):
+                verb = "failed" if is_error else "gave"
+                yield f"[{name} {verb}] {shorten(text, RESULT_TOKENS, count)}"
+            case Context(uses=uses):
+                if uses:
+                    yield f"[Attached] {', '.join(label_of(use.item) for use in uses)}"
+            case Image():
+                yield f"[{who} with an image]"
+            case Thinking():
+                pass
+
+
+def step_instruction(
+    plan: CompactionPlan, part: SummaryPart, step: int, of: int, previous: str
+) -> str:
+    """The one message that asks for the summary of all up to this part. `previous` is the summary
+    of what stands before it, quoted."""
+    pieces = [_BEFORE.format(summary=previous)] if previous else []
+    pieces.append(_PART.format(step=step, of=of, tag=TAG, text=part.text))
+    if previous:
+        pieces.append(_WHOLE)
+    pieces.append(summary_instruction(plan, is_last=step == of, in_parts=True))
+    return "\n\n".join(pieces)

@@ -1,1 +1,0 @@
-"""Search blocks of notes: words, phrases, patterns and places, as Obsidian writes them."""

@@ -1,0 +1,186 @@
+"""What a tool does and takes, in few words: as a person would write it down, not as a JSON Schema.
+Tools that a result loads are described this way to a model that cannot load them.
+
+Law: nothing of the schema is lost. What words cannot say stays as the schema it is. Only a
+signature is less: names, types and what is required, in one line; of very many not all.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from lamina.core.codec import canonical_bytes
+from lamina.core.text.renderer import render_item
+from lamina.core.values.item import Item
+from lamina.core.values.message import LoadedTool
+
+_PLAIN = ("type", "description", "enum", "default", "title")
+_WORDS = {"string", "integer", "number", "boolean", "null"}
+# Of the whole: what says nothing about its parts.
+_FRAME = {"type", "properties", "required", "additionalProperties", "title", "$schema"}
+# Of a description, what a brief one says.
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")
+_LONGEST_SENTENCE = 160
+# Of arguments, how many characters a brief schema's signature has, and how many choices of one.
+_LONGEST_ARGUMENTS, _MOST_CHOICES = 2_000, 12
+# Where another word of a name begins: behind a sign, or with a capital.
+_NEXT_WORD = re.compile(r"[^\W_][\W_]+(?=[^\W_])|[a-z0-9](?=[A-Z])")
+
+
+def describe_briefly(name: str, description: str, schema: dict[str, Any]) -> str:
+    """A tool in two lines: the first sentence of what is said of it, and its signature."""
+    head = ": ".join(filter(None, (name, first_sentence(description))))
+    return f"{head}\n{_signature(schema)}"
+
+
+def describe_signature(name: str, schema: dict[str, Any]) -> str:
+    """A tool in one line: its name and its signature."""
+    return f"{name}: {_signature(schema)}"
+
+
+def _signature(schema: dict[str, Any]) -> str:
+    required = _required(schema)
+    arguments = [
+        f"{field}{'' if field in required else '?'}: {_type_name(inner)}"
+        for field, inner in _fields(schema).items()
+    ]
+    return f"Arguments: {', '.join(arguments) or 'none'}"
+
+
+def first_sentence(description: str) -> str:
+    """What a brief description says of a tool."""
+    lines = description.strip().splitlines()
+    sentence = _SENTENCE_END.split(lines[0], maxsplit=1)[0].strip() if lines else ""
+    if len(sentence) > _LONGEST_SENTENCE:
+        sentence = f"{sentence[: _LONGEST_SENTENCE - 1].rstrip()}…"
+    return sentence
+
+
+def is_one_word(name: str) -> bool:
+    """Whether a tool's name is a single word, which says too little by itself."""
+    return _NEXT_WORD.search(name) is None
+
+
+def brief_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema that says as much as a signature does: names, types and what is required; of very
+    many arguments or choices not all."""
+    required = _required(schema)
+    brief: dict[str, Any] = {
+        "type": "object",
+        "properties": {field: _brief_field(inner) for field, inner in _main_fields(schema).items()},
+    }
+    return brief | {"required": required} if required else brief
+
+
+def _brief_field(schema: Any) -> dict[str, Any]:
+    if not isinstance(schema, dict):
+        return {}
+    brief = {key: schema[key] for key in ("type", "enum") if key in schema}
+    if isinstance(choices := brief.get("enum"), list) and len(choices) > _MOST_CHOICES:
+        del brief["enum"]
+    if "items" in schema:
+        brief["items"] = _brief_field(schema["items"])
+    return brief
+
+
+def _fields(schema: dict[str, Any]) -> dict[str, Any]:
+    properties = schema.get("properties", {})
+    return properties if isinstance(properties, dict) else {}
+
+
+def _required(schema: dict[str, Any]) -> list[Any]:
+    required = schema.get("required")
+    return required if isinstance(required, list) else []
+
+
+def _main_fields(schema: dict[str, Any]) -> dict[str, Any]:
+    """All arguments, or if they are very many as many as there is room for, what is required
+    first."""
+    fields, first = _fields(schema), _required(schema)
+    room = _LONGEST_ARGUMENTS
+    taken: set[str] = set()
+    for field in sorted(fields, key=lambda field: field not in first):
+        room -= len(f"{field}?: {_type_name(_brief_field(fields[field]))}, ")
+        if room < 0:
+            break
+        taken.add(field)
+    return {field: inner for field, inner in fields.items() if field in taken}
+
+
+def _type_name(schema: Any) -> str:
+    if not isinstance(schema, dict):
+        return "any"
+    return _kind(schema) or (kind if isinstance(kind := schema.get("type"), str) else "any")
+
+
+def describe_arguments(schema: dict[str, Any]) -> str:
+    """The arguments of a tool, one a line; or its schema, if that says more than their list."""
+    properties = schema.get("properties", {})
+    required = schema.get("required", [])
+    if not _is_list_of_arguments(schema, properties, required):
+        return f"Arguments, as a JSON Schema: {_json(schema)}"
+    if not properties:
+        return "Arguments: none"
+    lines = [_line(name, field, name in required) for name, field in properties.items()]
+    return "\n".join(["Arguments:", *lines])
+
+
+def _is_list_of_arguments(schema: dict[str, Any], properties: Any, required: Any) -> bool:
+    return (
+        set(schema) <= _FRAME
+        and schema.get("type", "object") == "object"
+        and isinstance(schema.get("additionalProperties", True), bool)
+        and isinstance(properties, dict)
+        and isinstance(required, list)
+        and all(isinstance(name, str) and name in properties for name in required)
+        and all(isinstance(field, dict) for field in properties.values())
+    )
+
+
+def _line(name: str, schema: dict[str, Any], required: bool) -> str:
+    kind = _kind(schema)
+    if kind is None:
+        return f"- {name} ({'' if required else 'optional; '}as a JSON Schema): {_json(schema)}"
+    words = [kind, *([] if required else ["optional"])]
+    if "default" in schema:
+        words.append(f"default {_json(schema['default'])}")
+    description = " ".join(str(schema.get("description", "")).split())
+    return f"- {name} ({', '.join(words)})" + (f": {description}" if description else "")
+
+
+def _kind(schema: dict[str, Any]) -> str | None:
+    """A type in words; None if words are not enough."""
+    type_name = schema.get("type", "any")
+    if set(schema) <= {*_PLAIN, "items"} and type_name == "array":
+        item = schema.get("items", {})
+        inner = _kind(item) if isinstance(item, dict) and "description" not in item else None
+        return f"list of {inner}" if inner else None
+    if not set(schema) <= set(_PLAIN):
+        return None
+    if "enum" in schema:
+        choices = schema["enum"]
+        return f"one of {', '.join(map(_json, choices))}" if isinstance(choices, list) else None
+    if type_name == "any" or (isinstance(type_name, str) and type_name in _WORDS):
+        return str(type_name)
+    return None
+
+
+def _json(value: Any) -> str:
+    return canonical_bytes(value).decode()
+
+
+USE_LOADED = "They are called through use_tool:"
+
+
+def render_loaded(text: str, tools: Sequence[LoadedTool]) -> str:
+    """The `text` of a result, and behind it what it would load."""
+    items = [
+        Item(
+            id=tool.item,
+            content=describe_briefly(
+                tool.definition.name, tool.definition.description, tool.definition.parameters
+            ),
+        )
+        for tool in tools
+    ]
+    return "\n\n".join((text, USE_LOADED, *map(render_item, items)))

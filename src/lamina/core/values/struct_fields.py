@@ -1,0 +1,107 @@
+"""The fields of values: what they may hold, and what other documents call them.
+
+Laws: annotations alone prove nothing; what does not fit is refused by name when a value is made,
+and what fits has the form in which a journal gives it back. A field has one name of ours; other
+documents may write it in camelCase or use a word of their own. This is the one place that knows
+these names, and two names for one field must say the same.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from functools import cache
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import fields, force_setattr
+
+from lamina.errors import InvalidSetting
+
+_WORDS: Mapping[Any, str] = {
+    bool: "True or False", int: "a whole number", float: "a number", str: "a text",
+    NoneType: "None",
+}  # fmt: skip
+
+
+def settle_fields(holder: Struct) -> None:
+    """Brings the fields of a new value into the form they would be read back in.
+
+    Raises:
+        InvalidSetting: one of them holds something else.
+    """
+    for name, kind, default in _fields_of(type(holder)):
+        value = getattr(holder, name)
+        if value is default:
+            continue
+        try:
+            settled = msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            raise InvalidSetting(name, value, f"must be {describe_type(kind)}") from error
+        if settled is not value:
+            force_setattr(holder, name, settled)
+
+
+def describe_type(kind: Any) -> str:
+    """What a value of a type may be, in words."""
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(map(str, get_args(kind)))}"
+    if get_origin(kind) is tuple:
+        return "a list of texts"
+    if get_origin(kind) is dict:
+        return "an object"
+    return " or ".join(_WORDS.get(arg) or describe_type(arg) for arg in get_args(kind) or (kind,))
+
+
+@cache
+def _fields_of(kind: type[Struct]) -> tuple[tuple[str, Any, Any], ...]:
+    return tuple((field.name, field.type, field.default) for field in fields(kind))
+
+
+_HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
+# Words of the documents for ours. They count only where ours is a field.
+_OTHER_WORDS = {
+    "invalidate_cache_reason": "reason",
+    "part_name": "name",
+    "tool_names": "names",
+    "content": "text",
+    "first_kept_index": "first_kept",
+    "first_kept_message_index": "first_kept",
+    "transformer_name": "transformer",
+    "patch": "ops",
+    "input_schema": "parameters",
+    "tool_call_id": "call_id",
+    "tool_name": "name",
+    "display": "shown",
+}
+
+
+def snake_case(name: str) -> str:
+    """A name in camelCase as ours are written."""
+    return _HUMP.sub(lambda match: f"_{match[1].lower()}", name)
+
+
+def our_name(name: str, known: Collection[str]) -> str:
+    """Which of the `known` fields a name means; the name itself if it means none."""
+    if name in known:
+        return name
+    snake = snake_case(name)
+    word = _OTHER_WORDS.get(snake, snake)
+    return next((ours for ours in (snake, word) if ours in known), name)
+
+
+def with_our_names(fields: Mapping[Any, Any], known: Collection[str]) -> dict[Any, Any]:
+    """The fields by our names, as far as they have one.
+
+    Raises:
+        ValueError: two names of one field differ in what they say.
+    """
+    named: dict[Any, Any] = {}
+    origins: dict[Any, Any] = {}
+    for name, value in fields.items():
+        ours = our_name(name, known) if isinstance(name, str) else name
+        if ours in named and named[ours] != value:
+            both = f"{origins[ours]!r} and {name!r}"
+            raise ValueError(f"{both} are two names of one field, and differ")
+        named[ours], origins[ours] = value, name
+    return named

@@ -1,0 +1,438 @@
+"""Prompts of one conversation: which one a prompt goes on from, where two part to the byte, and
+whether markers reach.
+
+Laws: the first difference in wire order is the break, and what stands on its two sides says what
+happened there. Nothing is guessed: whatever fits no narrower cause keeps the widest one.
+Interleaved conversations are told apart by what was said in them; one whose front or middle changed
+is still the same. Only the newest prompts are kept whole. A cache entry ends at a marker, and a
+later marker finds it at most 20 blocks back; runs of calls and results count once.
+"""
+
+import json
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+from hashlib import blake2b
+from itertools import groupby, takewhile
+from typing import get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.core.values.cache_break import CauseName
+from lamina.doctor.observed_request import PartLayer, PromptChange, PromptPart, RecordedPrompt
+
+LOOK_BACK = 20
+
+
+def judge_markers(
+    change: PromptChange, before: RecordedPrompt, after: RecordedPrompt
+) -> PromptChange:
+    """The change with what is wrong with the markers, if the bytes agree and something is."""
+    if not (before.has_markers and after.has_markers):
+        return change
+    old, new = _marks(before.parts), _marks(after.parts)
+    if not old:
+        return _say(change, "marker", before.parts, -1, "the request before had no marker")
+    if not new:
+        return _say(change, "marker", after.parts, -1, "no marker")
+    reaching = [mark for mark in new if mark >= old[-1]]
+    if not reaching:
+        detail = "the last marker stands before that of the request before"
+        return _say(change, "marker", after.parts, new[-1], detail)
+    positions = _positions(after.parts)
+    distance = min(positions[mark] - positions[old[-1]] for mark in reaching)
+    if distance >= LOOK_BACK:
+        detail = f"{distance} blocks from the last marker to the next"
+        return _say(change, "look_back", after.parts, reaching[0], detail)
+    return change
+
+
+def _marks(parts: Sequence[PromptPart]) -> list[int]:
+    return [index for index, part in enumerate(parts) if part.marked]
+
+
+def _positions(parts: Sequence[PromptPart]) -> list[int]:
+    """The place of every part as it is counted: runs of calls and of results are one each."""
+    positions, at, last = [], -1, ""
+    for part in parts:
+        if part.kind not in ("call", "result") or part.kind != last:
+            at += 1
+        last = part.kind
+        positions.append(at)
+    return positions
+
+
+def _say(
+    change: PromptChange, cause: str, parts: Sequence[PromptPart], index: int, detail: str
+) -> PromptChange:
+    part = parts[index] if parts else None
+    return replace(
+        change, cause=cause, detail=detail, place=part.place if part else "",
+        layer=part.layer if part else None,
+    )  # fmt: skip
+
+
+# How much of both sides is shown, and how much of that stands in front of the difference.
+_SHOWN, _LEAD = 40, 8
+# A summary is shorter than what it stands for by at least this share of the whole.
+_SHRUNK = 0.9
+_MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+# What is made anew for every request, the narrowest first.
+_VOLATILE = tuple(
+    (name, re.compile(pattern))
+    for name, pattern in (
+        ("a uuid", rb"(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
+        ("a date", rb"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?)?"),
+        ("a date", rb"\b\d{1,2}[./]\d{1,2}[./]\d{2,4}\b"),
+        ("a date", rf"\b(?:{_MONTHS})[a-z]*\.? \d{{1,2}},? \d{{4}}".encode()),
+        ("a date", rf"\b\d{{1,2}} (?:{_MONTHS})[a-z]*\.? \d{{4}}".encode()),
+        ("a date", rb"\b(?:Mon|Tues?|Wednes|Thurs?|Fri|Satur|Sun)(?:day)?\b"),
+        ("a time", rb"\b\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?(?: ?[AaPp][Mm])?"),
+        ("a timestamp", rb"\b\d{10,19}\b"),
+        ("a hash", rb"(?i)\b(?=[a-z]*\d)(?=\d*[a-z])[0-9a-z_-]{12,}\b"),
+        ("a counter", rb"\b\d+\b"),
+    )
+)
+_SUMMARY = re.compile(rb"(?i)\bsummar(?:y|ised|ized)\b|\bcompacted\b")
+_EMPTY_THINKING = re.compile(rb"<think>\s*</think>")
+
+
+def compare_prompts(before: RecordedPrompt, after: RecordedPrompt) -> PromptChange:
+    """Where `after` stops being `before` with something behind it, and what happened there."""
+    old, new = before.parts, after.parts
+    index = _first_difference(old, new)
+    shared = sum(len(part.data) for part in old[:index])
+    size = sum(len(part.data) for part in old)
+    change = PromptChange(shared=shared, size=size)
+    at_front = index < len(old) and old[index].layer != "messages"
+    at_front = at_front or (index < min(len(old), len(new)) and new[index].layer != "messages")
+    if not at_front and (named := _changed_parameters(before, after)):
+        detail = ", ".join(named)
+        front = sum(len(part.data) for part in old if part.layer != "messages")
+        return replace(
+            change, cause="parameter", place=named[0].split(" ")[0], detail=detail, shared=front
+        )
+    if index == len(old):
+        return _first_picture(change, before, after)
+    if index == len(new):
+        return replace(change, cause="rewound", layer=old[index].layer, place=old[index].place)
+    return _name_difference(change, old, new, index)
+
+
+def _first_difference(old: Sequence[PromptPart], new: Sequence[PromptPart]) -> int:
+    pairs = zip(old, new, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: _agree(*pair), pairs))
+
+
+def _agree(one: PromptPart, other: PromptPart) -> bool:
+    return (
+        one.data == other.data
+        and one.kind == other.kind
+        and (one.layer, one.role, one.message) == (other.layer, other.role, other.message)
+    )
+
+
+def _changed_parameters(before: RecordedPrompt, after: RecordedPrompt) -> list[str]:
+    old, new = dict(before.parameters), dict(after.parameters)
+    return [
+        f"{name} {old.get(name, 'unset')} -> {new.get(name, 'unset')}"
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name) != new.get(name)
+    ]
+
+
+def _first_picture(
+    change: PromptChange, before: RecordedPrompt, after: RecordedPrompt
+) -> PromptChange:
+    """Where markers write the cache, its messages also depend on whether there are pictures."""
+    if not after.has_markers or any(part.kind == "image" for part in before.parts):
+        return change
+    picture = next((part for part in after.parts if part.kind == "image"), None)
+    if picture is None:
+        return change
+    return replace(
+        change, cause="image", layer="messages", place=picture.place, offset=0,
+        detail="the first picture of the conversation",
+    )  # fmt: skip
+
+
+def _name_difference(
+    change: PromptChange, old: Sequence[PromptPart], new: Sequence[PromptPart], index: int
+) -> PromptChange:
+    one, other = old[index], new[index]
+    offset = 0
+    if (one.kind, one.role, one.layer) == (other.kind, other.role, other.layer):
+        offset = _shared_bytes(one.data, other.data)
+    cause, detail = _cause_at(old, new, index, offset)
+    start = max(0, offset - _LEAD)
+    return replace(
+        change,
+        cause=cause,
+        detail=detail,
+        is_sure=cause not in ("compaction", "trimmed") or _is_plain(old, new, index),
+        layer=min(one.layer, other.layer, key=get_args(PartLayer).index),
+        place=other.place,
+        offset=offset,
+        before=one.data[start : start + _SHOWN],
+        after=other.data[start : start + _SHOWN],
+        shared=change.shared + offset,
+    )
+
+
+def _cause_at(
+    old: Sequence[PromptPart], new: Sequence[PromptPart], index: int, offset: int
+) -> tuple[CauseName, str]:
+    one, other = old[index], new[index]
+    if "tools" in (one.layer, other.layer):
+        return _tool_cause(old, new)
+    if "system" in (one.layer, other.layer):
+        if _same_text(one.data, other.data):
+            return "whitespace", ""
+        if (name := find_volatile(one.data, other.data, offset)) and one.layer == other.layer:
+            return "clock", name
+        return "system_changed", ""
+    return _message_cause(old, new, index)
+
+
+def _tool_cause(old: Sequence[PromptPart], new: Sequence[PromptPart]) -> tuple[CauseName, str]:
+    before, after = ([part for part in parts if part.layer == "tools"] for parts in (old, new))
+    if Counter(part.data for part in before) == Counter(part.data for part in after):
+        return "tools_reordered", ""
+    plain = [Counter(_canonical(part.data) for part in parts) for parts in (before, after)]
+    if plain[0] == plain[1]:
+        return "key_order", "a tool's schema"
+    names = [{_tool_name(part.data) for part in parts} for parts in (before, after)]
+    added, removed = sorted(names[1] - names[0]), sorted(names[0] - names[1])
+    words = [f"added {', '.join(added)}"] * bool(added)
+    words += [f"removed {', '.join(removed)}"] * bool(removed)
+    return "tools_changed", "; ".join(words) or "a definition was edited"
+
+
+def _message_cause(
+    old: Sequence[PromptPart], new: Sequence[PromptPart], index: int
+) -> tuple[CauseName, str]:
+    one, other = old[index], new[index]
+    before, after = _messages(old), _messages(new)
+    at = _count_same(before, after)
+    if _is_trimmed(before, after, at):
+        return "trimmed", ""
+    if _is_summarised(before, after, at, old, new):
+        return "compaction", ""
+    if len(after) - at == 1 and len(before) - at >= 2 and not set(after[at:]) & set(before):
+        return "trimmed", "all of it but the newest message"
+    kinds = (one.kind, other.kind)
+    if "image" in kinds:
+        return "image", ""
+    if "thinking" in kinds and (one.kind != other.kind or one.data != other.data):
+        return "thinking", ""
+    if one.kind == other.kind and one.kind in ("call", "result", "data"):
+        canonical = _canonical(one.data)
+        if canonical and canonical == _canonical(other.data):
+            return "key_order", ""
+    if one.kind == other.kind and _same_text(one.data, other.data):
+        return "whitespace", ""
+    if at == 0:
+        return "first_message", ""
+    return "history_edited", ""
+
+
+def message_digests(parts: Sequence[PromptPart]) -> list[bytes]:
+    """A digest per message, in order."""
+    return _messages(parts)
+
+
+def _messages(parts: Sequence[PromptPart]) -> list[bytes]:
+    digests = []
+    for _, group in groupby((p for p in parts if p.layer == "messages"), lambda p: p.message):
+        seal = blake2b(digest_size=12)
+        for part in group:
+            seal.update(part.digest)
+        digests.append(seal.digest())
+    return digests
+
+
+def _count_same(before: Sequence[bytes], after: Sequence[bytes]) -> int:
+    pairs = zip(before, after, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _is_plain(old: Sequence[PromptPart], new: Sequence[PromptPart], index: int) -> bool:
+    """Whether something from behind the difference was sent again, or what stands there calls
+    itself a summary: without either it may be another conversation."""
+    behind = [{part.digest for part in parts[index:]} for parts in (old, new)]
+    return bool(behind[0] & behind[1]) or bool(_SUMMARY.search(new[index].data[:600]))
+
+
+def _is_trimmed(before: Sequence[bytes], after: Sequence[bytes], at: int) -> bool:
+    """Whether some messages are gone and what stood behind them follows at once."""
+    return any(
+        after[at : at + len(before) - start] == before[start:]
+        for start in range(at + 1, len(before))
+    )
+
+
+def _is_summarised(
+    before: Sequence[bytes], after: Sequence[bytes], at: int,
+    old: Sequence[PromptPart], new: Sequence[PromptPart],
+) -> bool:  # fmt: skip
+    """Whether several messages gave way to fewer, with the rest kept behind them."""
+    sizes = [sum(len(part.data) for part in parts) for parts in (old, new)]
+    is_smaller = sizes[1] < _SHRUNK * sizes[0]
+    kept = {digest: place for place, digest in enumerate(before)}
+    resumed = next((i for i in range(at, len(after)) if kept.get(after[i], -1) > at), None)
+    if resumed is None:
+        return is_smaller and len(before) - at >= 2 and 2 <= len(after) - at < len(before) - at
+    gone, inserted = kept[after[resumed]] - at, resumed - at
+    return gone > inserted and gone >= 2 and is_smaller
+
+
+def find_volatile(before: bytes, after: bytes, offset: int) -> str:
+    """What is made anew at the place where two texts part: a time, a date, an id; else nothing."""
+    for name, pattern in _VOLATILE:
+        if _covers(pattern, before, offset) and _covers(pattern, after, offset):
+            return name
+    return ""
+
+
+def _covers(pattern: re.Pattern[bytes], text: bytes, offset: int) -> bool:
+    start = max(0, offset - 64)
+    window = text[start : offset + 64]
+    place = offset - start
+    return any(match.start() <= place <= match.end() for match in pattern.finditer(window))
+
+
+def _shared_bytes(one: bytes, other: bytes) -> int:
+    """How many leading bytes agree, by halving."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _same_text(one: bytes, other: bytes) -> bool:
+    """Whether two texts differ in blanks alone, or in thinking that says nothing."""
+    plain = [_EMPTY_THINKING.sub(b"", text).split() for text in (one, other)]
+    return plain[0] == plain[1]
+
+
+def _canonical(data: bytes) -> str:
+    try:
+        value = json.loads(data)
+        return json.dumps(value, sort_keys=True, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return ""
+
+
+def _tool_name(data: bytes) -> str:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return "?"
+    function = value.get("function", value) if isinstance(value, dict) else {}
+    name = function.get("name") if isinstance(function, dict) else None
+    return name if isinstance(name, str) else "?"
+
+
+# Prompts that are kept at a time: as many as conversations that run at once, and of a session that
+# has a name only the newest. What they have in common is kept once.
+KEPT, KEPT_OF_ONE = 32, 4
+# The share of an earlier prompt's messages that says it is the same conversation.
+_SAME = 0.25
+
+
+class KnownPrompt(Struct, frozen=True, kw_only=True):
+    """A prompt that was seen, with the digests of its messages."""
+
+    id: str
+    prompt: RecordedPrompt
+    messages: tuple[bytes, ...]
+
+
+class Lineage:
+    """The prompts of one session, or of a log that names none, in order of sending."""
+
+    def __init__(self, *, is_one_session: bool = False) -> None:
+        # Whether whatever comes belongs together, however little it shares.
+        self._is_one_session = is_one_session
+        # The newest prompt that begins with a chain of messages, by that chain's digest.
+        self._chains: dict[bytes, str] = {}
+        self._known: OrderedDict[str, KnownPrompt] = OrderedDict()
+        # What the newest prompts were extended by: a prompt that was is no head any more.
+        self._extended: set[str] = set()
+
+    def add(self, id: str, prompt: RecordedPrompt) -> KnownPrompt | None:
+        """Takes in a prompt; gives the one it goes on from."""
+        messages = tuple(message_digests(prompt.parts))
+        chains = _chain(messages)
+        before = self._find(messages, chains)
+        for chain in chains:
+            self._chains[chain] = id
+        if before is not None:
+            self._extended.add(before.id)
+            prompt = _share(before.prompt, prompt)
+        self._known[id] = KnownPrompt(id=id, prompt=prompt, messages=messages)
+        while len(self._known) > (KEPT_OF_ONE if self._is_one_session else KEPT):
+            gone, _ = self._known.popitem(last=False)
+            self._extended.discard(gone)
+        return before
+
+    @property
+    def known(self) -> Sequence[KnownPrompt]:
+        """The prompts that are kept whole, the oldest first."""
+        return tuple(self._known.values())
+
+    def _find(self, messages: tuple[bytes, ...], chains: Sequence[bytes]) -> KnownPrompt | None:
+        for count in range(len(chains), 0, -1):
+            known = self._known.get(self._chains.get(chains[count - 1], ""))
+            if known is not None:
+                return self._nearest(known, messages, count)
+        best = max(
+            (known for known in self._known.values() if known.id not in self._extended),
+            key=lambda known: len(set(known.messages) & set(messages)),
+            default=None,
+        )
+        if best is None:
+            return None
+        overlap = len(set(best.messages) & set(messages))
+        if overlap and overlap >= _SAME * len(best.messages):
+            return best
+        if self._is_one_session:
+            return next(reversed(self._known.values()))
+        return None
+
+    def _nearest(
+        self, known: KnownPrompt, messages: tuple[bytes, ...], shared: int
+    ) -> KnownPrompt | None:
+        """Of those that share as much: the one that is whole within the prompt, if the newest one
+        went another way; a question asked beside others is not an edit of theirs."""
+        if len(known.messages) == shared or len(messages) > shared + 1:
+            return known
+        whole = (
+            earlier
+            for earlier in reversed(self._known.values())
+            if earlier.messages == messages[: len(earlier.messages)] and earlier.messages
+        )
+        found = next(whole, None)
+        if found is None and len(known.messages) == len(messages):
+            return None
+        return found or known
+
+
+def _share(before: RecordedPrompt, after: RecordedPrompt) -> RecordedPrompt:
+    """The later prompt, with the parts of the earlier one where they are the same."""
+    pairs = zip(before.parts, after.parts, strict=False)
+    parts = [old if old == new else new for old, new in pairs]
+    return replace(after, parts=(*parts, *after.parts[len(parts) :]))
+
+
+def _chain(messages: Sequence[bytes]) -> list[bytes]:
+    chains, running = [], b""
+    for digest in messages:
+        running = blake2b(running + digest, digest_size=12).digest()
+        chains.append(running)
+    return chains

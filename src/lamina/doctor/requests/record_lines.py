@@ -1,0 +1,163 @@
+"""A file that requests are read from: its lines one by one, and what could not be read of them.
+
+Laws: no line, however long, deep or broken, stops the reading of the others. A report names the
+line, and only so many are kept.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from lamina.adapters.formats.imported_session import ImportProblem
+from lamina.adapters.formats.json_lines import (
+    LinePiece,
+    head_of,
+    leading_objects,
+    readable_text,
+    split_line,
+)
+
+# A line longer than this is passed over; real ones have some hundred kilobytes.
+MAX_LINE = 64 * 1024 * 1024
+# Of a broken line longer than this, only whole records at its beginning are read.
+_MAX_BROKEN = 2 * 1024 * 1024
+_MAX_PROBLEMS = 50
+_BLANK = b" \t\r\n\x00"
+_MAX_COUNT = 2**53
+
+Record = TypeVar("Record")
+
+
+class ReadProblems:
+    """What could not be read: the first reports, and how many there were."""
+
+    def __init__(self) -> None:
+        self.reports: list[ImportProblem] = []
+        self.count = 0
+
+    def add(self, line: int | None, what: str, detail: str) -> None:
+        self.count += 1
+        if len(self.reports) < _MAX_PROBLEMS:
+            self.reports.append(ImportProblem(line=line, what=what, detail=detail))
+
+    def check_figures(self, line: int | None, figures: Mapping[str, Any] | Struct | None) -> None:
+        """Reports figures that no counter can have, also in what the figures hold; they count as
+        0."""
+        for name, value in _fields_of(figures).items():
+            if isinstance(value, dict | Struct):
+                self.check_figures(line, value)
+            elif isinstance(value, int | float) and not 0 <= value <= _MAX_COUNT:
+                shown = f"{value:,}" if abs(value) <= _MAX_COUNT else "out of range"
+                self.add(line, "odd", f"{name} is {shown} and counts as 0")
+
+
+def _fields_of(figures: Mapping[str, Any] | Struct | None) -> Mapping[str, Any]:
+    if isinstance(figures, Struct):
+        names = zip(figures.__struct_fields__, figures.__struct_encode_fields__, strict=True)
+        return {encoded: getattr(figures, name) for name, encoded in names}
+    return figures or {}
+
+
+class RecordLabels:
+    """What records are called in ids: the number of their line, and their place on it behind the
+    first one."""
+
+    def __init__(self) -> None:
+        self._line, self._place = 0, 0
+
+    def next(self, line: int) -> str:
+        self._place = self._place + 1 if line == self._line else 1
+        self._line = line
+        return f"{line}.{self._place}" if self._place > 1 else str(line)
+
+
+class RecordLines(Generic[Record]):
+    """The records of a file of JSON lines, with the numbers of their lines."""
+
+    def __init__(self, stream: BinaryIO, kind: type[Record], problems: ReadProblems) -> None:
+        self._stream = stream
+        self._decoder = msgspec.json.Decoder(kind)
+        self._problems = problems
+        self._heads: set[tuple[str, ...]] = set()
+
+    def __iter__(self) -> Iterator[tuple[int, Record]]:
+        decode = self._decoder.decode
+        for number, line in enumerate(self._lines(), 1):
+            try:
+                yield number, decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                yield from self._read_broken(number, line, error)
+
+    def _lines(self) -> Iterator[bytes]:
+        read = self._stream.readline
+        is_first = True
+        while line := read(MAX_LINE):
+            if is_first:
+                line, is_first = line.removeprefix(b"\xef\xbb\xbf"), False
+            if len(line) == MAX_LINE and not line.endswith(b"\n"):
+                while (rest := read(MAX_LINE)) and not rest.endswith(b"\n"):
+                    pass
+                line = b'{"\x00": "a line of more than 64 MB"'
+            yield line
+
+    def _read_broken(
+        self, number: int, line: bytes, error: Exception
+    ) -> Iterator[tuple[int, Record]]:
+        """What a line holds that is not one record: nothing, a record of another form, or several
+        records, whole and torn."""
+        line = line.strip(_BLANK)
+        if not line:
+            return
+        if isinstance(error, RecursionError):
+            self._problems.add(number, "unreadable", "nested too deep")
+            return
+        if isinstance(error, msgspec.ValidationError):
+            self._problems.add(number, "unexpected", f"a record of another form: {error}")
+            return
+        pieces = self._pieces(readable_text(line))
+        records = [piece.text.encode() for piece in pieces if piece.is_object]
+        found = 0
+        for record in records:
+            try:
+                value = self._decoder.decode(record)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                continue
+            found += 1
+            yield number, value
+        self._problems.add(number, "glued" if found > 1 else "torn", _tell(found, len(pieces)))
+
+    def _pieces(self, text: str) -> list[LinePiece]:
+        if len(text) > _MAX_BROKEN:
+            return leading_objects(text)
+        return split_line(text, self._known_heads())
+
+    def _known_heads(self) -> set[tuple[str, ...]]:
+        """How records of this file begin, from its first lines."""
+        if not self._heads and self._stream.seekable():
+            here = self._stream.tell()
+            self._stream.seek(0)
+            for _ in range(20):
+                line = self._stream.readline(_MAX_BROKEN)
+                try:
+                    value = msgspec.json.decode(line)
+                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                    continue
+                if isinstance(value, dict):
+                    self._heads.add(head_of(value))
+            self._stream.seek(here)
+        return self._heads
+
+
+def _tell(found: int, pieces: int) -> str:
+    if not found:
+        return "not a whole record"
+    return f"{found} of {pieces} {'record' if pieces == 1 else 'records'} on the line could be read"
+
+
+def count(value: int | float | None) -> int:
+    """A figure that a counter can have; else 0."""
+    if value is None or not 0 <= value <= _MAX_COUNT:
+        return 0
+    return int(value)

@@ -1,0 +1,274 @@
+"""Which program left a file behind, and the requests in it.
+
+Laws: the content decides, not the name. Whatever the file is, reading it raises nothing but what
+the disk raises; a file of no known form says so.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+from msgspec import Struct
+
+from lamina.adapters.files.own_file import open_regular_file
+from lamina.adapters.formats.claude_code import looks_like_claude_code
+from lamina.adapters.formats.codex import looks_like_codex
+from lamina.adapters.formats.copilot_cli import looks_like_copilot_cli
+from lamina.adapters.formats.gemini_cli import looks_like_gemini
+from lamina.adapters.formats.imported_session import ImportProblem
+from lamina.adapters.formats.json_lines import (
+    JsonLine,
+    Object,
+    list_in,
+    parse_json,
+    read_lines,
+    readable_text,
+    split_line,
+)
+from lamina.adapters.formats.opencode import looks_like_opencode
+from lamina.adapters.formats.opencode_store import is_database, read_database, read_storage
+from lamina.adapters.formats.pi import looks_like_pi
+from lamina.doctor.observed_request import OWN, ObservedRequest
+from lamina.doctor.requests import claude_code, codex, copilot_cli, gemini_cli, har, opencode, pi
+from lamina.doctor.requests.record_lines import ReadProblems, RecordLines
+from lamina.doctor.requests.request_log import SOURCE as LOG
+from lamina.doctor.requests.request_log import LogReader, unwrap_line
+from lamina.errors import LaminaError
+
+# So many lines, and so much of them, tell what a file is.
+_VOTERS, _HEAD = 20, 4 * 1024 * 1024
+# Where they do not: so many lines and objects, and so much of what is not one object a line.
+_MOST_LINES, _MOST_VOTERS, _MOST_BROKEN = 1_000, 200, 1024 * 1024
+# What a line of a journal ends in, before its checksum.
+_CHECKSUM = b',"sum":"'
+# A document is read at once; a larger one is none of ours.
+MAX_DOCUMENT = 512 * 1024 * 1024
+
+
+class RequestFile(Struct, frozen=True, kw_only=True):
+    """What a file holds. `source` is empty where nobody knows it."""
+
+    path: str
+    source: str = ""
+    requests: tuple[ObservedRequest, ...] = ()
+    problems: tuple[ImportProblem, ...] = ()
+    # Of which the first are listed.
+    problem_count: int = 0
+
+
+class _LineForm(Struct, frozen=True, kw_only=True):
+    """How a program writes sessions line by line."""
+
+    source: str
+    matches: Callable[[Object], bool]
+    read: Callable[[BinaryIO, str, ReadProblems], Sequence[ObservedRequest]]
+
+
+def read_request_file(path: Path, name: str = "") -> RequestFile:
+    """The requests of one file. `name` is what its sessions are called where it names none.
+
+    Raises:
+        OSError: it cannot be read, or is not a regular file.
+    """
+    problems = ReadProblems()
+    name = name or path.stem
+    with open_regular_file(path) as stream:
+        try:
+            source, requests = _read(path, name, stream, problems)
+        except LaminaError as error:
+            problems.add(None, "unreadable", str(error))
+            source, requests = "", []
+    if source and not requests:
+        problems.add(None, "no_usage", "a session whose file reports no usage")
+    return RequestFile(
+        path=str(path), source=source, requests=tuple(requests),
+        problems=tuple(problems.reports), problem_count=problems.count,
+    )  # fmt: skip
+
+
+def read_request_bytes(stream: BinaryIO, name: str) -> RequestFile:
+    """The requests of what is not a file, such as standard input."""
+    problems = ReadProblems()
+    source, requests = _read(None, name, stream, problems)
+    return RequestFile(
+        path=name, source=source, requests=tuple(requests), problems=tuple(problems.reports),
+        problem_count=problems.count,
+    )  # fmt: skip
+
+
+def read_request_folder(path: Path) -> RequestFile:
+    """The requests of a folder that is read as a whole: OpenCode's older storage."""
+    problems = ReadProblems()
+    found = [r for d in read_storage(path) for r in opencode.read_opencode(d, "", problems)]
+    return RequestFile(
+        path=str(path), source=opencode.SOURCE, requests=tuple(found),
+        problems=tuple(problems.reports), problem_count=problems.count,
+    )  # fmt: skip
+
+
+def _read(
+    path: Path | None, name: str, stream: BinaryIO, problems: ReadProblems
+) -> tuple[str, Sequence[ObservedRequest]]:
+    head = stream.read(_HEAD)
+    stream.seek(0)
+    if is_database(head):
+        documents = read_database(path) if path else ()
+        found = [
+            r for document in documents for r in opencode.read_opencode(document, name, problems)
+        ]
+        return opencode.SOURCE, found
+    lines = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", _MOST_LINES)[:_MOST_LINES]
+    if _is_journal(lines):
+        # Loaded where there is a journal: most files are none.
+        from lamina.core.journal import read_journal
+        from lamina.doctor.requests.own_requests import read_own_requests
+
+        journal = read_journal(stream.read(), name)
+        return OWN, [*read_own_requests(journal, name, name)]
+    form = _elect(_whole_objects(lines[:_VOTERS]))
+    if form is None:
+        try:
+            return _read_document(_parse_document(stream), name, problems)
+        except _NoDocument as error:
+            # Then records may be glued to one another, or stand behind much else.
+            form = _elect(_scattered_objects(lines))
+            if form is None:
+                problems.add(None, error.what, error.detail)
+                return "", []
+            stream.seek(0)
+    return form.source, form.read(stream, name, problems)
+
+
+def _is_journal(lines: Sequence[bytes]) -> bool:
+    sealed = [line for line in lines if _CHECKSUM in line[-len(_CHECKSUM) - 12 :]]
+    if not sealed:
+        return False
+    from lamina.core.journal.lines import is_proven
+
+    return any(is_proven(line) for line in sealed[:8])
+
+
+def _elect(voters: Sequence[Object]) -> _LineForm | None:
+    """Which program writes files of lines that hold these objects; None if none does."""
+    votes = [sum(map(form.matches, voters)) for form in _LINE_FORMS]
+    best = max(votes)
+    return _LINE_FORMS[votes.index(best)] if best else None
+
+
+def _is_logged(value: Object) -> bool:
+    return unwrap_line(value) is not None
+
+
+def _whole_objects(lines: Iterable[bytes]) -> list[Object]:
+    return [value for line in lines if (value := _parse_object(line.strip())) is not None]
+
+
+def _parse_object(text: bytes) -> Object | None:
+    try:
+        value, _ = parse_json(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _scattered_objects(lines: Iterable[bytes]) -> list[Object]:
+    """Objects of lines of which each may hold none, one or several."""
+    found: list[Object] = []
+    room = _MOST_BROKEN
+    for line in lines:
+        if len(found) >= _MOST_VOTERS:
+            break
+        if (value := _parse_object(line.strip())) is not None:
+            found.append(value)
+        elif room > 0 and b"{" in line:
+            text = readable_text(line[:room])
+            room -= len(line)
+            pieces = [piece for piece in split_line(text, ()) if piece.is_object]
+            found += _whole_objects(p.text.encode() for p in pieces[: _MOST_VOTERS - len(found)])
+    return found
+
+
+def _read_gemini(stream: BinaryIO, name: str, problems: ReadProblems) -> list[ObservedRequest]:
+    file = read_lines(stream.read(MAX_DOCUMENT))
+    for problem in file.problems:
+        problems.add(problem.line, problem.what, problem.detail)
+    return [*gemini_cli.read_gemini_cli(file.lines, name, problems)]
+
+
+def _read_log(stream: BinaryIO, name: str, problems: ReadProblems) -> list[ObservedRequest]:
+    reader = LogReader(name, problems)
+    for number, value in RecordLines(stream, dict, problems):
+        reader.add(number, value)
+    return reader.requests
+
+
+# Those that more objects are mistaken for stand further below.
+_LINE_FORMS = (
+    _LineForm(source=pi.SOURCE, matches=looks_like_pi, read=pi.read_pi),
+    _LineForm(
+        source=claude_code.SOURCE, matches=looks_like_claude_code, read=claude_code.read_claude_code
+    ),
+    _LineForm(source=codex.SOURCE, matches=looks_like_codex, read=codex.read_codex),
+    _LineForm(
+        source=copilot_cli.SOURCE, matches=looks_like_copilot_cli, read=copilot_cli.read_copilot_cli
+    ),
+    _LineForm(source=gemini_cli.SOURCE, matches=looks_like_gemini, read=_read_gemini),
+    _LineForm(source=LOG, matches=_is_logged, read=_read_log),
+)
+
+
+class _NoDocument(Exception):
+    """A file is not one JSON value."""
+
+    def __init__(self, what: str, detail: str) -> None:
+        super().__init__(detail)
+        self.what, self.detail = what, detail
+
+
+def _parse_document(stream: BinaryIO) -> Any:
+    """The JSON value that a file is, over however many lines.
+
+    Raises:
+        _NoDocument: it is none.
+    """
+    data = stream.read(MAX_DOCUMENT + 1)
+    if len(data) > MAX_DOCUMENT:
+        raise _NoDocument("too_large", "not lines of JSON, and too large for one document")
+    try:
+        return msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise _NoDocument("unknown", "no file of a form that is known here") from None
+
+
+def _read_document(
+    value: Any, name: str, problems: ReadProblems
+) -> tuple[str, Sequence[ObservedRequest]]:
+    if isinstance(value, list):
+        return _read_entries(value, name, problems)
+    if not isinstance(value, dict):
+        problems.add(None, "unknown", "one JSON value, and no object")
+        return "", []
+    line = JsonLine(number=1, index=0, value=value)
+    if har.looks_like_har(value):
+        reader = LogReader(name, problems, har.SOURCE, reports_others=False)
+        for number, entry in har.har_lines(value, problems):
+            reader.add(number, entry)
+        return har.SOURCE, reader.requests
+    if looks_like_opencode(value):
+        return opencode.SOURCE, [*opencode.read_opencode(value, name, problems)]
+    if looks_like_gemini(value) and list_in(value, "messages"):
+        return gemini_cli.SOURCE, [*gemini_cli.read_gemini_cli([line], name, problems)]
+    if _is_logged(value):
+        return _read_entries([value], name, problems)
+    problems.add(None, "unknown", "no document of a form that is known here")
+    return "", []
+
+
+def _read_entries(
+    values: Sequence[object], name: str, problems: ReadProblems
+) -> tuple[str, Sequence[ObservedRequest]]:
+    reader = LogReader(name, problems)
+    for number, value in enumerate(values, 1):
+        reader.add(number, value)
+    return LOG if reader.requests else "", reader.requests

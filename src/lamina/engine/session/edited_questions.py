@@ -1,0 +1,235 @@
+"""A question asked otherwise, and an answer asked for again: siblings of what was there.
+
+Laws: nothing is taken away, and bytes in front of what is asked again do not move. What was
+attached goes along again: files as they are now, parts of files and pages as they were. An answer
+that is asked for again rests on the same items and the same results; no tool is run for it twice.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lamina.core.assembly.request_report import read_attachments
+from lamina.core.journal import State
+from lamina.core.text import label_of
+from lamina.core.values.entry import LeafEntry, MessageEntry, ReplyEntry, RequestEntry
+from lamina.core.values.item import (
+    MEDIUM,
+    PART_KINDS,
+    Attachment,
+    AttachmentSpec,
+    Item,
+    ItemId,
+    Shape,
+    reference_to,
+)
+from lamina.engine.record.branch import page_at
+from lamina.engine.record.record import Record
+from lamina.engine.session.tree import request_of
+from lamina.engine.session.turn import Turn
+from lamina.engine.session.turn_lifecycle import TurnLifecycle
+from lamina.engine.sources.attachments import Attachable, AttachmentReader
+from lamina.errors import TurnStateError, UsageError
+
+_OUT_THEN = (
+    "attachment_limit", "window", "still_out", "missing", "ambiguous", "unreadable", "refused",
+)  # fmt: skip
+
+
+@asynccontextmanager
+async def in_front_of(
+    turns: TurnLifecycle,
+    record: Record,
+    reader: AttachmentReader,
+    question: str,
+    attach: Iterable[Attachable] | None,
+) -> AsyncIterator[tuple[Attachable, ...]]:
+    """The session in front of a question, with what is attached to the one that takes its place:
+    `attach`, or else what was attached to it. If none comes to be asked, the session goes on where
+    it was.
+
+    Raises:
+        NoSuchEntry: there is no such entry.
+        UsageError: it is no question.
+    """
+    asked = find_question(record, question)
+    async with turns.lock:
+        left_at, left = record.state.leaf, record.state.requests.left
+        request = request_for(record, asked)
+        leaf = record.before(request) if request else asked.parent
+        page = page_at(record, turns.layouts, leaf or "")
+        if attach is None:
+            attach = await take_over(record, reader, asked, turns.news)
+        await record.keep(page.written, page.state)
+    turns.asks_here = True
+    try:
+        yield tuple(attach)
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            async with turns.lock, record.writing(record.state_at(left_at)) as page:
+                page.write(LeafEntry, left=left)
+        raise
+    finally:
+        turns.asks_here = False
+
+
+async def take_over(
+    record: Record, reader: AttachmentReader, asked: MessageEntry, news: list[str]
+) -> tuple[Attachable, ...]:
+    """What a person attached to a question, to be attached again. What cannot be read any more goes
+    along as it was, which is news."""
+    request = request_for(record, asked)
+    then = record.state_at(request.id if request else asked.id)
+    taken: list[Attachable] = []
+    for given in _given_with(asked, request, then, record.state):
+        worth: Any = {
+            "priority": given.priority, "essential": given.essential, "shape": given.shape
+        }  # fmt: skip
+        if given.reference:
+            spec = AttachmentSpec(what=given.reference, **worth)
+            reading = await reader.read(spec, record.state, keep=False)
+            if reading.attachments or given.kept is None:
+                taken.append(spec)
+                continue
+            news.append(f"{label_of(given.item)} cannot be read any more; it is sent as it was")
+        if given.kept is not None:
+            taken.append(Attachment(item=given.kept, **worth))
+    return tuple(taken)
+
+
+async def ask_again(
+    turns: TurnLifecycle, record: Record, answer: str | None, target: str | None
+) -> Turn:
+    """The request of an answer once more, as a sibling of it; of the last answer, if none is named.
+
+    Raises:
+        NoSuchEntry: there is no such entry.
+        TurnStateError: nothing was asked yet.
+        UsageError: it is neither a question nor an answer, or its request is not known.
+    """
+    async with turns.lock:
+        request = find_request(record, answer)
+        asked = record.message_of(request)
+        if asked is None:
+            raise UsageError(f"what {request.id} asked is lost; ask it anew")
+        then = record.state_at(request.id)
+        page = page_at(record, turns.layouts, record.before(request))
+        chosen = turns.layouts.choose(target, page.state.settings)
+        attachments, texts = _attached_then(asked, request, then), then.envelope.tool_texts
+        return await turns.ask_again(page, request, chosen, attachments, texts)
+
+
+def find_question(record: Record, entry: str) -> MessageEntry:
+    """
+    Raises:
+        NoSuchEntry: there is no such entry.
+        UsageError: it is no question.
+    """
+    asked = record.find(entry)
+    if not isinstance(asked, MessageEntry) or asked.message.role != "user":
+        raise UsageError(f"{entry} is no question; give the entry of one")
+    return asked
+
+
+def find_request(record: Record, entry: str | None) -> RequestEntry:
+    """The request that an answer is to, or that was made for a question; the last one on the path,
+    if none is named."""
+    if entry is None:
+        requests = record.state.requests
+        request = requests.open or requests.sent
+        if request is None:
+            raise TurnStateError("nothing was asked on this path yet: there is no answer to repeat")
+        return request
+    found = record.find(entry)
+    if isinstance(found, ReplyEntry):
+        found = record.entries[found.request]
+    elif isinstance(found, MessageEntry):
+        own = request_of(record, found) if found.message.role == "assistant" else None
+        found = record.entries[own] if own else request_for(record, found) or found
+    if isinstance(found, MessageEntry):
+        raise UsageError(
+            f"no request of ours is known for {entry}: it was imported; edit its question instead"
+        )
+    if not isinstance(found, RequestEntry):
+        raise UsageError(f"{entry} is neither a question nor an answer; give the entry of one")
+    return found
+
+
+def request_for(record: Record, message: MessageEntry) -> RequestEntry | None:
+    """The first request that a question was made for, or that carried results."""
+    for entry in record.entries.values():
+        if isinstance(entry, RequestEntry):
+            asked = record.message_of(entry)
+            if asked is not None and asked.id == message.id:
+                return entry
+    return None
+
+
+class _Given(Struct, frozen=True, kw_only=True):
+    """What a person attached to a question: `kept` is it as it was then, if that is known."""
+
+    item: ItemId
+    kept: Item | None
+    priority: int = MEDIUM
+    essential: bool = False
+    shape: Shape = "attached"
+
+    @property
+    def reference(self) -> str:
+        """How it is read again; empty for what goes along as it was."""
+        if self.kept is not None and self.kept.kind in PART_KINDS:
+            return ""
+        return reference_to(self.item)
+
+
+def _given_with(
+    asked: MessageEntry, request: RequestEntry | None, then: State, now: State
+) -> list[_Given]:
+    """What a person attached to a question. What was always there, pinned, added to the session,
+    chosen by search or brought along comes by itself."""
+    items, shapes = then.library.items, _shapes_of(asked)
+    if request is None:
+        uses = asked.message.context.uses if asked.message.context else ()
+        return [
+            _Given(item=use.item, kept=items.get((use.item, use.version)), shape=use.shape)
+            for use in uses
+        ]
+    given = [
+        _Given(
+            item=item.item,
+            kept=items.get((item.item, item.version)),
+            priority=item.priority if item.priority_before is None else item.priority_before,
+            essential=item.essential,
+            shape=shapes.get(item.item, "attached"),
+        )
+        for item in request.context.items
+        if item.include == "manual"
+        and not (item.origin or item.pinned or item.item in now.library.members)
+    ]
+    # What there was no room for, or what could not be read then, gets another try.
+    given += [
+        _Given(item=ItemId(omission.what), kept=None)
+        for omission in request.context.left_out
+        if omission.reason in _OUT_THEN and not omission.source
+    ]
+    return given
+
+
+def _shapes_of(asked: MessageEntry) -> dict[ItemId, Shape]:
+    context = asked.message.context
+    return {use.item: use.shape for use in context.uses} if context else {}
+
+
+def _attached_then(
+    asked: MessageEntry, request: RequestEntry, then: State
+) -> tuple[Attachment, ...]:
+    """All that a request was made of, as it was."""
+    shapes = _shapes_of(asked)
+    return tuple(
+        replace(attachment, shape=shapes.get(attachment.item.id, attachment.shape))
+        for attachment in read_attachments(request.context, then.library.items)
+    )

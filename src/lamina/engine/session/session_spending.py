@@ -1,0 +1,468 @@
+"""What a session spends: every call of a provider is reserved before it is sent, where there is a
+limit, and settled by what its answer says.
+
+Laws: nothing is sent that could pass a limit. A reservation is for one sending; it is freed only if
+nothing was sent, or if the provider turned it down. An answer that never came stays reserved.
+Without a limit nothing is reserved, and each answer is written down once; an account that cannot be
+written is then news, and not an error. Storage of an explicit cache is reserved in any case: a
+process that dies leaves it behind.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+from lamina.core.journal import State, options_for_request
+from lamina.core.layers import measure_layers
+from lamina.core.ledger import cost_of
+from lamina.core.ledger.cost import (
+    CacheRewrite,
+    RequestPrice,
+    price_request,
+    price_rewrite,
+    storage_cost,
+    upper_tokens,
+)
+from lamina.core.ledger.savings import find_savings
+from lamina.core.ports import SpendLedger, TargetBook, TargetList
+from lamina.core.text.money import dollar_range, dollars
+from lamina.core.values.entry import CACHE, STORAGE, RequestEntry
+from lamina.core.values.prompt import LayerSize, Prompt
+from lamina.core.values.request import RequestContext
+from lamina.core.values.settings import Target
+from lamina.core.values.spend_limits import (
+    SPEND_SCOPES,
+    ReachedLimit,
+    Settlement,
+    SpendLimits,
+    SpendPurpose,
+    SpendRequest,
+    SpendStanding,
+    SpendSum,
+)
+from lamina.core.values.usage import Usage
+from lamina.core.values.wire import Reply
+from lamina.engine.record.record import Record
+from lamina.errors import ProviderError, SpendLedgerError, SpendLimit, UnknownPrice, UnknownTarget
+
+_SCOPES = {"turn": "one turn", "session": "this session", "day": "a day"}
+
+
+class ProviderCall(Struct, frozen=True, kw_only=True):
+    """A call that is about to be made, with what goes into its price."""
+
+    price: RequestPrice
+    purpose: SpendPurpose = "answer"
+    context: RequestContext | None = None
+    layers: tuple[LayerSize, ...] = ()
+
+
+class Bill(Struct, kw_only=True):
+    """One call of a provider: what is reserved for it, if anything is, and how far it is."""
+
+    call: ProviderCall
+    reservation: str = ""
+    is_sent: bool = False
+    is_over: bool = False
+
+
+class Spending:
+    """The money of one session. `ceilings` are limits beside those of its settings; without a
+    `ledger` there is no account, and no limit."""
+
+    def __init__(
+        self,
+        ledger: SpendLedger | None,
+        record: Record,
+        book: TargetBook,
+        ceilings: SpendLimits,
+        news: list[str],
+    ) -> None:
+        self.ledger = ledger
+        self._consulted: SpendLedger | None = None
+        self.ceilings = ceilings
+        self._record = record
+        self._clock = record.clock
+        self._book = book
+        self._news = news
+        # None goes on with the turn that the session was in when it was opened.
+        self._turn: str | None = None
+        self._is_new_turn = False
+        self._began_early = False
+        # The latest bill of each request of this opening that waits for its answer.
+        self._bills: dict[str, Bill] = {}
+        self._is_told = False
+        # Asked before a runner sends a turn: what it raises keeps that from being sent. Set by
+        # faces, which know whom to ask.
+        self.gate: Callable[[Any], Awaitable[None]] | None = None
+
+    @property
+    def limits(self) -> SpendLimits:
+        """The limits in force: the lower ones of the settings and of the environment."""
+        return self._record.state.settings.spend_limits.strictest(self.ceilings)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit; asked before every request, so in the quickest way."""
+        settings = self._record.state.settings
+        return (
+            settings.spend_day is not None
+            or settings.spend_session is not None
+            or settings.spend_turn is not None
+            or bool(self.ceilings)
+        ) and self.ledger is not None
+
+    def begin_turn(self, *, early: bool = False) -> None:
+        """A question is about to be asked. `early` if something is sent before it is prepared: then
+        preparing it begins no other turn."""
+        if self._began_early and not early:
+            self._began_early = False
+            return
+        self._began_early = early
+        self._turn, self._is_new_turn = None, True
+
+    def _name_turn(self) -> str | None:
+        """The turn under way. It is named when it first costs something, by the next entry: so
+        names come in order, and no two are the same."""
+        if self._is_new_turn:
+            self._turn, self._is_new_turn = self._record.page().next_id(), False
+        return self._turn
+
+    async def standing(self) -> SpendStanding:
+        """What was spent by the session, by its last turn, and by everybody today."""
+        if self.ledger is None:
+            return SpendStanding(limits=self.limits)
+        day = self.ledger.day_of(self._clock.now())
+        standing = await self.ledger.standing(self._record.id, day)
+        return SpendStanding(
+            day_name=day, turn=standing.turn, session=standing.session, day=standing.day,
+            limits=self.limits,
+        )  # fmt: skip
+
+    # -- any call --------------------------------------------------------------------------------
+
+    async def reserve(self, call: ProviderCall) -> Bill:
+        """Holds the upper price of a call back, if there is a limit.
+
+        Raises:
+            SpendLimit: it could pass a limit; nothing was written.
+            UnknownPrice: there is a limit, and nobody knows the price.
+            SpendLedgerError: there is a limit, and the account cannot be read or written.
+        """
+        bill = Bill(call=call)
+        if self.ledger is None or not (self.is_limited or call.purpose == "storage"):
+            return bill
+        limits = self.limits
+        cost = call.price.range
+        if cost is None:
+            if self._record.state.settings.spend_unknown == "refuse":
+                raise _unknown_price(call.price.target, limits)
+            return bill
+        if not cost.high:
+            return bill
+        now = self._clock.now()
+        request = SpendRequest(
+            at=now, day=self.ledger.day_of(now), session=self._record.id,
+            turn=self._name_turn(), target=call.price.target.name, purpose=call.purpose,
+            low=cost.low, high=cost.high,
+        )  # fmt: skip
+        outcome = await self.ledger.reserve(request, limits)
+        if isinstance(outcome, ReachedLimit):
+            raise self._refusal(call, outcome, cost.low, cost.high)
+        bill.reservation = outcome.id
+        return bill
+
+    async def settle(
+        self, bill: Bill, usage: Usage | None, *, storage: float | None = None
+    ) -> None:
+        """Writes down what a call came to; None if its answer did not say. `storage` is what
+        storing a cache cost, which is known without any."""
+        if self.ledger is None or bill.is_over:
+            return
+        bill.is_over = True
+        price, now = bill.call.price, self._clock.now()
+        cost = storage if usage is None else cost_of(usage, price.target)
+        upper = price.range
+        if upper is not None and not upper.high:
+            cost = 0.0
+        settlement = Settlement(
+            at=now, day=self.ledger.day_of(now), session=self._record.id,
+            turn=self._name_turn(), target=price.target.name, purpose=bill.call.purpose,
+            reservation=bill.reservation, cost=cost, usage=usage,
+            high=upper.high if upper else None,
+        )  # fmt: skip
+        try:
+            await self.ledger.settle(settlement)
+        except SpendLedgerError as error:
+            self._tell(error)
+
+    async def release(self, bill: Bill) -> None:
+        """Frees what is reserved for a call: it was not sent, or the provider turned it down."""
+        if self.ledger is None or bill.is_over:
+            return
+        bill.is_over = True
+        if bill.reservation:
+            try:
+                await self.ledger.free((bill.reservation,), self._clock.now(), "sender")
+            except SpendLedgerError as error:
+                self._tell(error)
+
+    async def end_failed(self, bill: Bill, error: BaseException) -> None:
+        """A call failed: if it was turned down nothing is charged for it, else nobody knows."""
+        if isinstance(error, ProviderError) and error.is_refusal:
+            with anyio.CancelScope(shield=True):
+                await self.release(bill)
+
+    # -- explicit caches -------------------------------------------------------------------------
+
+    async def reserve_cache(
+        self, target: Target, tokens: int, seconds: float, *, creates: bool,
+        note: "NoteCacheCost",
+    ) -> "SessionCacheCharge":  # fmt: skip
+        """Reserves what an explicit cache costs: storing it, and creating it if it `creates` it.
+        `note` is called with what it came to.
+
+        Raises:
+            SpendLimit, SpendLedgerError: as `reserve`; nothing is reserved then.
+        """
+        upper = upper_tokens(tokens, target)
+        price = RequestPrice(target=target, tokens=0, counted=0, cached=0, output_limit=0)
+        storage = msgspec.structs.replace(
+            price, storage=storage_cost(upper, seconds, target) or 0.0
+        )
+        kept = ProviderCall(price=storage, purpose="storage")
+        creation: Bill | None = None
+        try:
+            if creates:
+                price = msgspec.structs.replace(price, tokens=upper, counted=tokens)
+                creation = await self.reserve(ProviderCall(price=price, purpose="cache"))
+            return SessionCacheCharge(self, target, creation, await self.reserve(kept), note)
+        except SpendLedgerError as error:
+            if not self.is_limited:
+                self._tell(error)
+                return SessionCacheCharge(self, target, creation, Bill(call=kept), note)
+            raise
+        except SpendLimit:
+            if creation is not None:
+                await self.release(creation)
+            raise
+
+    def _tell(self, error: SpendLedgerError) -> None:
+        """An account that cannot be written is news, once."""
+        if not self._is_told:
+            self._is_told = True
+            self._news.append(f"what this costs is not written down: {error}")
+
+    def _refusal(
+        self, call: ProviderCall, reached: ReachedLimit, low: float, high: float
+    ) -> SpendLimit:
+        book, others = self._book, list[Target]()
+        if isinstance(book, TargetList):
+            others = [book.find(name) for name in book.names() if "*" not in name]
+        total = reached.sum
+        reserved = f", {dollars(total.reserved)} is reserved" if total.reserved else ""
+        spent = total.spent + total.assumed
+        return SpendLimit(
+            f"this request could cost {dollar_range(low, high)}, and {dollars(reached.limit)} is "
+            f"the limit for {_SCOPES[reached.scope]}: {dollars(spent)} is spent{reserved}; nothing "
+            f"was sent",
+            scope=reached.scope, limit=reached.limit, spent=spent, reserved=total.reserved,
+            low=low, high=high,
+            advice=find_savings(reached, call.price, call.context, call.layers, others),
+        )  # fmt: skip
+
+    def rehearse(self) -> None:
+        """From now on nothing is sent: nothing is reserved or written down, and no limit holds
+        anything up. `find_refusal` tells what one would say."""
+        self._consulted, self.ledger = self.ledger, None
+
+    async def find_refusal(self, request: RequestEntry, prompt: Prompt) -> SpendLimit | None:
+        """What a limit would say to the open request, if it began a turn; None if it may be sent.
+
+        Raises:
+            SpendLedgerError: the account cannot be read.
+        """
+        ledger, limits = self._consulted or self.ledger, self.limits
+        if ledger is None or not limits:
+            return None
+        target = self._book.find(request.target)
+        price = self.price(request.context, target)
+        if (cost := price.range) is None:
+            is_refused = self._record.state.settings.spend_unknown == "refuse"
+            return _unknown_price(target, limits) if is_refused else None
+        standing = await ledger.standing(self._record.id, ledger.day_of(self._clock.now()))
+        sums = {"turn": SpendSum(), "session": standing.session, "day": standing.day}
+        for scope in SPEND_SCOPES:
+            limit: float | None = getattr(limits, scope)
+            if cost.high and limit is not None and sums[scope].counted + cost.high > limit:
+                call = ProviderCall(
+                    price=price, context=request.context, layers=measure_layers(prompt)
+                )
+                reached = ReachedLimit(scope=scope, limit=limit, sum=sums[scope])
+                return self._refusal(call, reached, cost.low, cost.high)
+        return None
+
+    # -- requests of the session -----------------------------------------------------------------
+
+    async def reserve_request(
+        self, request: RequestEntry, prompt: Prompt, target: Target, state: State | None = None
+    ) -> None:
+        """Holds the upper price of a request back for one sending, in place of nothing: what was
+        reserved for it before stays so.
+
+        `state` is that behind the request, if it is not written yet.
+
+        Raises:
+            SpendLimit, SpendLedgerError: as `reserve`.
+        """
+        if not self.is_limited:
+            # What it costs is written down once its answer is there.
+            return
+        call = ProviderCall(
+            price=self.price(request.context, target, state),
+            context=request.context,
+            layers=measure_layers(prompt),
+        )
+        bill = await self.reserve(call)
+        # Of earlier requests only what can still be released matters.
+        self._bills = {name: known for name, known in self._bills.items() if known.reservation}
+        self._bills[request.id] = bill
+
+    def price(
+        self, context: RequestContext, target: Target, state: State | None = None
+    ) -> RequestPrice:
+        """What goes into the price of the request that was planned last."""
+        state = state or self._record.state
+        return price_request(context, options_for_request(state), state.settings, target)
+
+    def rewrite(self, request: RequestEntry, target: Target) -> CacheRewrite | None:
+        """What the open request costs because it writes again what a cache had."""
+        state = self._record.state
+        if not request.context.boundaries or (sent := state.requests.sent) is None:
+            return None
+        try:
+            sent_target = self._book.find(sent.target)
+        except UnknownTarget:
+            return None
+        return price_rewrite(request.context, state.settings, target, sent, sent_target)
+
+    def is_reserved(self, request: str) -> bool:
+        """Whether a sending of a request is provided for."""
+        bill = self._bills.get(request)
+        return bill is not None and not bill.is_sent and not bill.is_over
+
+    async def reserve_again(self, request: RequestEntry, prompt: Prompt) -> None:
+        """Provides for one more sending of the open request.
+
+        Raises:
+            SpendLimit, SpendLedgerError: as `reserve`.
+            TurnStateError: it is not the open one.
+        """
+        self._record.require_open(request)
+        await self.reserve_request(request, prompt, self._book.find(request.target))
+
+    async def begin_sending(self, request: RequestEntry, prompt: Prompt) -> None:
+        """A request is sent now. If it was before, its price is reserved once more.
+
+        Raises:
+            SpendLimit, SpendLedgerError: as `reserve`; it must not be sent.
+        """
+        if not self.is_reserved(request.id):
+            await self.reserve_request(request, prompt, self._book.find(request.target))
+        if bill := self._bills.get(request.id):
+            bill.is_sent = True
+
+    async def settle_request(self, request: RequestEntry, target: Target, reply: Reply) -> None:
+        """The answer of a request is there, or a part of it."""
+        bill = self._bills.pop(request.id, None)
+        bill = bill or Bill(call=ProviderCall(price=self.price(request.context, target)))
+        usage = reply.usage if reply.usage.input or reply.usage.output else None
+        if usage is None and not reply.complete and bill.reservation:
+            # It was stopped or broke off, and nobody knows what is charged: it stays reserved.
+            return
+        await self.settle(bill, usage)
+
+    @asynccontextmanager
+    async def reserving(
+        self, request: RequestEntry, prompt: Prompt, target: Target, state: State
+    ) -> AsyncIterator[None]:
+        """Around writing a request down: reserved before it, and freed if it is not written, since
+        nobody has got it then."""
+        await self.reserve_request(request, prompt, target, state)
+        try:
+            yield
+        except BaseException:
+            await self.release_request(request.id)
+            raise
+
+    async def release_request(self, request: str) -> None:
+        """A request was not sent, or turned down."""
+        if bill := self._bills.pop(request, None):
+            with anyio.CancelScope(shield=True):
+                await self.release(bill)
+
+    async def end_failed_request(self, request: str, error: BaseException) -> None:
+        """Sending a request failed."""
+        if bill := self._bills.get(request):
+            await self.end_failed(bill, error)
+
+
+# Takes what a cache cost: the kind of the journal's entry, and its data.
+NoteCacheCost = Callable[[str, dict[str, Any]], Awaitable[None]]
+
+
+class SessionCacheCharge:
+    """What one explicit cache costs a session, from a creation or a renewal on to its end."""
+
+    def __init__(
+        self, spending: Spending, target: Target, creation: Bill | None, storage: Bill,
+        note: NoteCacheCost,
+    ) -> None:  # fmt: skip
+        self._spending = spending
+        self._target = target
+        self._creation = creation
+        self._storage = storage
+        self._note = note
+        self._tokens = 0
+
+    async def confirm(self, tokens: int) -> None:
+        self._tokens = tokens
+        if self._creation is None:
+            return
+        usage = Usage(input=tokens)
+        await self._spending.settle(self._creation, usage)
+        data = {"target": self._target.name, "tokens": tokens, "usage": {"input": tokens}}
+        await self._note(CACHE, data | {"cost": cost_of(usage, self._target)})
+
+    async def fail(self, error: BaseException) -> None:
+        for bill in (self._creation, self._storage):
+            if bill is not None:
+                await self._spending.end_failed(bill, error)
+
+    async def end(self, seconds: float) -> None:
+        cost = storage_cost(self._tokens, seconds, self._target)
+        await self._spending.settle(self._storage, None, storage=cost)
+        data = {"model": self._target.name, "tokens": self._tokens, "usage": {}, "cost": cost}
+        await self._note(STORAGE, data | {"seconds": round(seconds, 3)})
+
+
+def _unknown_price(target: Target, limits: SpendLimits) -> UnknownPrice:
+    scope, limit = next(
+        (scope, limit)
+        for scope in ("turn", "session", "day")
+        if (limit := getattr(limits, scope)) is not None
+    )
+    return UnknownPrice(
+        f"nobody knows what {target.name} costs, and {dollars(limit)} is the limit for "
+        f"{_SCOPES[scope]}; nothing was sent",
+        scope=scope,
+        limit=limit,
+        advice=(
+            "give its price in a models file (LAMINA_MODELS), choose a model whose price is known "
+            "(`lamina targets`), or let unknown prices pass uncounted (spend_unknown=allow)",
+        ),
+    )
