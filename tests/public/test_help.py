@@ -87,9 +87,9 @@ def test_the_tree_of_errors_has_all_of_them_below_their_bases() -> None:
 @pytest.mark.parametrize(
     ("module", "owner"),
     [
-        ("values/settings.py", "Settings"),
-        ("values/selection.py", "SearchSettings"),
-        ("values/envelope.py", "Options"),
+        ("core/values/settings.py", "Settings"),
+        ("core/values/selection.py", "SearchSettings"),
+        ("core/values/envelope.py", "Options"),
     ],
 )
 def test_every_setting_is_described_below_its_name(module: str, owner: str) -> None:

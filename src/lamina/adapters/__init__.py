@@ -1,5 +1,6 @@
-"""The world behind the ports: files, stores, providers, tools, pages, search and other formats.
+"""The world behind the ports: files, stores, providers, tools, pages, search and foreign formats.
 
-The rooms are strangers to one another; `files`, `downloads` and `extras` are what several of them
-use. Private: see `lamina` for what users import.
+The rooms are strangers to one another; only `files` is used by all of them.
+
+Private: see `lamina` for what is public.
 """

@@ -1,4 +1,4 @@
 """What people run: the command line and the web app, the views they share, and the wiring below.
 
-Private: see `lamina` for what users import.
+Private: see `lamina` for what is public.
 """

@@ -1,4 +1,7 @@
 """Anybody's requests, looked at afterwards: where a cache did not hit, why, and what that cost.
 
-Pure: records come in as values, and nothing here knows a file or a vendor's wire.
+`requests/` reads the logs and transcripts of other programs, and Lamina's own sessions; what judges
+them works on plain records and knows no file.
+
+Private: see `lamina` for what is public.
 """
