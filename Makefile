@@ -74,7 +74,7 @@ long: chromium $(STAMP) $(APP)  ## Every extra, clients that want other SDKs, an
 	$(BIN)/python -m pytest tests/clients tests/clients/long_langchain_gemini.py
 	$(BIN)/python bench/web.py
 
-fuzz: $(STAMP)  ## Draw every property anew, in rounds (MINUTES=10, JOBS=cores, ROOMS="formats text")
+fuzz: $(STAMP)  ## Draw every property anew, in rounds (MINUTES=10, JOBS=cores, ROOMS="core/text")
 	$(BIN)/python -m tests.fuzz $(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS)) $(ROOMS:%=tests/%)
 
 prices: $(STAMP)  ## Write the table of prices anew, from the pinned packages

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,24 +29,32 @@ def test_every_path_that_a_page_names_exists(page: str) -> None:
     assert [path for path in paths if not _exists(path)] == []
 
 
-def test_the_table_of_rooms_lists_every_room_in_the_order_of_the_contract() -> None:
+def _contracts() -> dict[str, dict[str, Any]]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
+    return {contract["containers"][0]: contract for contract in contracts if "layers" in contract}
+
+
+def test_the_table_of_floors_lists_every_floor_and_every_room_in_the_order_of_the_contract() -> (
+    None
+):
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
-    table = text.split("## Rooms", 1)[1].split("\n## ", 1)[0]
+    table = text.split("## Floors", 1)[1].split("\n## ", 1)[0]
     rows = [line for line in table.splitlines() if line.startswith("| `")]
-    rooms = [
-        [
-            name.strip("/").removesuffix(".py")
-            for name in re.findall(r"`([^`]+)`", row.split("|")[1])
-        ]
-        for row in rows
+    floors = {row.split("|")[1].strip(): row.split("|")[2] for row in rows}
+    contracts = _contracts()
+    layers = list(reversed(contracts["lamina"]["layers"]))
+    assert [re.findall(r"`(\w+)(?:/|\.py)`", floor) for floor in floors] == [
+        layer.split(" | ") for layer in layers
     ]
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
-    layers = [set(layer.split(" | ")) for layer in reversed(contracts["contracts"][0]["layers"])]
-    order = {room: index for index, layer in enumerate(layers) for room in layer}
-    listed = [room for row in rooms for room in row]
-    assert sorted(listed) == sorted(order)
-    positions = [order[room] for room in listed]
-    assert positions == sorted(positions)
+    for floor in ("core", "engine", "apps"):
+        rooms = list(reversed(contracts[f"lamina.{floor}"]["layers"]))
+        named = re.findall(r"`(\w+)`", floors[f"`{floor}/`"])
+        assert [name for name in named if name in rooms] == rooms
+    rooms = {
+        name for layer in contracts["lamina.adapters"]["layers"] for name in layer.split(" | ")
+    }
+    assert rooms <= set(re.findall(r"`(\w+)`", floors["`adapters/`"]))
 
 
 def test_no_page_speaks_of_documents_that_are_not_here() -> None:
