@@ -225,6 +225,11 @@ def _event(
     )
 
 
+def _shown(result: object) -> str:
+    # A class without its module: messages are kept in the journal, and modules move.
+    return f"the class {result.__name__}" if isinstance(result, type) else repr(result)
+
+
 async def _patch_of(hook: Hook, event: ContextEvent, late: LateHooks) -> tuple[Patch | None, str]:
     """What a hook returned as a patch, None if it changes nothing, and whose it is. Everything is
     converted anew, so that its types are right and the hook holds no reference to it."""
@@ -234,11 +239,11 @@ async def _patch_of(hook: Hook, event: ContextEvent, late: LateHooks) -> tuple[P
     with _naming(hook):
         plain = open_patch(result)
     if plain is None:
-        raise HookError(hook.name, f"returned {result!r}, which is neither a patch nor None")
+        raise HookError(hook.name, f"returned {_shown(result)}, which is neither a patch nor None")
     ops: list[PatchOp] = []
     for value in plain.ops:
         if not isinstance(value, PatchOp | Mapping):
-            raise HookError(hook.name, f"returned {value!r}, which is no patch operation")
+            raise HookError(hook.name, f"returned {_shown(value)}, which is no patch operation")
         with _naming(hook):
             ops.append(read_op(value, event.envelope.cached))
     if not ops:
@@ -309,7 +314,7 @@ def _read_message(hook: Hook, result: Any, message: Message) -> Message:
             raise MessageDropped(hook.name, message.text)
         raise HookError(hook.name, f"a message of role {message.role!r} cannot be dropped")
     if not isinstance(result, Message):
-        raise HookError(hook.name, f"returned {result!r}, which is no message")
+        raise HookError(hook.name, f"returned {_shown(result)}, which is no message")
     try:
         revision = replace(_copy(result, Message), id=message.id)
         canonical_bytes(revision)
