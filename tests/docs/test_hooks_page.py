@@ -11,7 +11,7 @@ from tests.apps.cli.test_ask_modes import ClientsFake
 from tests.fakes.providers import ProviderFake, saying
 
 PAGE = (Path(__file__).parents[2] / "docs" / "hooks.md").read_text("utf-8")
-FILE, WAITING = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+_, FILE, WAITING = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture

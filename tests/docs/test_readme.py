@@ -1,4 +1,4 @@
-"""What the README shows is run as it stands, through the vendor's own SDK."""
+"""What the README and its pages show is run as it stands, through the vendor's own SDK."""
 
 import json
 import os
@@ -24,10 +24,36 @@ from lamina.emulators.answers import EmulatedAnswer, EmulatedRequest, read_answe
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
+# Pages that the README leads to; of those with tests of their own, what stands before a heading.
+PAGES = {
+    "library.md": "",
+    "models.md": "",
+    "agents.md": "\n## Every file and key\n",
+    "workspaces.md": "\n## In detail\n",
+    "hooks.md": "\n## ",
+}
+
+
+def _shown() -> str:
+    texts = [README]
+    for name, end in PAGES.items():
+        page = (ROOT / "docs" / name).read_text("utf-8")
+        texts.append(page.partition(end)[0] if end else page)
+    return "\n".join(texts)
+
+
+SHOWN = _shown()
 
 
 def code_blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    return re.findall(rf"^```{language}\n(.*?)^```", SHOWN, re.DOTALL | re.MULTILINE)
+
+
+def test_the_front_page_is_short_and_links_to_every_page_by_way_of_the_index() -> None:
+    assert len(README.splitlines()) <= 200
+    index = (ROOT / "docs" / "README.md").read_text("utf-8")
+    for page in (ROOT / "docs").glob("*.md"):
+        assert page.name == "README.md" or f"]({page.name})" in index
 
 
 @contextmanager

@@ -199,7 +199,7 @@ def test_notes_are_searched_as_shown(
         note = tmp_path / "notes" / "runbooks" / f"{name}.md"
         note.write_text(f"Rotate keys on Mondays. {tag}\n", "utf-8")
     names: dict[str, Any] = {}
-    exec(example("def find_passages"), names)
+    exec(example('tag="oncall"'), names)
     anyio.run(names["find_passages"], "How do I rotate keys?")
     shown = capsys.readouterr().out
     assert shown == "runbooks/keys.md#L1-L1 None shares 'rotate', 'keys'\n"

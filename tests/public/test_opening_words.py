@@ -12,6 +12,7 @@ from typing import Any
 
 import anyio
 import pytest
+from tests.docs.test_readme import code_blocks
 from tests.public.faces import ROOT
 
 import lamina
@@ -70,10 +71,9 @@ def test_a_type_checker_finds_what_is_misspelt_and_nothing_else(tmp_path: Path) 
     assert found == wrong, problems
 
 
-def test_a_type_checker_finds_nothing_in_what_the_readme_shows(tmp_path: Path) -> None:
-    text = (ROOT / "README.md").read_text("utf-8")
+def test_a_type_checker_finds_nothing_in_what_the_pages_show(tmp_path: Path) -> None:
     snippets = []
-    for number, code in enumerate(re.findall(r"```python\n(.*?)```", text, re.DOTALL)):
+    for number, code in enumerate(code_blocks("python")):
         snippets.append(tmp_path / f"shown_{number}.py")
         snippets[-1].write_text(code, "utf-8")
     assert len(snippets) > 5

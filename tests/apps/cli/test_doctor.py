@@ -249,10 +249,16 @@ def test_the_doctor_needs_nothing_that_only_one_system_has(tmp_path: Path) -> No
     assert "Lamina doctor: Claude Code, request log" in done.stdout
 
 
-def test_the_sample_is_what_the_readme_shows(tmp_path: Path) -> None:
+def test_the_sample_is_what_the_pages_show(tmp_path: Path) -> None:
     shown = output("doctor", "--sample", cwd=tmp_path)
-    readme = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
+    root = Path(__file__).parents[3]
     # The book of models has a new date now and then.
     dated = r"List prices of [0-9-]+"
-    assert re.sub(dated, "", f"$ lamina doctor --sample\n{shown}") in re.sub(dated, "", readme)
+    whole = re.sub(dated, "", f"$ lamina doctor --sample\n{shown}")
+    assert whole in re.sub(dated, "", (root / "docs" / "doctor.md").read_text("utf-8"))
+    # The front page shows how it begins.
+    front = re.sub(dated, "", (root / "README.md").read_text("utf-8"))
+    beginning, _, _ = front.partition("$ lamina doctor --sample\n")[2].partition("```")
+    assert len(beginning.splitlines()) >= 10
+    assert f"$ lamina doctor --sample\n{beginning}" in whole
     assert max(map(len, shown.splitlines())) < 80
