@@ -27,7 +27,8 @@ from lamina.core.codec import mend_text
 
 Object = dict[str, Any]
 
-_MAX_COUNT = 2**53
+# The largest figure that a counter can have.
+MAX_COUNT = 2**53
 
 
 def text_in(value: Mapping[str, Any], *keys: str) -> str:
@@ -44,7 +45,7 @@ def count_in(value: Mapping[str, Any], *keys: str) -> int:
     for key in keys:
         number = value.get(key)
         if isinstance(number, int | float) and not isinstance(number, bool):
-            return int(number) if 0 <= number <= _MAX_COUNT else 0
+            return int(number) if 0 <= number <= MAX_COUNT else 0
     return 0
 
 

@@ -10,10 +10,10 @@ from typing import Any, BinaryIO
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lamina.adapters.formats.content import read_usage
 from lamina.adapters.formats.json_lines import parse_moment
-from lamina.core.values.usage import Usage
 from lamina.doctor.observed_request import ObservedRequest, StepKind
-from lamina.doctor.requests.record_lines import ReadProblems, RecordLines, count
+from lamina.doctor.requests.record_lines import ReadProblems, RecordLines, figures_of
 
 SOURCE = "claude_code"
 _INTERRUPTED = "[Request interrupted"
@@ -27,11 +27,11 @@ class ClaudeBlock(Struct):
     text: str | None = None
 
 
-class ClaudeWrites(Struct):
+class ClaudeWrites(Struct, omit_defaults=True):
     ephemeral_1h_input_tokens: int | float | None = None
 
 
-class ClaudeUsage(Struct):
+class ClaudeUsage(Struct, omit_defaults=True):
     input_tokens: int | float | None = None
     cache_creation_input_tokens: int | float | None = None
     cache_read_input_tokens: int | float | None = None
@@ -134,8 +134,9 @@ class _Reader:
         thought = any(block.type in ("thinking", "redacted_thinking") for block in blocks)
         events = ("skill",) if any(block.name == "Skill" for block in blocks) else ()
         earlier = self.requests.get(name)
-        self._problems.check_figures(number, message.usage)
-        usage = _usage(message.usage)
+        figures = figures_of(message.usage)
+        self._problems.check_figures(number, figures)
+        usage = read_usage(figures)
         if earlier is not None:
             if usage is not None and usage.input:
                 self.requests[name] = replace(earlier, usage=usage, ended=at or earlier.ended)
@@ -209,21 +210,3 @@ def _thinking(thinking: ClaudeThinking) -> str:
         return thinking.level
     budget = thinking.maxThinkingTokens
     return "" if budget is None else str(budget)
-
-
-def _usage(usage: ClaudeUsage | None) -> Usage | None:
-    if usage is None:
-        return None
-    read, written = (
-        count(usage.cache_read_input_tokens),
-        count(usage.cache_creation_input_tokens),
-    )
-    long = count(usage.cache_creation.ephemeral_1h_input_tokens) if usage.cache_creation else 0
-    return Usage(
-        input=count(usage.input_tokens) + read + written,
-        cached=read,
-        written=written,
-        written_long=min(long, written),
-        output=count(usage.output_tokens),
-        cache_reported=usage.cache_read_input_tokens is not None,
-    )

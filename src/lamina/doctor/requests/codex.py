@@ -8,15 +8,15 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from lamina.adapters.formats.json_lines import parse_moment
-from lamina.core.values.usage import Usage
+from lamina.adapters.formats.content import read_openai_usage
+from lamina.adapters.formats.json_lines import count_in, parse_moment
 from lamina.doctor.observed_request import ObservedRequest, StepKind
-from lamina.doctor.requests.record_lines import ReadProblems, RecordLines, count
+from lamina.doctor.requests.record_lines import ReadProblems, RecordLines, figures_of
 
 SOURCE = "codex"
 
 
-class CodexTokens(Struct):
+class CodexTokens(Struct, omit_defaults=True):
     input_tokens: int | float | None = None
     cached_input_tokens: int | float | None = None
     output_tokens: int | float | None = None
@@ -148,11 +148,13 @@ class _Reader:
             self._note("interruption")
         if payload.type != "token_count" or payload.info is None:
             return
-        total, last = payload.info.total_token_usage, payload.info.last_token_usage
-        so_far = count(total.total_tokens) if total else self._total + 1
-        if last is None or so_far == self._total or not count(last.input_tokens):
+        total = payload.info.total_token_usage
+        figures = figures_of(payload.info.last_token_usage)
+        so_far = count_in(figures_of(total), "total_tokens") if total else self._total + 1
+        usage = read_openai_usage(figures)
+        if usage is None or so_far == self._total or not usage.input:
             return
-        self._problems.check_figures(number, last)
+        self._problems.check_figures(number, figures)
         self._total = so_far
         sent, self._now, self._next = self._now, self._next, _Sent()
         self._is_answered = False
@@ -160,12 +162,7 @@ class _Reader:
         self.requests.append(ObservedRequest(
             source=SOURCE, session=self._session, id=f"{thread}/{so_far}/{at}",
             agent=thread if self._thread and thread != self._session else "",
-            usage=Usage(
-                input=count(last.input_tokens), cached=count(last.cached_input_tokens),
-                output=count(last.output_tokens),
-                cache_reported=last.cached_input_tokens is not None,
-            ),
-            depth="transcript", at=sent.at or at, ended=at, provider=self._provider,
+            usage=usage, depth="transcript", at=sent.at or at, ended=at, provider=self._provider,
             model=self._model, step=sent.step or ("loop" if self.requests else "turn"),
             blocks=sent.blocks or None, thought=True,
             parameters=(("effort", self._effort),) if self._effort else (),

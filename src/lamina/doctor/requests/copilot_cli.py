@@ -8,15 +8,15 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from lamina.adapters.formats.json_lines import parse_moment
+from lamina.adapters.formats.json_lines import Object, count_in, parse_moment
 from lamina.core.values.usage import Usage
 from lamina.doctor.observed_request import ObservedRequest, StepKind
-from lamina.doctor.requests.record_lines import ReadProblems, RecordLines, count
+from lamina.doctor.requests.record_lines import ReadProblems, RecordLines, figures_of
 
 SOURCE = "copilot_cli"
 
 
-class CopilotData(Struct, rename="camel"):
+class CopilotData(Struct, rename="camel", omit_defaults=True):
     session_id: str | None = None
     model: str | None = None
     new_model: str | None = None
@@ -60,8 +60,11 @@ def read_copilot_cli(stream: BinaryIO, name: str, problems: ReadProblems) -> lis
             case "abort":
                 events.append("interruption")
             case "assistant.usage":
-                problems.check_figures(number, data)
-                request = _request(session, name, number, line, data, at, model, step, events)
+                figures = figures_of(data)
+                problems.check_figures(number, figures)
+                request = _request(
+                    session, name, number, line, data, figures, at, model, step, events
+                )
                 if request is not None:
                     requests.append(request)
                     step, events = "", []
@@ -71,20 +74,20 @@ def read_copilot_cli(stream: BinaryIO, name: str, problems: ReadProblems) -> lis
 
 
 def _request(
-    session: str, name: str, number: int, line: CopilotLine, data: CopilotData, at: float | None,
-    model: str, step: StepKind, events: list[str],
+    session: str, name: str, number: int, line: CopilotLine, data: CopilotData, figures: Object,
+    at: float | None, model: str, step: StepKind, events: list[str],
 ) -> ObservedRequest | None:  # fmt: skip
-    total = count(data.input_tokens)
+    total = count_in(figures, "inputTokens")
     if not total:
         return None
     model = data.model or model
-    took = count(data.duration) / 1000
+    took = count_in(figures, "duration") / 1000
     return ObservedRequest(
         source=SOURCE, session=session, id=f"{session}/{line.id or number}", depth="transcript",
         usage=Usage(
-            input=total, cached=count(data.cache_read_tokens),
-            written=count(data.cache_write_tokens), output=count(data.output_tokens),
-            cache_reported=data.cache_read_tokens is not None,
+            input=total, cached=count_in(figures, "cacheReadTokens"),
+            written=count_in(figures, "cacheWriteTokens"), output=count_in(figures, "outputTokens"),
+            cache_reported="cacheReadTokens" in figures,
         ),
         at=at - took if at is not None else None, ended=at, model=model,
         agent=data.parent_tool_call_id or "", step=step or "loop",

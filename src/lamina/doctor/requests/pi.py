@@ -9,10 +9,10 @@ from typing import BinaryIO
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.adapters.formats.json_lines import parse_moment
-from lamina.core.values.usage import Usage
+from lamina.adapters.formats.content import read_usage
+from lamina.adapters.formats.json_lines import Object, parse_moment
 from lamina.doctor.observed_request import ObservedRequest, StepKind
-from lamina.doctor.requests.record_lines import ReadProblems, RecordLabels, RecordLines, count
+from lamina.doctor.requests.record_lines import ReadProblems, RecordLabels, RecordLines, figures_of
 
 SOURCE = "pi"
 
@@ -21,7 +21,7 @@ class PiBlock(Struct):
     type: str = ""
 
 
-class PiUsage(Struct, rename="camel"):
+class PiUsage(Struct, rename="camel", omit_defaults=True):
     input: int | float | None = None
     output: int | float | None = None
     cache_read: int | float | None = None
@@ -72,9 +72,10 @@ def read_pi(stream: BinaryIO, name: str, problems: ReadProblems) -> list[Observe
         at = parse_moment(line.timestamp)
         message = line.message
         if message is not None and message.role == "assistant":
-            problems.check_figures(number, message.usage)
+            figures = figures_of(message.usage)
+            problems.check_figures(number, figures)
             label = labels.next(number)
-            request = _request(session, name, number, label, message, trail, at)
+            request = _request(session, name, number, label, message, figures, trail, at)
             if request is not None:
                 requests.append(request)
                 blocks = message.content if isinstance(message.content, list) else []
@@ -114,23 +115,15 @@ def _extend(trail: _PiTrail, line: PiLine, at: float | None) -> _PiTrail:
 
 
 def _request(
-    session: str, name: str, number: int, label: str, message: PiRecord, trail: _PiTrail,
-    at: float | None,
+    session: str, name: str, number: int, label: str, message: PiRecord, figures: Object,
+    trail: _PiTrail, at: float | None,
 ) -> ObservedRequest | None:  # fmt: skip
-    usage = message.usage
-    if usage is None:
-        return None
-    read, written = count(usage.cache_read), count(usage.cache_write)
-    total = count(usage.input) + read + written
-    if not total:
+    usage = read_usage(figures)
+    if usage is None or not usage.input:
         return None
     began = parse_moment(message.timestamp)
     return ObservedRequest(
-        source=SOURCE, session=session, id=f"{session}/{label}",
-        usage=Usage(
-            input=total, cached=read, written=written, output=count(usage.output),
-            cache_reported=usage.cache_read is not None,
-        ),
+        source=SOURCE, session=session, id=f"{session}/{label}", usage=usage,
         depth="transcript", at=trail.at or began or at, ended=at, provider=message.provider or "",
         model=message.model or "", parent=trail.request, step=trail.step,
         blocks=trail.blocks or None, thought=trail.thought,
