@@ -375,6 +375,14 @@ def parse_json(piece: bytes) -> tuple[Any, tuple[str, ...]]:
     return _clean(value, notes), tuple(dict.fromkeys(notes))
 
 
+def parse_text(text: str) -> Any:
+    """The JSON value that a text holds; None if it holds none."""
+    try:
+        return parse_json(text.encode("utf-8", "replace"))[0]
+    except ValueError:
+        return None
+
+
 def _check_depth(value: Any) -> None:
     level, depth = [value], 0
     while level:

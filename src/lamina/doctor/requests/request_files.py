@@ -24,11 +24,11 @@ from lamina.adapters.formats.json_lines import (
     split_line,
 )
 from lamina.adapters.formats.opencode_store import is_database, read_database, read_storage
+from lamina.adapters.formats.request_log import SOURCE as LOG
+from lamina.adapters.formats.request_log import unwrap_line
 from lamina.doctor.observed_request import OWN, ObservedRequest
-from lamina.doctor.requests import har
+from lamina.doctor.requests.logged_requests import HAR, LogReader, har_lines, looks_like_har
 from lamina.doctor.requests.record_lines import ReadProblems, RecordLines
-from lamina.doctor.requests.request_log import SOURCE as LOG
-from lamina.doctor.requests.request_log import LogReader, unwrap_line
 from lamina.doctor.requests.transcripts import (
     read_claude_code,
     read_codex,
@@ -251,11 +251,11 @@ def _read_document(
         problems.add(None, "unknown", "one JSON value, and no object")
         return "", []
     line = JsonLine(number=1, index=0, value=value)
-    if har.looks_like_har(value):
-        reader = LogReader(name, problems, har.SOURCE, reports_others=False)
-        for number, entry in har.har_lines(value, problems):
+    if looks_like_har(value):
+        reader = LogReader(name, problems, HAR, reports_others=False)
+        for number, entry in har_lines(value, problems):
             reader.add(number, entry)
-        return har.SOURCE, reader.requests
+        return HAR, reader.requests
     if opencode.looks_like_opencode(value):
         return opencode.SOURCE, [*read_opencode(value, name, problems)]
     if gemini_cli.looks_like_gemini(value) and list_in(value, "messages"):
