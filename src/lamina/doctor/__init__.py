@@ -1,4 +1,7 @@
 """Anybody's requests, looked at afterwards: where a cache did not hit, why, and what that cost.
 
-Pure: records come in as values, and nothing here knows a file or a vendor's wire.
+`requests/` reads them out of files, and `collector` puts those of many files together. `findings`,
+`causes`, `readings` and `prompt_comparison` judge values: they know no file and no vendor's wire.
+
+Private: see `lamina` for what is public.
 """
