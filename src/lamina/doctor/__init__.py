@@ -1,7 +1,7 @@
 """Anybody's requests, looked at afterwards: where a cache did not hit, why, and what that cost.
 
-`requests/` reads the logs and transcripts of other programs, and Lamina's own sessions; what judges
-them works on plain records and knows no file.
+`requests/` reads them out of files, and `collector` puts those of many files together. `findings`,
+`causes`, `readings` and `prompt_comparison` judge values: they know no file and no vendor's wire.
 
 Private: see `lamina` for what is public.
 """

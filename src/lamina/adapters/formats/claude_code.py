@@ -303,3 +303,63 @@ def _shell(value: Object) -> Object:
     """A line without the content of its message."""
     message = object_in(value, "message")
     return {**value, "message": {key: field for key, field in message.items() if key != "content"}}
+
+
+# -- a line as far as it tells of requests ---------------------------------------------------------
+
+
+class ClaudeBlock(Struct):
+    type: str = ""
+    name: str = ""
+    text: str | None = None
+
+
+class ClaudeWrites(Struct, omit_defaults=True):
+    ephemeral_1h_input_tokens: int | float | None = None
+
+
+class ClaudeUsage(Struct, omit_defaults=True):
+    input_tokens: int | float | None = None
+    cache_creation_input_tokens: int | float | None = None
+    cache_read_input_tokens: int | float | None = None
+    output_tokens: int | float | None = None
+    cache_creation: ClaudeWrites | None = None
+
+
+class ClaudeMessage(Struct):
+    id: str | None = None
+    model: str | None = None
+    content: list[ClaudeBlock] | str | None = None
+    usage: ClaudeUsage | None = None
+
+
+class ClaudeAttachment(Struct):
+    type: str | None = None
+
+
+class ClaudeThinking(Struct):
+    level: str | None = None
+    maxThinkingTokens: int | None = None  # noqa: N815 - the file's name for it
+
+
+class ClaudeLine(Struct, rename="camel"):
+    """What the doctor reads of a line; it passes over everything else, unread."""
+
+    type: str | None = None
+    subtype: str | None = None
+    uuid: str | None = None
+    parent_uuid: str | None = None
+    logical_parent_uuid: str | None = None
+    session_id: str | None = None
+    agent_id: str | None = None
+    is_sidechain: bool | None = None
+    is_meta: bool | None = None
+    is_compact_summary: bool | None = None
+    is_api_error_message: bool | None = None
+    request_id: str | None = None
+    timestamp: str | float | None = None
+    version: str | None = None
+    permission_mode: str | None = None
+    message: ClaudeMessage | None = None
+    attachment: ClaudeAttachment | None = None
+    thinking_metadata: ClaudeThinking | None = None

@@ -277,3 +277,52 @@ def _is_plain(item: Any) -> bool:
         return False
     is_message = item.get("type") == "message" and item.get("role") in ("user", "assistant")
     return is_message and not content_beyond_text(item.get("content"))
+
+
+# -- a line as far as it tells of requests ---------------------------------------------------------
+
+
+class CodexTokens(Struct, omit_defaults=True):
+    input_tokens: int | float | None = None
+    cached_input_tokens: int | float | None = None
+    output_tokens: int | float | None = None
+    total_tokens: int | float | None = None
+
+
+class CodexInfo(Struct):
+    total_token_usage: CodexTokens | None = None
+    last_token_usage: CodexTokens | None = None
+
+
+class CodexSettings(Struct):
+    reasoning_effort: str | None = None
+
+
+class CodexMode(Struct):
+    settings: CodexSettings | None = None
+
+
+class CodexPart(Struct):
+    type: str = ""
+
+
+class CodexPayload(Struct):
+    type: str | None = None
+    role: str | None = None
+    id: str | None = None
+    session_id: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    cli_version: str | None = None
+    model_provider: str | None = None
+    collaboration_mode: CodexMode | None = None
+    info: CodexInfo | None = None
+    content: list[CodexPart] | str | None = None
+
+
+class CodexLine(Struct):
+    """What the doctor reads of a line; it passes over everything else, unread."""
+
+    timestamp: str | float | None = None
+    type: str | None = None
+    payload: CodexPayload | None = None

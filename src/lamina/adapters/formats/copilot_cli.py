@@ -6,6 +6,8 @@ their results, and changes of the model. Every other event is kept as data in it
 
 from typing import Any
 
+from msgspec import Struct
+
 from lamina.adapters.formats.content import read_content, result_text, target_of, write_arguments
 from lamina.adapters.formats.imported_session import ImportedSession
 from lamina.adapters.formats.json_lines import (
@@ -13,6 +15,7 @@ from lamina.adapters.formats.json_lines import (
     JsonLinesFile,
     LineRecord,
     Object,
+    count_in,
     first_moment,
     list_in,
     object_in,
@@ -23,6 +26,7 @@ from lamina.adapters.formats.json_lines import (
 from lamina.adapters.formats.session_builder import SessionBuilder
 from lamina.core.values.entry import CustomEntry, EntryBase, MessageEntry, ModelEntry
 from lamina.core.values.message import Block, Message, ToolCall, ToolResult
+from lamina.core.values.usage import Usage
 
 SOURCE = "copilot_cli"
 
@@ -150,3 +154,40 @@ def _result(builder: SessionBuilder, data: Object, line: int) -> dict[str, Any]:
     result = ToolResult(call_id=data["toolCallId"], name=name, text=text, is_error=is_error)
     rest = without(data, "toolCallId", "toolName", "success")
     return {"message": Message(role="tool", blocks=(result,)), "rest": rest}
+
+
+# -- a line as far as it tells of requests ---------------------------------------------------------
+
+
+class CopilotData(Struct, rename="camel", omit_defaults=True):
+    session_id: str | None = None
+    model: str | None = None
+    new_model: str | None = None
+    selected_model: str | None = None
+    reasoning_effort: str | None = None
+    input_tokens: int | float | None = None
+    output_tokens: int | float | None = None
+    cache_read_tokens: int | float | None = None
+    cache_write_tokens: int | float | None = None
+    duration: int | float | None = None
+    parent_tool_call_id: str | None = None
+
+
+class CopilotLine(Struct):
+    """What the doctor reads of a line; it passes over everything else, unread."""
+
+    type: str | None = None
+    id: str | None = None
+    timestamp: str | float | None = None
+    data: CopilotData | None = None
+
+
+def read_copilot_usage(figures: Object) -> Usage:
+    """What an `assistant.usage` event counts, whose input includes what was cached."""
+    return Usage(
+        input=count_in(figures, "inputTokens"),
+        cached=count_in(figures, "cacheReadTokens"),
+        written=count_in(figures, "cacheWriteTokens"),
+        output=count_in(figures, "outputTokens"),
+        cache_reported="cacheReadTokens" in figures,
+    )

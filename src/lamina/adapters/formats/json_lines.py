@@ -27,7 +27,8 @@ from lamina.core.codec import mend_text
 
 Object = dict[str, Any]
 
-_MAX_COUNT = 2**53
+# The largest figure that a counter can have.
+MAX_COUNT = 2**53
 
 
 def text_in(value: Mapping[str, Any], *keys: str) -> str:
@@ -44,7 +45,7 @@ def count_in(value: Mapping[str, Any], *keys: str) -> int:
     for key in keys:
         number = value.get(key)
         if isinstance(number, int | float) and not isinstance(number, bool):
-            return int(number) if 0 <= number <= _MAX_COUNT else 0
+            return int(number) if 0 <= number <= MAX_COUNT else 0
     return 0
 
 
@@ -372,6 +373,14 @@ def parse_json(piece: bytes) -> tuple[Any, tuple[str, ...]]:
     except RecursionError:
         raise ValueError(f"nested deeper than {DEPTH} levels") from None
     return _clean(value, notes), tuple(dict.fromkeys(notes))
+
+
+def parse_text(text: str) -> Any:
+    """The JSON value that a text holds; None if it holds none."""
+    try:
+        return parse_json(text.encode("utf-8", "replace"))[0]
+    except ValueError:
+        return None
 
 
 def _check_depth(value: Any) -> None:

@@ -539,3 +539,37 @@ _READERS: dict[str, Callable[[_PiEntry], EntryParts]] = {
     "context_transform": _transform,
     "ephemeral": _ephemeral,
 }
+
+
+# -- a line as far as it tells of requests ---------------------------------------------------------
+
+
+class PiBlock(Struct):
+    type: str = ""
+
+
+class PiUsage(Struct, rename="camel", omit_defaults=True):
+    input: int | float | None = None
+    output: int | float | None = None
+    cache_read: int | float | None = None
+    cache_write: int | float | None = None
+
+
+class PiRecord(Struct):
+    role: str | None = None
+    content: list[PiBlock] | str | None = None
+    provider: str | None = None
+    model: str | None = None
+    usage: PiUsage | None = None
+    timestamp: str | float | None = None
+
+
+class PiLine(Struct, rename="camel"):
+    """What the doctor reads of a line; it passes over everything else, unread."""
+
+    type: str | None = None
+    id: str | None = None
+    parent_id: str | None = None
+    timestamp: str | float | None = None
+    thinking_level: str | None = None
+    message: PiRecord | None = None

@@ -32,6 +32,7 @@ from lamina.adapters.formats.json_lines import (
     list_in,
     object_in,
     parse_json,
+    parse_text,
     text_in,
     without,
 )
@@ -82,6 +83,12 @@ def read_stream(text: str) -> StreamedAnswer | None:
     else:
         body = events[-1]  # an error is an event of its own
     return StreamedAnswer(body=body, unread_events=unread_events)
+
+
+def parse_answer(text: str) -> StreamedAnswer | None:
+    """The answer that was logged as a text: one object or a stream; None if it is neither."""
+    value = parse_text(text)
+    return StreamedAnswer(body=value) if isinstance(value, dict) else read_stream(text)
 
 
 def _events(text: str) -> Iterator[str]:

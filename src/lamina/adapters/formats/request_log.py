@@ -6,21 +6,30 @@ none, a branch from the header. A system prompt or tools that changed are a tran
 The parameters of each request, and what its answer says besides the message, are kept as data.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from lamina.adapters.formats.content import ForeignMessage
+from lamina.adapters.formats.content import (
+    ForeignMessage,
+    provider_of,
+    read_openai_usage,
+    read_usage,
+)
 from lamina.adapters.formats.imported_session import ImportedSession
 from lamina.adapters.formats.json_lines import (
     JsonLine,
     JsonLinesFile,
     Object,
     UnreadLine,
+    count_in,
     first_moment,
     object_in,
-    parse_json,
     parse_moment,
+    parse_text,
+    text_in,
     without,
 )
 from lamina.adapters.formats.request_bodies import (
@@ -28,13 +37,14 @@ from lamina.adapters.formats.request_bodies import (
     RequestBody,
     looks_like_body,
     message_identity,
+    parse_answer,
     read_answer_body,
     read_body,
-    read_stream,
 )
 from lamina.adapters.formats.session_builder import SessionBuilder
 from lamina.core.values.entry import MessageEntry, TransformEntry
 from lamina.core.values.patch import Patch, PatchOp, SystemPartsReplace, ToolsReplace
+from lamina.core.values.usage import Usage
 
 SOURCE = "request_log"
 
@@ -60,23 +70,14 @@ def _unwrap(value: Object) -> _Request | None:
         if not looks_like_body(value):
             return None
         return _Request(body=value, response={}, at=parse_moment(value.get("timestamp")), rest={})
-    body = request.get("body", request.get("body_raw"))
-    if isinstance(body, str):
-        body = _parse(body)
-    if not isinstance(body, dict) or not looks_like_body(body):
+    body = as_body(request.get("body", request.get("body_raw")))
+    if not looks_like_body(body):
         return None
     rest = without(value, "request", "response")
     if around := without(request, "body", "timestamp"):
         rest["request"] = around
     at = parse_moment(request.get("timestamp")) or parse_moment(value.get("timestamp"))
     return _Request(body=body, response=object_in(value, "response"), at=at, rest=rest)
-
-
-def _parse(text: str) -> Any:
-    try:
-        return parse_json(text.encode("utf-8", "replace"))[0]
-    except ValueError:
-        return None
 
 
 def import_request_log(file: JsonLinesFile, session: str) -> ImportedSession:
@@ -211,16 +212,178 @@ class _Importer:
         if body is None:
             body = response.get("body_raw")
         if isinstance(body, str):
-            value = _parse(body)
-            if not isinstance(value, dict):
-                stream = read_stream(body)
-                if stream and stream.unread_events:
-                    detail = f"{stream.unread_events} events of the stream could not be read"
-                    self.builder.report(line, "unreadable_events", detail)
-                value = stream.body if stream else None
-            body = value
+            answer = parse_answer(body)
+            if answer and answer.unread_events:
+                detail = f"{answer.unread_events} events of the stream could not be read"
+                self.builder.report(line, "unreadable_events", detail)
+            body = answer.body if answer else None
         status = response.get("status_code")
         is_error = isinstance(status, int) and status >= 400
         if not isinstance(body, dict) or is_error:
             return None
         return read_answer_body(body, self.builder, line)
+
+
+# -- a line as far as it tells of requests ---------------------------------------------------------
+
+_SESSION_KEYS = (
+    "session", "session_id", "sessionId", "conversation_id", "thread_id", "trace_id",
+    "litellm_session_id",
+)  # fmt: skip
+_AGENT_KEYS = ("agent", "agent_id", "agentId")
+
+
+class LoggedRequest(Struct, frozen=True, kw_only=True):
+    """What the doctor reads of a line; `body` is empty where it holds usage alone."""
+
+    body: Object
+    answer: Object
+    usage: Usage
+    # The vendor's, of which the usage is made.
+    figures: Object
+    provider: str
+    model: str
+    at: float | None
+    ended: float | None
+    session: str = ""
+    agent: str = ""
+    id: str = ""
+
+
+def unwrap_line(value: Object) -> LoggedRequest | None:
+    """What a line of a log holds; None if it is neither a body with usage nor usage."""
+    if "startTime" in value and ("custom_llm_provider" in value or "call_type" in value):
+        return _unwrap_litellm(value)
+    request, response = object_in(value, "request"), object_in(value, "response")
+    body = as_body(value.get("body")) or as_body(request.get("body", request.get("body_raw")))
+    body = body or as_body(request) or as_body(value)
+    answer = _as_answer(response.get("body", response.get("body_raw"))) or _as_answer(response)
+    answer = answer or _as_answer(value.get("answer"))
+    figures = _figures_in(value, response, answer)
+    usage = read_figures(figures)
+    if usage is None:
+        return None
+    began = parse_moment(request.get("timestamp")) or _moment(
+        value, "timestamp", "at", "started_at", "start_time", "startTime", "time", "created_at"
+    )
+    ended = parse_moment(response.get("timestamp")) or _moment(
+        value, "ended_at", "end_time", "endTime", "completed_at"
+    )
+    model = (
+        text_in(body, "model")
+        or text_in(value, "model")
+        or text_in(answer, "model", "modelVersion")
+    )
+    return LoggedRequest(
+        body=body, answer=answer, usage=usage, figures=figures, model=model.rpartition("/")[2],
+        provider=provider_of(text_in(value, "provider", "custom_llm_provider"))
+        or _provider_of_body(body, value, answer),
+        at=began, ended=ended, session=_first(value, request, body, _SESSION_KEYS),
+        agent=_first(value, request, body, _AGENT_KEYS),
+        id=text_in(value, "id", "request_id") or text_in(answer, "id", "responseId"),
+    )  # fmt: skip
+
+
+def _unwrap_litellm(value: Object) -> LoggedRequest | None:
+    """LiteLLM's `StandardLoggingPayload`."""
+    metadata = object_in(value, "metadata")
+    figures = object_in(metadata, "usage_object") or object_in(
+        object_in(value, "response"), "usage"
+    )  # fmt: skip
+    usage = read_figures(figures)
+    if usage is None and count_in(value, "prompt_tokens"):
+        usage = Usage(
+            input=count_in(value, "prompt_tokens"), output=count_in(value, "completion_tokens"),
+            cache_reported=False,
+        )  # fmt: skip
+    if usage is None:
+        return None
+    parameters = object_in(value, "model_parameters")
+    messages = value.get("messages")
+    model = text_in(value, "model")
+    body: Object = {"model": model, **parameters, "messages": messages}
+    if not isinstance(messages, list) or not messages:
+        body = {}
+    return LoggedRequest(
+        body=body, answer=object_in(value, "response"), usage=usage, figures=figures,
+        model=model.rpartition("/")[2], provider=provider_of(text_in(value, "custom_llm_provider")),
+        at=parse_moment(value.get("startTime")), ended=parse_moment(value.get("endTime")),
+        session=_first(value, metadata, object_in(metadata, "requester_metadata"), _SESSION_KEYS),
+        id=text_in(value, "id"),
+    )  # fmt: skip
+
+
+def _first(*values: Any) -> str:
+    *objects, keys = values
+    for value in objects:
+        for place in (value, object_in(value, "metadata")):
+            if found := text_in(place, *keys):
+                return found
+    return ""
+
+
+def _moment(value: Mapping[str, Any], *keys: str) -> float | None:
+    return next((at for key in keys if (at := parse_moment(value.get(key))) is not None), None)
+
+
+def as_body(value: Any) -> Object:
+    """The body of a request to a model, as it is or as its text; empty if it is none."""
+    if isinstance(value, str):
+        value = parse_text(value)
+    if not isinstance(value, dict):
+        return {}
+    is_gemini = isinstance(value.get("contents"), list)
+    return value if is_gemini or looks_like_body(value) else {}
+
+
+def _as_answer(value: Any) -> Object:
+    if isinstance(value, str):
+        answer = parse_answer(value)
+        value = answer.body if answer else None
+    if isinstance(value, list):
+        # Gemini's streams are lists of answers, the last of which has the sum.
+        value = value[-1] if value else None
+    return value if isinstance(value, dict) else {}
+
+
+def _figures_in(*values: Mapping[str, Any]) -> Object:
+    """The first figures of any vendor's form; empty if there are none."""
+    for value in values:
+        for key in ("usage", "usageMetadata", "usage_metadata"):
+            figures = object_in(value, key)
+            if read_figures(figures) is not None:
+                return figures
+    return {}
+
+
+def read_figures(figures: Mapping[str, Any]) -> Usage | None:
+    """Usage in the form of any vendor."""
+    if "promptTokenCount" in figures or "prompt_token_count" in figures:
+        cached = ("cachedContentTokenCount", "cached_content_token_count")
+        output = count_in(figures, "candidatesTokenCount", "candidates_token_count")
+        return Usage(
+            input=count_in(figures, "promptTokenCount", "prompt_token_count"),
+            cached=count_in(figures, *cached),
+            output=output + count_in(figures, "thoughtsTokenCount", "thoughts_token_count"),
+        )
+    if "cache_read_input_tokens" in figures and "prompt_tokens" not in figures:
+        return read_usage(figures)
+    if "prompt_tokens" in figures or "input_tokens_details" in figures:
+        usage = read_openai_usage(figures)
+        written = count_in(figures, "cache_creation_input_tokens")
+        return replace(usage, written=written) if usage and written else usage
+    if "input_tokens" in figures:
+        return read_openai_usage(figures)
+    if "cacheRead" in figures:
+        return read_usage(figures)
+    return None
+
+
+def _provider_of_body(body: Object, value: Object, answer: Object) -> str:
+    if "contents" in body or "usageMetadata" in answer or "usageMetadata" in value:
+        return "gemini"
+    if object_in(answer, "usage").get("cache_read_input_tokens") is not None:
+        return "anthropic"
+    if object_in(value, "usage").get("cache_read_input_tokens") is not None:
+        return "anthropic"
+    return ""

@@ -1,4 +1,4 @@
-"""Wires, clients and emulators per vendor, the embedded model, and the book of models.
+"""Wires and clients per vendor, local models, and the books of models and prices.
 
 Private: see `lamina` for what is public.
 """

@@ -12,7 +12,9 @@ from msgspec import Struct
 
 from lamina.adapters.formats.imported_session import ImportProblem
 from lamina.adapters.formats.json_lines import (
+    MAX_COUNT,
     LinePiece,
+    Object,
     head_of,
     leading_objects,
     readable_text,
@@ -25,7 +27,6 @@ MAX_LINE = 64 * 1024 * 1024
 _MAX_BROKEN = 2 * 1024 * 1024
 _MAX_PROBLEMS = 50
 _BLANK = b" \t\r\n\x00"
-_MAX_COUNT = 2**53
 
 Record = TypeVar("Record")
 
@@ -42,22 +43,21 @@ class ReadProblems:
         if len(self.reports) < _MAX_PROBLEMS:
             self.reports.append(ImportProblem(line=line, what=what, detail=detail))
 
-    def check_figures(self, line: int | None, figures: Mapping[str, Any] | Struct | None) -> None:
+    def check_figures(self, line: int | None, figures: Mapping[str, Any]) -> None:
         """Reports figures that no counter can have, also in what the figures hold; they count as
         0."""
-        for name, value in _fields_of(figures).items():
-            if isinstance(value, dict | Struct):
+        for name, value in figures.items():
+            if isinstance(value, dict):
                 self.check_figures(line, value)
-            elif isinstance(value, int | float) and not 0 <= value <= _MAX_COUNT:
-                shown = f"{value:,}" if abs(value) <= _MAX_COUNT else "out of range"
+            elif isinstance(value, int | float) and not 0 <= value <= MAX_COUNT:
+                shown = f"{value:,}" if abs(value) <= MAX_COUNT else "out of range"
                 self.add(line, "odd", f"{name} is {shown} and counts as 0")
 
 
-def _fields_of(figures: Mapping[str, Any] | Struct | None) -> Mapping[str, Any]:
-    if isinstance(figures, Struct):
-        names = zip(figures.__struct_fields__, figures.__struct_encode_fields__, strict=True)
-        return {encoded: getattr(figures, name) for name, encoded in names}
-    return figures or {}
+def figures_of(record: Struct | None) -> Object:
+    """The figures of a record, by their names in the file; one that it does not have is missing."""
+    figures: Object = msgspec.to_builtins(record) or {}
+    return figures
 
 
 class RecordLabels:
@@ -154,10 +154,3 @@ def _tell(found: int, pieces: int) -> str:
     if not found:
         return "not a whole record"
     return f"{found} of {pieces} {'record' if pieces == 1 else 'records'} on the line could be read"
-
-
-def count(value: int | float | None) -> int:
-    """A figure that a counter can have; else 0."""
-    if value is None or not 0 <= value <= _MAX_COUNT:
-        return 0
-    return int(value)

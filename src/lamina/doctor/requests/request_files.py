@@ -12,10 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from lamina.adapters.files.own_file import open_regular_file
-from lamina.adapters.formats.claude_code import looks_like_claude_code
-from lamina.adapters.formats.codex import looks_like_codex
-from lamina.adapters.formats.copilot_cli import looks_like_copilot_cli
-from lamina.adapters.formats.gemini_cli import looks_like_gemini
+from lamina.adapters.formats import claude_code, codex, copilot_cli, gemini_cli, opencode, pi
 from lamina.adapters.formats.imported_session import ImportProblem
 from lamina.adapters.formats.json_lines import (
     JsonLine,
@@ -26,14 +23,20 @@ from lamina.adapters.formats.json_lines import (
     readable_text,
     split_line,
 )
-from lamina.adapters.formats.opencode import looks_like_opencode
 from lamina.adapters.formats.opencode_store import is_database, read_database, read_storage
-from lamina.adapters.formats.pi import looks_like_pi
+from lamina.adapters.formats.request_log import SOURCE as LOG
+from lamina.adapters.formats.request_log import unwrap_line
 from lamina.doctor.observed_request import OWN, ObservedRequest
-from lamina.doctor.requests import claude_code, codex, copilot_cli, gemini_cli, har, opencode, pi
+from lamina.doctor.requests.logged_requests import HAR, LogReader, har_lines, looks_like_har
 from lamina.doctor.requests.record_lines import ReadProblems, RecordLines
-from lamina.doctor.requests.request_log import SOURCE as LOG
-from lamina.doctor.requests.request_log import LogReader, unwrap_line
+from lamina.doctor.requests.transcripts import (
+    read_claude_code,
+    read_codex,
+    read_copilot_cli,
+    read_gemini_cli,
+    read_opencode,
+    read_pi,
+)
 from lamina.errors import LaminaError
 
 # So many lines, and so much of them, tell what a file is.
@@ -100,7 +103,7 @@ def read_request_bytes(stream: BinaryIO, name: str) -> RequestFile:
 def read_request_folder(path: Path) -> RequestFile:
     """The requests of a folder that is read as a whole: OpenCode's older storage."""
     problems = ReadProblems()
-    found = [r for d in read_storage(path) for r in opencode.read_opencode(d, "", problems)]
+    found = [r for d in read_storage(path) for r in read_opencode(d, "", problems)]
     return RequestFile(
         path=str(path), source=opencode.SOURCE, requests=tuple(found),
         problems=tuple(problems.reports), problem_count=problems.count,
@@ -114,9 +117,7 @@ def _read(
     stream.seek(0)
     if is_database(head):
         documents = read_database(path) if path else ()
-        found = [
-            r for document in documents for r in opencode.read_opencode(document, name, problems)
-        ]
+        found = [r for document in documents for r in read_opencode(document, name, problems)]
         return opencode.SOURCE, found
     lines = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", _MOST_LINES)[:_MOST_LINES]
     if _is_journal(lines):
@@ -193,7 +194,7 @@ def _read_gemini(stream: BinaryIO, name: str, problems: ReadProblems) -> list[Ob
     file = read_lines(stream.read(MAX_DOCUMENT))
     for problem in file.problems:
         problems.add(problem.line, problem.what, problem.detail)
-    return [*gemini_cli.read_gemini_cli(file.lines, name, problems)]
+    return [*read_gemini_cli(file.lines, name, problems)]
 
 
 def _read_log(stream: BinaryIO, name: str, problems: ReadProblems) -> list[ObservedRequest]:
@@ -205,15 +206,15 @@ def _read_log(stream: BinaryIO, name: str, problems: ReadProblems) -> list[Obser
 
 # Those that more objects are mistaken for stand further below.
 _LINE_FORMS = (
-    _LineForm(source=pi.SOURCE, matches=looks_like_pi, read=pi.read_pi),
+    _LineForm(source=pi.SOURCE, matches=pi.looks_like_pi, read=read_pi),
     _LineForm(
-        source=claude_code.SOURCE, matches=looks_like_claude_code, read=claude_code.read_claude_code
+        source=claude_code.SOURCE, matches=claude_code.looks_like_claude_code, read=read_claude_code
     ),
-    _LineForm(source=codex.SOURCE, matches=looks_like_codex, read=codex.read_codex),
+    _LineForm(source=codex.SOURCE, matches=codex.looks_like_codex, read=read_codex),
     _LineForm(
-        source=copilot_cli.SOURCE, matches=looks_like_copilot_cli, read=copilot_cli.read_copilot_cli
+        source=copilot_cli.SOURCE, matches=copilot_cli.looks_like_copilot_cli, read=read_copilot_cli
     ),
-    _LineForm(source=gemini_cli.SOURCE, matches=looks_like_gemini, read=_read_gemini),
+    _LineForm(source=gemini_cli.SOURCE, matches=gemini_cli.looks_like_gemini, read=_read_gemini),
     _LineForm(source=LOG, matches=_is_logged, read=_read_log),
 )
 
@@ -250,15 +251,15 @@ def _read_document(
         problems.add(None, "unknown", "one JSON value, and no object")
         return "", []
     line = JsonLine(number=1, index=0, value=value)
-    if har.looks_like_har(value):
-        reader = LogReader(name, problems, har.SOURCE, reports_others=False)
-        for number, entry in har.har_lines(value, problems):
+    if looks_like_har(value):
+        reader = LogReader(name, problems, HAR, reports_others=False)
+        for number, entry in har_lines(value, problems):
             reader.add(number, entry)
-        return har.SOURCE, reader.requests
-    if looks_like_opencode(value):
-        return opencode.SOURCE, [*opencode.read_opencode(value, name, problems)]
-    if looks_like_gemini(value) and list_in(value, "messages"):
-        return gemini_cli.SOURCE, [*gemini_cli.read_gemini_cli([line], name, problems)]
+        return HAR, reader.requests
+    if opencode.looks_like_opencode(value):
+        return opencode.SOURCE, [*read_opencode(value, name, problems)]
+    if gemini_cli.looks_like_gemini(value) and list_in(value, "messages"):
+        return gemini_cli.SOURCE, [*read_gemini_cli([line], name, problems)]
     if _is_logged(value):
         return _read_entries([value], name, problems)
     problems.add(None, "unknown", "no document of a form that is known here")
