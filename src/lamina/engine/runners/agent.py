@@ -20,7 +20,8 @@ from lamina.core.text import QUERY_FRAME
 from lamina.core.values.message import ToolCall
 from lamina.core.values.tool import OfferedTool, ToolOutput, Toolset
 from lamina.engine.runners.answer import Answer
-from lamina.engine.runners.caller import Caller, WaitingCall
+from lamina.engine.runners.approvals import WaitingCall
+from lamina.engine.runners.caller import Caller
 from lamina.engine.runners.citations import SearchOutput, path_sources
 from lamina.engine.runners.composer import with_composer
 from lamina.engine.runners.mode import RunContext, RunMode

@@ -19,7 +19,7 @@ from lamina.core.values.tool import Toolset
 from lamina.core.values.wire import Reply
 from lamina.engine.logger import tell_event
 from lamina.engine.runners.answer import Answer, CitedSource, PlanPreview, Preview, Tally
-from lamina.engine.runners.caller import WaitingCall
+from lamina.engine.runners.approvals import WaitingCall
 from lamina.engine.runners.citations import (
     CITED,
     LOCAL_SEARCH,

@@ -27,6 +27,7 @@ from lamina.core.values.settings import Target
 from lamina.core.values.tool import DENIED, OfferedTool
 from lamina.engine.runners.agent import AgentMode, ToolList
 from lamina.engine.runners.answer import Answer, PlanPreview
+from lamina.engine.runners.approvals import ask_person, needs_decision
 from lamina.engine.runners.call_planner import (
     MOST_CALLS,
     CallPlanner,
@@ -37,9 +38,7 @@ from lamina.engine.runners.caller import (
     CUT_SHORT,
     REMOVED,
     CheckedCall,
-    ask_person,
     check_call,
-    needs_decision,
 )
 from lamina.engine.runners.citations import (
     LOCAL_SEARCH,
@@ -50,9 +49,9 @@ from lamina.engine.runners.citations import (
 from lamina.engine.runners.composer import with_composer
 from lamina.engine.runners.mode import RunContext, RunMode
 from lamina.engine.runners.note_search_tool import OFFERED, SearchTools
-from lamina.engine.runners.sender import Emit
 from lamina.engine.runners.text_room import TextRoom, prepare_smaller
 from lamina.engine.session.session import Session, core_of
+from lamina.engine.session.summarizer import Emit
 from lamina.engine.session.turn import Turn
 from lamina.engine.sources.attachments import Attachable, Attachments
 from lamina.engine.sources.note_search import EVERYWHERE
@@ -112,8 +111,10 @@ class Batch:
 
     async def _may_run(self, checked: CheckedCall) -> bool:
         session, approver, emit = self._session, self._approver, self._emit
-        if approver and await ask_person(session, approver, checked, emit, planned=True) != "deny":
-            return True
+        if approver:
+            decision = await ask_person(session, approver, checked.waiting, emit, planned=True)
+            if decision != "deny":
+                return True
         problem = DENIED if approver else NOBODY
         await self._keep(FinishedCall(call=checked.intended, outcome="denied", text=problem))
         return False

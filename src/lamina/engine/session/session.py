@@ -42,15 +42,21 @@ from lamina.core.values.spend_limits import SpendLimits, SpendStanding
 from lamina.core.values.tool import Decision, OfferedTool
 from lamina.engine.record.layouts import Layouts
 from lamina.engine.record.record import Record
-from lamina.engine.session import edited_questions as siblings
 from lamina.engine.session import library, members, session_settings, tree
-from lamina.engine.session import waiting_calls as calls
 from lamina.engine.session.compactor import CompactionOutcome
+from lamina.engine.session.edited_questions import (
+    ask_again,
+    find_question,
+    find_request,
+    in_front_of,
+    take_over,
+)
 from lamina.engine.session.inbox import SessionInbox, add_message
 from lamina.engine.session.members import SessionItem
 from lamina.engine.session.replies import SNAPSHOT_BYTES
 from lamina.engine.session.turn import Turn
 from lamina.engine.session.turn_lifecycle import NO_LIMITS, TurnLifecycle, take_up
+from lamina.engine.session.waiting_calls import abandon_turn, keep_decision, pending_calls
 from lamina.engine.sources.attachments import Attachable, AttachmentReader, Attachments
 from lamina.engine.sources.changes import LibraryChange
 from lamina.engine.sources.hooks import Hooks
@@ -148,12 +154,12 @@ class SessionCore:
     ) -> AbstractAsyncContextManager[tuple[Attachable, ...]]:
         """The session in front of a question, to ask another one in its place; with what goes along
         with that one."""
-        return siblings.in_front_of(self.turns, self.record, self.reader, question, attach)
+        return in_front_of(self.turns, self.record, self.reader, question, attach)
 
     async def find_attachments(self, question: str) -> tuple[Attachable, ...]:
         """What a person attached to a question."""
-        asked = siblings.find_question(self.record, question)
-        return await siblings.take_over(self.record, self.reader, asked, self.turns.news)
+        asked = find_question(self.record, question)
+        return await take_over(self.record, self.reader, asked, self.turns.news)
 
     async def change_settings(self, values: Mapping[str, Any]) -> None:
         """Changes settings from the next turn on."""
@@ -168,7 +174,7 @@ class SessionCore:
 
     def find_request(self, answer: str | None) -> str:
         """The request of an answer; of the last one, if none is named."""
-        return siblings.find_request(self.record, answer).id
+        return find_request(self.record, answer).id
 
     async def copy(self, entries: Sequence[Entry], session: str | None) -> "SessionCore":
         """A session of its own with these entries, and with the same parts."""
@@ -329,7 +335,7 @@ class Session:
             TurnStateError: nothing was asked yet.
             UsageError: it is neither a question nor an answer, or was imported.
         """
-        return await siblings.ask_again(self._turns, self._record, answer, target)
+        return await ask_again(self._turns, self._record, answer, target)
 
     async def compact(self) -> CompactionOutcome:
         """Lets the older part of history give way to a summary, now. What it dropped stays in the
@@ -351,7 +357,7 @@ class Session:
     @property
     def pending_calls(self) -> tuple[ToolCall, ...]:
         """Calls of the last answer that have no result yet."""
-        return calls.pending_calls(self._record)
+        return pending_calls(self._record)
 
     async def keep_result(self, result: ToolResult, *, whole: str = "") -> ToolResult:
         """Writes down what a tool gave while other calls of its turn still wait, so that it is not
@@ -367,13 +373,13 @@ class Session:
     ) -> None:
         """Writes down what a person decided about a call; a `planned` one belongs to no answer."""
         async with self._lock:
-            await calls.keep_decision(self._record, call_id, tool, decision, planned=planned)
+            await keep_decision(self._record, call_id, tool, decision, planned=planned)
 
     async def abandon_turn(self, why: str = "The call was not run: the turn was stopped.") -> bool:
         """Ends a turn whose calls wait, so that something else can be asked. What ran keeps its
         result, the rest gets `why`. False if none waits."""
         async with self._lock:
-            return await calls.abandon_turn(self._record, self._turns.hooks, why)
+            return await abandon_turn(self._record, self._turns.hooks, why)
 
     # -- what is in ------------------------------------------------------------------------------
 
