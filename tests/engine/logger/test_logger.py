@@ -306,7 +306,7 @@ def test_a_name_cannot_begin_a_line_of_its_own(lines: pytest.LogCaptureFixture) 
 
 def test_nothing_is_written_where_no_program_asked_for_it() -> None:
     code = (
-        "import logging; from lamina import logger; logger.WARNED.tell('1', 'talk', 2); "
+        "import logging; from lamina.engine import logger; logger.WARNED.tell('1', 'talk', 2); "
         "assert not logging.getLogger().handlers"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -15,7 +15,7 @@ from lamina.core.values.item import ItemId
 from lamina.core.values.message import ToolCall
 from lamina.core.values.tool import ApprovalPolicy, Decision, OfferedTool
 from lamina.engine.session.session import Session
-from lamina.engine.session.summarizer import Emit
+from lamina.engine.session.session_ports import Emit
 
 
 class WaitingCall(Struct, frozen=True, kw_only=True):

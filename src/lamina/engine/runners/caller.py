@@ -22,7 +22,7 @@ from lamina.core.values.tool import DENIED, Decision, OfferedTool, ToolOutput
 from lamina.engine.runners.approvals import WaitingCall, ask_person, holds, needs_decision
 from lamina.engine.session.engine_calls import EngineCalls
 from lamina.engine.session.session import Session, core_of
-from lamina.engine.session.summarizer import Emit
+from lamina.engine.session.session_ports import Emit
 from lamina.engine.session.turn import Turn
 from lamina.engine.task_groups import patient_group
 

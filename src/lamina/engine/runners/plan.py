@@ -51,7 +51,7 @@ from lamina.engine.runners.mode import RunContext, RunMode
 from lamina.engine.runners.note_search_tool import OFFERED, SearchTools
 from lamina.engine.runners.text_room import TextRoom, prepare_smaller
 from lamina.engine.session.session import Session, core_of
-from lamina.engine.session.summarizer import Emit
+from lamina.engine.session.session_ports import Emit
 from lamina.engine.session.turn import Turn
 from lamina.engine.sources.attachments import Attachable, Attachments
 from lamina.engine.sources.note_search import EVERYWHERE
@@ -233,14 +233,14 @@ class PlanMode(RunMode):
     ) -> PlanPreview:
         session = self._run.session
         planner = session.target(target)
-        attachments = await core_of(session).turns.read_attachments(with_composer(text, attach))
+        attachments = await self._run.core.turns.read_attachments(with_composer(text, attach))
         by_name = await self._offer(text, planner)
         tools = [tool.definition for tool in by_name.values()]
         request = self._planner.request(text, attachments, tools, planner)
         return PlanPreview(
             target=planner,
             prompt=request.prompt,
-            body=core_of(session).layouts.book.wire(planner).encode(request),
+            body=self._run.core.layouts.book.wire(planner).encode(request),
             left_out=attachments.left_out,
             warnings=(*attachments.warnings, *self._run.tally.warnings),
             cost_range=self._planner.price(request).range,
@@ -253,7 +253,7 @@ class PlanMode(RunMode):
         session, target = self._run.session, target or self._run.target
         await self._run.supersede_calls()
         self._run.start_question()
-        attachments = await core_of(session).turns.read_attachments(with_composer(text, attach))
+        attachments = await self._run.core.turns.read_attachments(with_composer(text, attach))
         calls = await self._run_plan(text, attachments, session.target(target))
         return await self._prepare(text, target, attachments, calls)
 
@@ -354,12 +354,12 @@ class PlanMode(RunMode):
         await self._tools.refresh()
         state = run.session.state
         roll = sort_tools(state, tuple(self._tools.by_name.values()))
-        core, settings = core_of(run.session), state.settings
+        core, settings = run.core, state.settings
         count = core.layouts.assembler_for(target, settings.promotion).definition_tokens
         tools = [*roll.present, *roll.agent]
         pool = [tool.definition for tool in roll.agent]
         if settings.tool_policy != "all" and not is_small_pool(pool, settings, count, target):
-            choice = await core.turns.selector.choose_tools(state, text, roll)
+            choice = await core.turns.tools.selector.choose_tools(state, text, roll)
             await run.warn(*choice.warnings)
             chosen_ids = {item.item for item in choice.items}
             tools = [*roll.present, *(tool for tool in roll.agent if tool.id in chosen_ids)]
@@ -452,7 +452,7 @@ class PlanMode(RunMode):
         ]
         for call, record in zip(calls, records, strict=True):
             if call.search is None and (call.whole or call.call.name in cut_names):
-                keep = core_of(self._run.session).turns.results.keep_whole
+                keep = self._run.core.turns.results.keep_whole
                 record["whole"] = await keep(call.whole or call.text)
         return {"request": "", "calls": records}
 
