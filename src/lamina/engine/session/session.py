@@ -551,5 +551,5 @@ class Session:
 
 
 def core_of(session: Session) -> SessionCore:
-    """What a session is made of: for runners, wiring and faces, not for applications."""
+    """What a session is made of: for runners, wiring and apps, not for applications."""
     return session._core

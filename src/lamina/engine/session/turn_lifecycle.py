@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from lamina.core.assembly.boundary import choose_renderer
 from lamina.core.assembly.planner import foresee, plan_results, plan_turn
-from lamina.core.assembly.request_draft import Draft, Ephemera, Page, RequestPlan
+from lamina.core.assembly.request_draft import CallResults, Draft, Ephemera, Page, RequestPlan
 from lamina.core.assembly.request_report import read_attachments, sizes_of
 from lamina.core.assembly.tool_offer import (
     Implementations,
@@ -435,13 +435,13 @@ class TurnLifecycle:
         attachments: tuple[Attachment, ...],
         found: Attachments = NOTHING,
         *,
-        left_out: Sequence[LeftOut] | None = None,
+        left_out: tuple[LeftOut, ...] | None = None,
         before: CompactionOutcome | None = None,
         wholes: Mapping[str, str] | None = None,
     ) -> Turn:
         """Sends results, and what they brought (`found`); `request` is the one whose answer called
         for them."""
-        results = [block for block in message.blocks if isinstance(block, ToolResult)]
+        results = tuple(block for block in message.blocks if isinstance(block, ToolResult))
         # A turn goes on as it began; changed settings hold from the next one on.
         promotion = request.promotion
         brief = RequestBrief(
@@ -454,13 +454,16 @@ class TurnLifecycle:
         )
         page, draft = await self._drafts.make(page, brief, self._implementations)
         assembler = self.layouts.assembler_for(target, promotion, renderer_in(page.state))
-        plan = plan_results(
-            page, draft, results, assembler,
-            self.layouts.last_sent(page.state, assembler, target), attachments,
-            request.context.left_out if left_out is None else left_out, wholes,
-            found.attachments,
-            find_loads(page.state, removed_items(page.state, self.tools.toolset)),
-        )  # fmt: skip
+        answer = CallResults(
+            results=results,
+            attachments=attachments,
+            left_out=request.context.left_out if left_out is None else left_out,
+            wholes=wholes,
+            found=found.attachments,
+            loads=find_loads(page.state, removed_items(page.state, self.tools.toolset)),
+        )
+        sent = self.layouts.last_sent(page.state, assembler, target)
+        plan = plan_results(page, draft, answer, assembler, sent)
         await self.results.keep_shortened(plan.entries, results)
         return await self._keep(plan, target)
 
