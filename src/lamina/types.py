@@ -208,7 +208,7 @@ from lamina.core.values.wire import (
 )
 from lamina.engine.runners.agent_search import SearchedKind
 from lamina.engine.runners.answer import CitedSource, PlanPreview, Preview
-from lamina.engine.runners.caller import WaitingCall
+from lamina.engine.runners.approvals import WaitingCall
 from lamina.engine.runners.mode import Listener
 from lamina.engine.session.compactor import CompactionOutcome
 from lamina.engine.session.members import SessionItem

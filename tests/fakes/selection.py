@@ -18,6 +18,7 @@ from lamina.core.values.request import LeftOut
 from lamina.core.values.selection import SelectedItem
 from lamina.core.values.settings import Settings
 from lamina.engine.session.session import Session, SessionCore
+from lamina.engine.session.session_ports import SessionPorts
 from lamina.engine.sources.attachments import Attachments
 from lamina.engine.sources.related_items import Pool
 from lamina.engine.sources.selector import SearchChoice, Selector
@@ -103,12 +104,11 @@ async def open_guided(
         workspace="notes",
         with_agent=agent,
     )
-    core = SessionCore(
-        await store.create(header),
+    ports = SessionPorts(
         store=store,
         book=book or FakeBook(),
         clock=clock,
         workspace=workspace or FakeWorkspace(),
         selector=selector,
     )
-    return Session(core)
+    return Session(SessionCore(await store.create(header), ports))

@@ -211,7 +211,9 @@ async def open_journal(store: JournalStore, name: str) -> Session:
     )
     if name == "agent":
         source = GuideSourceFake(*GUIDES)
-        core_of(session).turns.selector = Selector(IndexFake(ALIKE), source, relations=RELATIONS)
+        core_of(session).turns.tools.selector = Selector(
+            IndexFake(ALIKE), source, relations=RELATIONS
+        )
     return session
 
 

@@ -39,7 +39,7 @@ async def agent(folder: Path, name: str) -> None:
     session = await sample.open()
     world = sample.world
     world.guides.listed = GUIDES
-    core_of(session).turns.selector = Selector(world.index, world.guides, relations=RELATIONS)
+    core_of(session).turns.tools.selector = Selector(world.index, world.guides, relations=RELATIONS)
     names = ("read", "write", "send", "paint", "sing", "cook", "sew")
     host = ToolHostFake(tool("find"), tool("ask", "required"), *map(craft, names))
     host.outputs["read"] = ToolOutput(text="The tide table: rope, crane.", is_error=True)
@@ -79,7 +79,7 @@ async def found(folder: Path, name: str) -> None:
     session = await sample.open()
     names = ("read", "write", "send")
     alike = {each: {f"tool:fake/{each}": 0.8} for each in names}
-    core_of(session).turns.selector = Selector(IndexFake(alike))
+    core_of(session).turns.tools.selector = Selector(IndexFake(alike))
     host = ToolHostFake(tool("ask", "required"), *map(craft, names))
     given = {"name": "write", "arguments": {"path": "a.md"}}
     provider = ProviderFake(

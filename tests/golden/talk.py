@@ -158,7 +158,7 @@ class Talk:
             hooks=self.hooks,
             **{"settings": settings, **self.given, **given},
         )
-        core_of(self.session).turns.selector = world.selector()
+        core_of(self.session).turns.tools.selector = world.selector()
 
     async def begin(self) -> None:
         await self.store.put_blob(PNG)

@@ -31,7 +31,7 @@ from lamina.engine.runners.agent import MAX_REQUESTS
 from lamina.engine.runners.agent_search import ALL_KINDS, SearchedKind
 from lamina.engine.runners.answer import CitedSource, PlanPreview
 from lamina.engine.runners.answer import Preview as AsyncPreview
-from lamina.engine.runners.caller import WaitingCall
+from lamina.engine.runners.approvals import WaitingCall
 from lamina.engine.runners.mode import Listener
 from lamina.engine.sources.attachments import Attachable
 from lamina.engine.sources.note_search import EVERYWHERE, TOP

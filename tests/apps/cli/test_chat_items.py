@@ -50,7 +50,7 @@ def talk(notes: Path, *acts: Act, selector: Selector | None = None, replies: int
     async def body() -> Talk:
         provider = ProviderFake(*(answer(f"{number}.") for number in range(replies)))
         async with opened(notes, SourceFake(*acts), provider, tools()) as talked:
-            core_of(talked.session).turns.selector = selector or agent()
+            core_of(talked.session).turns.tools.selector = selector or agent()
             talked.code = await talked.chat.talk()
             return talked
 

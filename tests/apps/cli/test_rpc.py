@@ -417,7 +417,7 @@ def test_items_are_listed_added_and_removed() -> None:
     async def body() -> None:
         async with serving(tools=[replace(tool("wipe"), include="manual")]) as client:
             assert client.runner is not None
-            core_of(client.runner.session).turns.selector = SelectorFake(
+            core_of(client.runner.session).turns.tools.selector = SelectorFake(
                 guide("rule", "style"), guide("reference", "tides", "agent", description="High.")
             )
             listed = await client.call("items")
@@ -453,7 +453,7 @@ def test_what_changed_in_the_agents_files_is_listed_and_taken_over() -> None:
         async with serving() as client:
             assert client.runner is not None
             core = core_of(client.runner.session)
-            selector = core.turns.selector = SelectorFake(guide("rule", "style"))
+            selector = core.turns.tools.selector = SelectorFake(guide("rule", "style"))
             await core.take_over_agent({ItemId("rule:style"): "always"}, "pilot", "/pilot")
             assert (await client.call("items"))["changes"] == []
             selector.source.listed = [guide("rule", "style", "manual")]
@@ -472,7 +472,9 @@ def test_items_are_shown_while_a_turn_runs_and_not_changed() -> None:
     async def body() -> None:
         async with serving([*spoken("Well"), anyio.Event()]) as client:
             assert client.runner is not None
-            core_of(client.runner.session).turns.selector = SelectorFake(guide("rule", "style"))
+            core_of(client.runner.session).turns.tools.selector = SelectorFake(
+                guide("rule", "style")
+            )
             number = await client.send("prompt", text="When?")
             await client.event("block_delta")
             assert len((await client.call("items"))["items"]) == 1

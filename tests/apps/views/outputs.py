@@ -131,7 +131,7 @@ async def _rpc() -> list[tuple[str, str]]:
     tools = [tool("look"), replace(tool("wipe"), include="manual")]
     async with serving(*scripts, tools=tools, notes={"plan.md": "In May."}) as client:
         assert client.runner is not None
-        core_of(client.runner.session).turns.selector = SelectorFake(
+        core_of(client.runner.session).turns.tools.selector = SelectorFake(
             guide("rule", "style"),
             guide("reference", "tides", "agent", description="High. " * 30),
         )

@@ -52,8 +52,8 @@ async def test_an_index_is_closed_and_opens_again(tmp_path: Path) -> None:
 async def test_a_session_closes_what_it_was_opened_with(tmp_path: Path) -> None:
     session = await open_session("one", store=MemoryStore(), workspace=tmp_path)
     copied = await session.save_as("two")
-    assert core_of(session).closing == core_of(copied).closing
-    made = [close.__self__ for close in core_of(session).closing]  # type: ignore[attr-defined]
+    assert core_of(session).ports.closing == core_of(copied).ports.closing
+    made = [close.__self__ for close in core_of(session).ports.closing]  # type: ignore[attr-defined]
     (searched,) = [index for index in made if isinstance(index, LazyIndex)]
     await searched.load(NOTES)
     assert left_open(tmp_path)
@@ -68,5 +68,5 @@ async def test_a_session_closes_what_it_was_opened_with(tmp_path: Path) -> None:
 async def test_an_index_that_was_given_is_not_closed(tmp_path: Path) -> None:
     index = Closing()
     async with await open_session(store=MemoryStore(), workspace=tmp_path, index=index) as session:
-        assert index.aclose not in core_of(session).closing
+        assert index.aclose not in core_of(session).ports.closing
     assert not index.closed

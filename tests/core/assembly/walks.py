@@ -16,7 +16,7 @@ from tests.strategies import PICTURE, promotions
 
 from lamina.core.assembly.budget import Budget
 from lamina.core.assembly.planner import plan_results, plan_turn
-from lamina.core.assembly.request_draft import Draft, Page, RequestPlan
+from lamina.core.assembly.request_draft import CallResults, Draft, Page, RequestPlan
 from lamina.core.assembly.turn_items import in_wire_order
 from lamina.core.journal import State, initial_state
 from lamina.core.layers import Assembler, Layout
@@ -173,11 +173,9 @@ class Moment(Struct, frozen=True, kw_only=True):
         return plan_results(
             page,
             self.draft,
-            self.results,
+            CallResults(results=self.results, attachments=self.attachments, left_out=self.without),
             fresh,
             as_sent(self.sent, self.before),
-            self.attachments,
-            self.without,
         )
 
 
@@ -339,11 +337,9 @@ class _Walker:
             plan = plan_results(
                 page_on(before, self.at),
                 draft,
-                results,
+                CallResults(results=results, attachments=kept, left_out=without),
                 assembler,
                 as_sent(self.sent, before),
-                kept,
-                without,
             )
         except BudgetError as error:
             self.refusals.append(

@@ -85,7 +85,7 @@ class Scene:
             **self._given,
         )
         index, guides, relations = self._selecting
-        core_of(opened).turns.selector = Selector(index, guides, relations=relations)
+        core_of(opened).turns.tools.selector = Selector(index, guides, relations=relations)
         if self.kind == "chat":
             self._runner = ChatRunner(opened, self.providers)
         elif self.kind == "plan":

@@ -462,13 +462,13 @@ def test_a_gate_that_says_no_sends_nothing_and_keeps_the_question(tmp_path: Path
         async def decline(turn: Turn) -> None:
             raise SpendDeclined("no", 1.0)
 
-        core_of(session).turns.spending.gate = decline
+        core_of(session).ask_before_sending(decline)
         with pytest.raises(SpendDeclined):
             await runner.run("Q")
         assert provider.bodies == []
         assert session.interrupted
         assert await world.states() == ["released"]
-        core_of(session).turns.spending.gate = None
+        core_of(session).ask_before_sending(None)
         await runner.resume()
         assert await world.states() == ["released", "settled"]
 

@@ -31,6 +31,7 @@ from lamina.core.values.message import Block, Message, Text, ToolCall, ToolResul
 from lamina.core.values.usage import Usage
 from lamina.core.values.wire import Reply
 from lamina.engine.session.session import Session, core_of
+from lamina.engine.session.session_ports import RunnerPorts
 from lamina.engine.session.turn import Turn
 
 WINDOW = 1_600
@@ -151,7 +152,7 @@ def test_steps_are_seen_written_down_and_paid_for() -> None:
         world = World()
         world.book.put(replace(OTHER, window=WINDOW, max_output=100))
         session = await world.open(summarizer=summarizer)
-        core_of(session).turns.compactions.emit = emit
+        core_of(session).connect(RunnerPorts(emit=emit))
         for number in range(50):
             await talk(session, words(60, f"q{number}"), answer=words(60, f"r{number}"))
         before = sum_totals(journal_of(session.entries)).usage

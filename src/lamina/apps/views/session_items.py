@@ -86,8 +86,8 @@ class ItemOverview:
         try:
             if tools:
                 # A session learns of its tools with a question; there may not have been one.
-                turns.toolset = await self._runner.toolset()
-            guides = await turns.selector.guides(session.state)
+                turns.tools.take(await self._runner.toolset())
+            guides = await turns.tools.selector.guides(session.state)
             self.inside = await session.items()
         except (LaminaError, OSError) as error:
             self._failure = (str(error),)
@@ -95,7 +95,10 @@ class ItemOverview:
         memberships = session.state.library.members
         offers = [(g.id, g.include, g.description, g.globs) for g in guides.guides]
         modes = session.state.library.include_modes
-        tools_there = (*in_session(turns.tools, modes), *self._engine_tools(turns.tools))
+        tools_there = (
+            *in_session(turns.tools.offered, modes),
+            *self._engine_tools(turns.tools.offered),
+        )
         offers += [(t.id, t.include, t.definition.description, ()) for t in tools_there]
         self.known = tuple(
             AgentItem(
@@ -124,7 +127,7 @@ class ItemOverview:
         """The same for a person: how much of it is merely odd is said once in a session, here or
         with a request."""
         errors = name_errors(self._problems)
-        selector = core_of(self._runner.session).turns.selector
+        selector = core_of(self._runner.session).turns.tools.selector
         count = [line for line in describe_problems(self._problems) if line not in errors]
         return (*self._failure, *errors, *selector.take_news(count))
 
@@ -163,7 +166,7 @@ class ItemOverview:
         offered = {tool.name for tool in state.envelope.tools}
         own = [
             (str(tool.id), "Lamina's own")
-            for tool in engine_members(core_of(self._runner.session).turns.tools)
+            for tool in engine_members(core_of(self._runner.session).turns.tools.offered)
             if tool.definition.name in offered and tool.id not in names
         ]
         return inside + [(item.item, "found by search") for item in searched] + own

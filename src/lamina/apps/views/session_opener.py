@@ -163,9 +163,7 @@ async def open_runner(
     if rehearsal is not None:
         core_of(runner.session).turns.spending.rehearse()
     try:
-        core_of(runner.session).turns.selector.progress = notices.index_progress(
-            "indexing", "chunks"
-        )
+        core_of(runner.session).show_indexing(notices.index_progress("indexing", "chunks"))
         if runner.session.searcher is not None:
             show_progress(runner.session.searcher, notices)
         changes = options.changes.as_settings()

@@ -271,7 +271,7 @@ def ask_before_rewrites(session: Session, ask: Callable[[str], Awaitable[bool]] 
         if not await ask(text):
             raise SpendDeclined(f"not sent: {text}", rewrite.price)
 
-    core_of(session).turns.spending.gate = gate
+    core_of(session).ask_before_sending(gate)
 
 
 async def find_refusal(session: Session, turn: Turn) -> str:

@@ -41,7 +41,7 @@ from lamina.core.values.event import (
 )
 from lamina.core.values.message import ToolCall
 from lamina.core.values.tool import OfferedTool
-from lamina.engine.runners.caller import needs_decision
+from lamina.engine.runners.approvals import needs_decision
 from lamina.engine.runners.runner import ChatRunner
 from lamina.engine.session.session import core_of
 from lamina.errors import LaminaError

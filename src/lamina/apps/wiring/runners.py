@@ -135,7 +135,7 @@ async def open_plan(
     opened, clients, host = await _open_with_tools(
         session, tools, mcp, files, web_search, providers, opening
     )
-    core_of(opened).turns.news += missing_search_tool()
+    core_of(opened).warn(*missing_search_tool())
     runner = PlanRunner(
         opened, clients, host, search=opened.searcher, scope=scope, approver=approver
     )
@@ -176,7 +176,7 @@ async def open_agent(
         session, tools, mcp, files, web_search, providers, opening
     )
     if files:
-        core_of(opened).turns.news += missing_search_tool()
+        core_of(opened).warn(*missing_search_tool())
         host = with_search(opened, scope, host)
     runner = AgentRunner(opened, clients, host, approver=approver, max_requests=max_requests)
     return _close_clients(runner, clients, providers)

@@ -39,19 +39,11 @@ from lamina.apps.wiring.session_contents import (
 from lamina.apps.wiring.spending_account import default_ledger, limits_of_environment
 from lamina.apps.wiring.stores import choose_store, open_prefixes
 from lamina.core.ports import (
-    Clock,
     GuideSource,
     Index,
-    JournalStore,
-    MemorySource,
     NoteSource,
     OpenJournal,
-    SentPrefixes,
-    SpendLedger,
-    Summarizer,
     SummaryJob,
-    TargetBook,
-    WebSource,
     WorkspaceSource,
 )
 from lamina.core.values.entry import SessionEntry, start_entry
@@ -59,12 +51,11 @@ from lamina.core.values.envelope import Options
 from lamina.core.values.item import MEDIUM, AttachmentSpec, Item, LoadedItem, Shape, url_id
 from lamina.core.values.request import LeftOut
 from lamina.core.values.settings import Settings, require_usable
-from lamina.core.values.spend_limits import SpendLimits
 from lamina.core.values.web_access import FetchedResource, UnfetchedResource, WebRules
 from lamina.engine.record.snapshot import first_origins
 from lamina.engine.session.session import Session, SessionCore, core_of
+from lamina.engine.session.session_ports import SessionPorts
 from lamina.engine.sources.attachments import NO_WEB
-from lamina.engine.sources.hooks import Hooks
 from lamina.engine.sources.selector import Selector
 from lamina.errors import UnknownTarget, UsageError
 
@@ -224,8 +215,9 @@ async def open_with(
             raise UsageError(f"{name}={given!r} is no lamina.{kind.__name__}")
         if given is not None:
             require_usable(given)
-    ports = _ports(arguments)
-    agent = await _named_agent(arguments, ports.folder)
+    surroundings = _surroundings(arguments)
+    ports, folder = surroundings.ports, surroundings.folder
+    agent = await _named_agent(arguments, folder)
     contents = merge_contents(arguments, agent)
     warnings: tuple[str, ...] = ()
     if is_known := bool(session and await ports.store.has(session)):
@@ -241,15 +233,15 @@ async def open_with(
     if agent is None and place:
         # The session goes on, and so does its agent, if it is still there; else its items say so.
         with contextlib.suppress(UsageError):
-            agent = await _read_agent(place, ports.folder, arguments)
-    opened = _session(journal, ports, place, agent)
+            agent = await _read_agent(place, folder, arguments)
+    opened = _session(journal, surroundings, place, agent)
     if is_known:
         try:
             warnings = await _apply_again(opened, arguments, contents, agent)
         except BaseException:
             await opened.close()
             raise
-    core_of(opened).turns.news += warnings
+    core_of(opened).warn(*warnings)
     return OpenedSession(session=opened, agent=agent)
 
 
@@ -286,27 +278,16 @@ async def _apply_again(
 # -- what a session works with -------------------------------------------------------------------
 
 
-class SessionPorts(Struct, frozen=True, kw_only=True):
-    """What a session reaches the world through. `closing` is what was made for it alone."""
+class Surroundings(Struct, frozen=True, kw_only=True):
+    """What a session is opened in: its ports, but for the selector, which takes an agent; what is
+    searched, None where search is not installed; and the folder, if the workspace is one."""
 
-    store: JournalStore
-    book: TargetBook
-    clock: Clock
-    workspace: WorkspaceSource
-    folder: Path | None
-    hooks: Hooks
-    summarizer: Summarizer | None
-    # None where search is not installed.
+    ports: SessionPorts
     index: Index | None
-    web: WebSource
-    memory: MemorySource | None
-    prefixes: SentPrefixes
-    spend_ledger: SpendLedger
-    spend_ceilings: SpendLimits
-    closing: tuple[Callable[[], Awaitable[None]], ...]
+    folder: Path | None
 
 
-def _ports(arguments: OpeningArguments) -> SessionPorts:
+def _surroundings(arguments: OpeningArguments) -> Surroundings:
     """What was given, and of the rest what is usual."""
     require_port(arguments.summarizer, "summarizer", "summarize", or_function=True)
     hooks = load_hooks(arguments.hooks)
@@ -324,52 +305,36 @@ def _ports(arguments: OpeningArguments) -> SessionPorts:
     store = choose_store(arguments.store, arguments.workspace)
     prefixes = open_prefixes(store)
     closing.append(prefixes.aclose)
-    return SessionPorts(
+    ports = SessionPorts(
         store=store,
         book=arguments.book or load_book(),
         clock=arguments.clock or SystemClock(),
         workspace=workspace,
-        folder=folder_of(arguments.workspace),
         hooks=hooks,
         summarizer=FunctionSummarizer(summarizer) if callable(summarizer) else summarizer,
-        index=index,
         web=LazyWebFetcher() if arguments.web is None else arguments.web,
         memory=memory_source(arguments.memory_file),
+        searcher=_searcher(workspace, index),
         prefixes=prefixes,
         spend_ledger=arguments.spend_ledger or default_ledger(),
         spend_ceilings=limits_of_environment(),
         closing=tuple(closing),
     )
+    return Surroundings(ports=ports, index=index, folder=folder_of(arguments.workspace))
 
 
 def _session(
-    journal: OpenJournal, ports: SessionPorts, place: str, agent: "AgentDefaults | None"
+    journal: OpenJournal, surroundings: Surroundings, place: str, agent: "AgentDefaults | None"
 ) -> Session:
-    guides = agent.guides(ports.folder) if agent else _missing_guides(place, ports.folder)
-    core = SessionCore(
-        journal,
-        store=ports.store,
-        book=ports.book,
-        clock=ports.clock,
-        workspace=ports.workspace,
-        hooks=ports.hooks,
-        summarizer=ports.summarizer,
-        selector=Selector(
-            ports.index,
-            guides,
-            relations=agent.agent.relations if agent else {},
-            notices=agent.notices if agent else (),
-            no_index="" if ports.index is not None else missing_search(),
-        ),
-        web=ports.web,
-        memory=ports.memory,
-        searcher=_searcher(ports.workspace, ports.index),
-        prefixes=ports.prefixes,
-        spend_ledger=ports.spend_ledger,
-        spend_ceilings=ports.spend_ceilings,
-        closing=ports.closing,
+    folder, index = surroundings.folder, surroundings.index
+    selector = Selector(
+        index,
+        agent.guides(folder) if agent else _missing_guides(place, folder),
+        relations=agent.agent.relations if agent else {},
+        notices=agent.notices if agent else (),
+        no_index="" if index is not None else missing_search(),
     )
-    return Session(core)
+    return Session(SessionCore(journal, replace(surroundings.ports, selector=selector)))
 
 
 def _searcher(source: WorkspaceSource, index: Index | None) -> "WorkspaceSearch | None":

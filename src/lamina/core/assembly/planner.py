@@ -4,10 +4,10 @@ Laws: nothing is written before everything is decided; the plan never exceeds it
 leaves out it reports. Order: boundary, attachments, budget, prefix check.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from lamina.core.assembly.boundary import PruneOutcome, consolidate, find_boundary, report_pruned
 from lamina.core.assembly.budget import (
@@ -23,7 +23,7 @@ from lamina.core.assembly.budget import (
 )
 from lamina.core.assembly.history_strip import OVER_HISTORY, limit_history
 from lamina.core.assembly.prune import prune
-from lamina.core.assembly.request_draft import Draft, Page, RequestPlan
+from lamina.core.assembly.request_draft import CallResults, Draft, Page, RequestPlan
 from lamina.core.assembly.request_report import record_request
 from lamina.core.assembly.shortened_results import (
     find_digests,
@@ -51,7 +51,7 @@ from lamina.core.ledger.agreement import SentPrompt
 from lamina.core.text import label_of
 from lamina.core.values.entry import EphemeralEntry, MessageEntry
 from lamina.core.values.item import Attachment
-from lamina.core.values.message import LoadedTools, Message, ToolResult
+from lamina.core.values.message import Block, LoadedTools, Message, ToolResult
 from lamina.core.values.prompt import Prompt
 from lamina.core.values.request import Attachments, Boundary, LeftOut
 from lamina.errors import BudgetError, UsageError
@@ -79,11 +79,12 @@ def plan_turn(
     planner.cross_boundaries()
     turn = planner.fit()
     planner.report_unseen(turn.attachments.attachments)
-    return record_request(
-        turn.page, draft, turn.prompt, sent, assembler,
-        attached=planner.reported + turn.attachments,
-        boundaries=tuple(planner.boundaries), cold=planner.cold,
-    )  # fmt: skip
+    decided = replace(
+        draft,
+        attachments=planner.reported + turn.attachments,
+        boundaries=tuple(planner.boundaries),
+    )
+    return record_request(turn.page, decided, turn.prompt, sent, assembler, cold=planner.cold)
 
 
 def foresee(page: Page, draft: Draft, assembler: Assembler) -> State:
@@ -268,95 +269,142 @@ class _TurnPlanner:
 
 
 def plan_results(
-    page: Page, draft: Draft, results: Sequence[ToolResult], assembler: Assembler,
-    sent: SentPrompt | None, attachments: tuple[Attachment, ...], left_out: Sequence[LeftOut],
-    wholes: Mapping[str, str] | None = None, found: Sequence[Attachment] = (),
-    loads: Sequence[LoadedTools] = (),
-) -> RequestPlan:  # fmt: skip
-    """The next request of the turn under way, with the results of its tool calls. `left_out` is
-    what the turn went without so far, and still does; `wholes` the digests of results that were
-    cut before, where the state does not say; `found` what the results brought and `loads` what they
-    load, which comes along if nothing has to give way to it."""
-    limit = draft.room.limit
-    shorter = list(results)
-    reports: list[LeftOut] = []
-    wholes = dict(page.state.turn.whole_results) if wholes is None else dict(wholes)
-    digests = find_digests(page.state, "", results)
-    digests = None if digests is None else digests | wholes
+    page: Page, draft: Draft, answer: CallResults, assembler: Assembler, sent: SentPrompt | None
+) -> RequestPlan:
+    """The next request of the turn under way, with the results of its tool calls.
 
-    def send(sent_results: Sequence[ToolResult]) -> tuple[Page, Prompt]:
-        pairs = zip(results, sent_results, strict=True)
-        cut = {whole.call_id: whole.text for whole, short in pairs if short.text != whole.text}
-        kept = {call: digest_bytes(text.encode()) for call, text in cut.items()}
-        return _with_results(page, (*sent_results, *loads), draft, assembler, kept | wholes)
-
-    trial, prompt = send(shorter)
-    unloaded: list[LeftOut] = []
-    if loads and prompt.tokens > limit:
-        unloaded = _report_unloaded(loads, assembler)
-        loads = ()
-        trial, prompt = send(shorter)
-    outcome = PruneOutcome()
-    slack = too_long = longest = 0
-    boundary, reason = OVER_WINDOW, OVER_WINDOW_REASON
-    natural = find_boundary(page.state, draft.target, page.at)
-    cold = natural is not None and natural.kind == "expired"
-    most, share = limit, page.state.settings.prune_cold_above
-    if natural and cold and share is not None and prompt.tokens <= limit:
-        boundary, reason = natural, _while_cold(natural)
-        most = int(share * limit)
-    for attempt in range(ATTEMPTS):
-        if prompt.tokens <= most:
-            break
-        # How much shorter the results can become: what is left then is the lines that say so.
-        longest = longest or sum(assembler.count_text(result.text) for result in results)
-        if is_last := attempt == ATTEMPTS - 1:
-            # Whatever may go, before a request is refused that could have been sent.
-            slack = limit
-            shorter, reports = shorten_results(results, longest, assembler.count_text, digests)
-        trial, _ = send(shorter)
-        outcome = prune(
-            trial, assembler, draft.room,
-            turn_tokens=slack, reason=reason, keep_last=True, cold=cold,
-        )  # fmt: skip
-        prompt = assemble_turn(trial.state, assembler)
-        if is_last or (over := prompt.tokens - limit) <= 0:
-            break
-        # What was sent gives way first; then what was not sent yet is shortened.
-        if attempt % 2 == 0 or too_long + notice_tokens(digests) * len(results) >= longest:
-            slack += max(over + SEAMS, slack)
-        else:
-            too_long += over + SEAMS
-            if outcome.dropped_messages > 1 and not reports:
-                # With room for a summary: what was done before must not be done again.
-                too_long += min(page.state.settings.summary_tokens, limit // 20)
-                slack = 0
-            shorter, reports = shorten_results(results, too_long, assembler.count_text, digests)
-            trial, prompt = send(shorter)
-            outcome = PruneOutcome()
-    if found:
-        page_with = trial.copy()
-        lay_found(page_with, attachments, found)
-        with_found = assemble_turn(page_with.state, assembler)
-        if not (outcome.changed or reports) and with_found.tokens <= limit:
-            trial, prompt, attachments = page_with, with_found, (*attachments, *found)
-        else:
-            reports += [no_room(attachment, assembler) for attachment in found]
-    standing = tuple(a for a in attachments if stands(trial.state, a.item))
-    reports += [*unloaded, *report_pruned(outcome)]
-    reported = {report.what for report in reports}
-    leavers = [a for a in attachments if a not in standing and a.item.id not in reported]
-    reports += [no_room(attachment, assembler, reason="removed") for attachment in leavers]
-    still_out = _still_without(left_out, trial.state, reports)
+    Raises:
+        BudgetError: what must be sent does not fit.
+        PrefixMoved: bytes would move without a reason.
+    """
+    planner = _ResultsPlanner(page, draft, answer, assembler)
+    planner.fit()
+    planner.bring_along()
     return record_request(
-        trial, draft, prompt, sent, assembler,
-        attached=Attachments(
+        planner.page, planner.decided_draft(), planner.prompt, sent, assembler, cold=planner.cold
+    )
+
+
+class _ResultsPlanner:
+    """The decisions of one message of results, in order. `page` has it as it would be sent, and
+    what was pruned for it."""
+
+    def __init__(self, page: Page, draft: Draft, answer: CallResults, assembler: Assembler) -> None:
+        self._before = state = page.state
+        self._start = page
+        self._draft = draft
+        self._answer = answer
+        self._assembler = assembler
+        self._wholes = dict(state.turn.whole_results if answer.wholes is None else answer.wholes)
+        digests = find_digests(state, "", answer.results)
+        self._digests = None if digests is None else digests | self._wholes
+        self._results: Sequence[ToolResult] = answer.results
+        self._loads = answer.loads
+        self._attachments = answer.attachments
+        self._reports: list[LeftOut] = []
+        self._unloaded: list[LeftOut] = []
+        self._pruned = PruneOutcome()
+        self.page, self.prompt = self._lay_out()
+        if self._loads and self.prompt.tokens > draft.room.limit:
+            self._unloaded = _report_unloaded(self._loads, assembler)
+            self._loads = ()
+            self.page, self.prompt = self._lay_out()
+        natural = find_boundary(state, draft.target, page.at)
+        self.cold = natural is not None and natural.kind == "expired"
+        self._boundary, self._reason, self._most = OVER_WINDOW, OVER_WINDOW_REASON, draft.room.limit
+        share = state.settings.prune_cold_above
+        if natural and self.cold and share is not None and self.prompt.tokens <= draft.room.limit:
+            self._boundary, self._reason = natural, _while_cold(natural)
+            self._most = int(share * draft.room.limit)
+
+    def fit(self) -> None:
+        """Brings the request within its budget, as far as that can be done: what was sent gives way
+        first; then what was not sent yet is shortened."""
+        if self.prompt.tokens <= self._most:
+            return
+        limit, settings = self._draft.room.limit, self._before.settings
+        # How much shorter the results can become: what is left then is the lines that say so.
+        longest = sum(self._assembler.count_text(result.text) for result in self._answer.results)
+        notices = notice_tokens(self._digests) * len(self._answer.results)
+        slack = too_long = 0
+        for attempt in range(ATTEMPTS):
+            if is_last := attempt == ATTEMPTS - 1:
+                # Whatever may go, before a request is refused that could have been sent.
+                slack = limit
+                self._shorten(longest)
+            self.page, self.prompt = self._lay_out()
+            self._prune(slack)
+            if is_last or (over := self.prompt.tokens - limit) <= 0:
+                return
+            if attempt % 2 == 0 or too_long + notices >= longest:
+                slack += max(over + SEAMS, slack)
+                continue
+            too_long += over + SEAMS
+            if self._pruned.dropped_messages > 1 and not self._reports:
+                # With room for a summary: what was done before must not be done again.
+                too_long += min(settings.summary_tokens, limit // 20)
+                slack = 0
+            self._shorten(too_long)
+            self.page, self.prompt = self._lay_out()
+            self._pruned = PruneOutcome()
+            if self.prompt.tokens <= self._most:
+                return
+
+    def bring_along(self) -> None:
+        """Lays down what the results brought, if nothing had to give way."""
+        found = self._answer.found
+        if not found:
+            return
+        page = self.page.copy()
+        lay_found(page, self._attachments, found)
+        prompt = assemble_turn(page.state, self._assembler)
+        if not (self._pruned.changed or self._reports) and prompt.tokens <= self._draft.room.limit:
+            self.page, self.prompt = page, prompt
+            self._attachments = (*self._attachments, *found)
+        else:
+            self._reports += [no_room(attachment, self._assembler) for attachment in found]
+
+    def decided_draft(self) -> Draft:
+        """The draft with what stands of the attachments, and all that is to be said of the rest."""
+        draft, state = self._draft, self.page.state
+        standing = tuple(a for a in self._attachments if stands(state, a.item))
+        reports = [*self._reports, *self._unloaded, *report_pruned(self._pruned)]
+        reported = {report.what for report in reports}
+        leavers = [a for a in self._attachments if a not in standing and a.item.id not in reported]
+        reports += [no_room(leaver, self._assembler, reason="removed") for leaver in leavers]
+        still_out = _still_without(self._answer.left_out, state, reports)
+        attached = Attachments(
             attachments=standing,
             left_out=(*draft.reports, *draft.attachments.left_out, *reports, *still_out),
             warnings=draft.attachments.warnings,
-        ),
-        boundaries=(*draft.boundaries, *((boundary,) if outcome.changed else ())), cold=cold,
-    )  # fmt: skip
+        )
+        crossed = (self._boundary,) if self._pruned.changed else ()
+        return replace(draft, attachments=attached, boundaries=(*draft.boundaries, *crossed))
+
+    def _lay_out(self) -> tuple[Page, Prompt]:
+        """A page of its own with the results as they are now, and its prompt."""
+        page = self._start.copy()
+        blocks: tuple[Block, ...] = (*self._results, *self._loads)
+        message = Message(role="tool", blocks=blocks, id=page.next_id())
+        pairs = zip(self._answer.results, self._results, strict=True)
+        cut = {whole.call_id: whole.text for whole, short in pairs if short.text != whole.text}
+        kept = {call: digest_bytes(text.encode()) for call, text in cut.items()}
+        page.write(MessageEntry, message=message, whole_results=kept | self._wholes)
+        if self._draft.ephemera:
+            page.write(EphemeralEntry, **asdict(self._draft.ephemera))
+        return page, assemble_turn(page.state, self._assembler)
+
+    def _shorten(self, excess: int) -> None:
+        self._results, self._reports = shorten_results(
+            self._answer.results, excess, self._assembler.count_text, self._digests
+        )
+
+    def _prune(self, slack: int) -> None:
+        self._pruned = prune(
+            self.page, self._assembler, self._draft.room,
+            turn_tokens=slack, reason=self._reason, keep_last=True, cold=self.cold,
+        )  # fmt: skip
+        self.prompt = assemble_turn(self.page.state, self._assembler)
 
 
 def _while_cold(boundary: Boundary) -> str:
@@ -378,18 +426,6 @@ def _still_without(
     blocks = [block for message in turn for block in message.blocks]
     there = {result_name(block) for block in blocks if isinstance(block, ToolResult)}
     return [o for o in without if o.what in there or not is_result(o.what)]
-
-
-def _with_results(
-    page: Page, blocks: tuple[ToolResult | LoadedTools, ...], draft: Draft, assembler: Assembler,
-    wholes: dict[str, str],
-) -> tuple[Page, Prompt]:  # fmt: skip
-    trial = page.copy()
-    message = Message(role="tool", blocks=blocks, id=trial.next_id())
-    trial.write(MessageEntry, message=message, whole_results=wholes)
-    if draft.ephemera:
-        trial.write(EphemeralEntry, **asdict(draft.ephemera))
-    return trial, assemble_turn(trial.state, assembler)
 
 
 def _report_unloaded(loads: Sequence[LoadedTools], assembler: Assembler) -> list[LeftOut]:

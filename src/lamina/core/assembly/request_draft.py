@@ -4,7 +4,7 @@ and the plan that comes of both.
 Law: the state of a page is always the fold of what was written on it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from lamina.core.assembly.budget import Budget
 from lamina.core.journal import State, fold_entry, shorten_patch
 from lamina.core.values.entry import Entry, EntryBase, RequestEntry, TransformEntry
 from lamina.core.values.item import Attachment
-from lamina.core.values.message import Message, ToolText
+from lamina.core.values.message import LoadedTools, Message, ToolResult, ToolText
 from lamina.core.values.patch import Display, OnceOps, Patch
 from lamina.core.values.prompt import Prompt
 from lamina.core.values.request import (
@@ -113,6 +113,20 @@ class Draft(Struct, frozen=True, kw_only=True):
     retry: bool = False
     # What others sent to the target lately, which may be in its cache.
     recent: RecentPrefixes = NOTHING_RECENT
+
+
+class CallResults(Struct, frozen=True, kw_only=True):
+    """What answers the calls of the turn under way, beside its draft. `attachments` went along with
+    the turn so far; `left_out` is what it went without, and still does. `wholes` are the digests of
+    results that were cut before, where the state does not say. `found` is what the results brought
+    and `loads` what they load, which comes along if nothing has to give way to it."""
+
+    results: tuple[ToolResult, ...]
+    attachments: tuple[Attachment, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    wholes: Mapping[str, str] | None = None
+    found: tuple[Attachment, ...] = ()
+    loads: tuple[LoadedTools, ...] = ()
 
 
 class RequestPlan(Struct, frozen=True, kw_only=True):

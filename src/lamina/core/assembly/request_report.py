@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from itertools import takewhile
 
+from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from lamina.core.assembly.budget import Budget
 from lamina.core.assembly.request_draft import Draft, Page, RequestPlan
 from lamina.core.assembly.warm_prefix import plan_routing
 from lamina.core.assembly.wire_parameters import digest_target, wire_parameters
@@ -32,7 +34,6 @@ from lamina.core.values.message import Message, ToolDefinition
 from lamina.core.values.prompt import Prompt, total_tokens
 from lamina.core.values.request import (
     Agreement,
-    Attachments,
     Boundary,
     ContextItem,
     ContextTool,
@@ -64,6 +65,15 @@ _ADVICE = {
 }
 
 
+class PrefixCheck(Struct, frozen=True, kw_only=True):
+    """How a request goes with the one before it: where they agree, the boundaries that this lies
+    at, and a warning if nothing explains it."""
+
+    agreement: Agreement
+    boundaries: tuple[Boundary, ...]
+    warnings: tuple[str, ...] = ()
+
+
 def record_request(
     page: Page,
     draft: Draft,
@@ -71,110 +81,144 @@ def record_request(
     sent: SentPrompt | None,
     assembler: Assembler,
     *,
-    attached: Attachments,
-    boundaries: tuple[Boundary, ...],
     cold: bool = False,
 ) -> RequestPlan:
-    """The plan with its request entry. `cold` says that no earlier prefix is in the cache.
+    """The plan with its request entry. The attachments and boundaries of the draft are those that
+    were decided on. `cold` says that no earlier prefix is in the cache.
 
     Raises:
         WindowExceeded: it does not fit.
         PrefixMoved: bytes would move without a reason.
     """
-    room, state, target = draft.room, page.state, draft.target.name
-    if prompt.tokens > room.limit:
-        sizes = sizes_of(prompt)
-        problem = "the request does not fit the window even without history and spare attachments"
-        advice = _ADVICE[max(sizes, key=lambda layer: sizes[layer])]
-        problem += f"; {advice}, or choose a model with a larger window"
-        raise WindowExceeded(problem, sizes, room.limit)
-    # Laid out alike, another target moves nothing.
-    own = _layout_reasons(boundaries, prompt) if sent and sent.layout != assembler.layout else []
-    upgrade = _renderer_change(sent, assembler)
-    own += [_upgrade_reason(upgrade, prompt)] if upgrade else []
-    own += [_THINKING_MOVED] if assembler.layout.binds_thinking else []
+    _require_fit(prompt, draft.room)
+    state = page.state
     copy = copy_for_request(state)
-    reasons = (*state.requests.reasons, *own, *copy.reasons)
-    agreement = compare(sent, prompt, reasons, copy.envelope.cached)
-    if sent and sent.cause and agreement.broke and agreement.broke.reason == sent.cause.reason:
-        boundaries = (*boundaries, sent.cause)
-    if upgrade and agreement.broke and upgrade.reason in agreement.broke.reason:
-        boundaries = (*boundaries, upgrade)
-    kept, left_out, warnings = attached.attachments, attached.left_out, attached.warnings
-    if agreement.unexplained:
-        if state.settings.prefix_check == "raise":
-            require_reason(agreement)
-        place = agreement.unexplained[0]
-        warning = (
-            f"the prefix moved without a reason at {place.source} "
-            f"({place.layer}): {agreement.reprocessed:,} tokens are processed again"
-        )
-        warnings = (*warnings, warning)
-    base = state.requests.sent if sent is not None else None
-    routing = plan_routing(state, prompt, draft, agreement, page.at)
+    check = _check_prefix(state, draft, prompt, sent, assembler, copy)
+    routing = plan_routing(state, prompt, draft, check.agreement, page.at)
+    kept, left_out = draft.attachments.attachments, draft.attachments.left_out
     context = RequestContext(
-        target=target,
+        target=draft.target.name,
         items=_describe(state, kept, assembler),
         tools=(*_size_tools(draft.tools, prompt), *_describe_loaded(state, draft, assembler)),
         allowed_tools=draft.allowed_tools,
         left_out=(
             *_truly_out(state, kept, draft, (*left_out, *_unreported(state, left_out))),
             *_out_of_copy(state, copy),
-            *_thinking_left_out(copy.envelope.cached, prompt, sent, agreement),
+            *_thinking_left_out(copy.envelope.cached, prompt, sent, check.agreement),
         ),
-        boundaries=boundaries,
-        agreement=agreement,
+        boundaries=check.boundaries,
+        agreement=check.agreement,
         warm=routing.warm,
-        fit=Fit(
-            window=room.window,
-            reserve=room.reserve,
-            tokens=round(prompt.tokens * room.calibration),
-            calibration=room.calibration,
-        ),
+        fit=_measure_fit(draft.room, prompt),
         history_price=_price_history(state, draft, prompt) if cold else None,
-        warnings=warnings,
+        warnings=(*draft.attachments.warnings, *check.warnings),
     )
-    shared = agreement.segments if base else 0
-    run = prompt.cached_run()
-    session = state.session
+    base = state.requests.sent if sent is not None else None
+    request = _write_request(page, draft, prompt, assembler, context, base, routing.key)
+    return RequestPlan(
+        state=page.state, entries=page.written, prompt=prompt, request=request, kept=kept
+    )
+
+
+def _require_fit(prompt: Prompt, room: Budget) -> None:
+    if prompt.tokens <= room.limit:
+        return
+    sizes = sizes_of(prompt)
+    problem = "the request does not fit the window even without history and spare attachments"
+    advice = _ADVICE[max(sizes, key=lambda layer: sizes[layer])]
+    problem += f"; {advice}, or choose a model with a larger window"
+    raise WindowExceeded(problem, sizes, room.limit)
+
+
+def _measure_fit(room: Budget, prompt: Prompt) -> Fit:
+    return Fit(
+        window=room.window,
+        reserve=room.reserve,
+        tokens=round(prompt.tokens * room.calibration),
+        calibration=room.calibration,
+    )
+
+
+def _check_prefix(
+    state: State,
+    draft: Draft,
+    prompt: Prompt,
+    sent: SentPrompt | None,
+    assembler: Assembler,
+    copy: RequestCopy,
+) -> PrefixCheck:
+    boundaries = draft.boundaries
+    # Laid out alike, another target moves nothing.
+    own = _layout_reasons(boundaries, prompt) if sent and sent.layout != assembler.layout else []
+    upgrade = _renderer_change(sent, assembler)
+    own += [_upgrade_reason(upgrade, prompt)] if upgrade else []
+    own += [_THINKING_MOVED] if assembler.layout.binds_thinking else []
+    reasons = (*state.requests.reasons, *own, *copy.reasons)
+    agreement = compare(sent, prompt, reasons, copy.envelope.cached)
+    if sent and sent.cause and agreement.broke and agreement.broke.reason == sent.cause.reason:
+        boundaries = (*boundaries, sent.cause)
+    if upgrade and agreement.broke and upgrade.reason in agreement.broke.reason:
+        boundaries = (*boundaries, upgrade)
+    if not agreement.unexplained:
+        return PrefixCheck(agreement=agreement, boundaries=boundaries)
+    if state.settings.prefix_check == "raise":
+        require_reason(agreement)
+    place = agreement.unexplained[0]
+    warning = (
+        f"the prefix moved without a reason at {place.source} "
+        f"({place.layer}): {agreement.reprocessed:,} tokens are processed again"
+    )
+    return PrefixCheck(agreement=agreement, boundaries=boundaries, warnings=(warning,))
+
+
+def _write_request(
+    page: Page,
+    draft: Draft,
+    prompt: Prompt,
+    assembler: Assembler,
+    context: RequestContext,
+    base: RequestEntry | None,
+    routing_key: str,
+) -> RequestEntry:
+    """Writes the entry of a request that goes on from `base`."""
+    session, target, layout = page.state.session, draft.target, assembler.layout
+    agreeing, run = context.agreement.segments, prompt.cached_run()
+    shared = agreeing if base else 0
     parameters = wire_parameters(
-        state, draft.target,
-        cache_key=session.session, routing_key=routing.key,
-        agreeing=agreement.segments, base=base,
+        page.state, target,
+        cache_key=session.session, routing_key=routing_key,
+        agreeing=agreeing, base=base,
         allowed_tools=draft.allowed_tools,
     )  # fmt: skip
-    request = page.write(
+    return page.write(
         RequestEntry,
-        target=target,
+        target=target.name,
         context=context,
         before=page.began_at,
         base=base.id if base else None,
         kept=shared,
         digests=tuple([segment.digest for segment in prompt.since(shared)]),
-        promotion=assembler.layout.promotion,
+        promotion=layout.promotion,
         cached_run=run,
         tokens=prompt.tokens,
         cached_tokens=prompt.tokens_until(run),
-        calibration=room.calibration,
+        calibration=draft.room.calibration,
         retry=draft.retry,
-        wire=draft.target.wire,
+        wire=target.wire,
         wire_form=WIRE_FORM,
-        renderer=renderer if session.renderer != (renderer := assembler.layout.renderer) else 0,
-        binds_thinking=assembler.layout.binds_thinking,
-        hides_pictures=assembler.layout.hides_pictures,
+        renderer=layout.renderer if session.renderer != layout.renderer else 0,
+        binds_thinking=layout.binds_thinking,
+        hides_pictures=layout.hides_pictures,
         cache_key=session.session,
-        routing_key=routing.key,
+        routing_key=routing_key,
         prompt_digest=prompt.digest,
-        parameters_digest=parameters.digest_for(draft.target, run),
+        parameters_digest=parameters.digest_for(target, run),
         target_digest=digest_target(
-            draft.target,
+            target,
             parameters.explicit_cache,
             bool(parameters.citations),
             parameters.options.effort,
         ),
-    )
-    return RequestPlan(
-        state=page.state, entries=page.written, prompt=prompt, request=request, kept=kept
     )
 
 

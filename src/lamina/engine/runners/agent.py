@@ -20,11 +20,11 @@ from lamina.core.text import QUERY_FRAME
 from lamina.core.values.message import ToolCall
 from lamina.core.values.tool import OfferedTool, ToolOutput, Toolset
 from lamina.engine.runners.answer import Answer
-from lamina.engine.runners.caller import Caller, WaitingCall
+from lamina.engine.runners.approvals import WaitingCall
+from lamina.engine.runners.caller import Caller
 from lamina.engine.runners.citations import SearchOutput, path_sources
 from lamina.engine.runners.composer import with_composer
 from lamina.engine.runners.mode import RunContext, RunMode
-from lamina.engine.session.session import core_of
 from lamina.engine.session.turn import Turn
 from lamina.engine.sources.attachments import Attachable
 from lamina.errors import UsageError
@@ -60,7 +60,6 @@ class ToolList:
     """The tools of `host` that the session can call, as `refresh` found them last."""
 
     def __init__(self, run: RunContext, host: ToolHost) -> None:
-        core_of(run.session).turns.list_tools = host.toolset
         self.host = host
         self.toolset: Toolset | None = None
         self._run = run
@@ -75,7 +74,7 @@ class ToolList:
 
     async def refresh(self) -> None:
         self.toolset = toolset = await self.host.toolset()
-        core_of(self._run.session).turns.toolset = toolset
+        self._run.core.turns.tools.take(toolset)
         for tool in toolset.withheld:
             if tool.reason == "untrusted":
                 continue  # it stands with the request

@@ -209,7 +209,7 @@ async def search_session(
     """
     _check(question, kinds, preset, top)
     core = core_of(session)
-    selector = core.turns.selector
+    selector = core.turns.tools.selector
     index = selector.require_index()
     candidates = await _gather(session, toolset)
     if top is not None:
@@ -254,7 +254,7 @@ async def _gather(session: Session, toolset: Toolset) -> Candidates:
     """What there is to choose from in a session as it stands."""
     core, state, settings = core_of(session), session.state, session.settings
     target = session.target()
-    guides = await core.turns.selector.guides(state)
+    guides = await core.turns.tools.selector.guides(state)
     members = state.library.members
     own_guides = tuple(g for g in guides.guides if members.get(g.id) != "removed")
     tools = sort_tools(state, toolset.tools)
@@ -272,7 +272,7 @@ async def _gather(session: Session, toolset: Toolset) -> Candidates:
         guides=own_guides,
         guide_search=settings.guide_search,
         tool_search=settings.tool_search,
-        relations=core.turns.selector.relations,
+        relations=core.turns.tools.selector.relations,
         problems=(*describe_problems(guides.problems), *withheld),
         added=_added(sort_by_include(own_guides, members, *GUIDE_KINDS)) | _added(tools),
         recent=recent_questions(state),

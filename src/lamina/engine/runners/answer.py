@@ -16,7 +16,7 @@ from lamina.core.values.prompt import Prompt
 from lamina.core.values.request import LeftOut
 from lamina.core.values.settings import Target
 from lamina.core.values.usage import Usage
-from lamina.engine.runners.caller import WaitingCall
+from lamina.engine.runners.approvals import WaitingCall
 from lamina.engine.session.turn import Turn
 from lamina.errors import UsageError
 

@@ -16,26 +16,18 @@ from lamina.core.assembly.inclusion import is_removed
 from lamina.core.assembly.tool_offer import describe_tool, is_described
 from lamina.core.ports import Approver, ToolHost
 from lamina.core.schemas import check_arguments
-from lamina.core.values.entry import DecisionEntry
-from lamina.core.values.event import ApprovalDecided, ApprovalWanted, ToolFinished, ToolStarted
-from lamina.core.values.item import ItemId
+from lamina.core.values.event import ToolFinished, ToolStarted
 from lamina.core.values.message import ToolCall, ToolDefinition, ToolResult
-from lamina.core.values.tool import DENIED, ApprovalPolicy, Decision, OfferedTool, ToolOutput
-from lamina.engine.runners.sender import Emit
+from lamina.core.values.tool import DENIED, Decision, OfferedTool, ToolOutput
+from lamina.engine.runners.approvals import WaitingCall, ask_person, holds, needs_decision
 from lamina.engine.session.engine_calls import EngineCalls
 from lamina.engine.session.session import Session, core_of
+from lamina.engine.session.session_ports import Emit
 from lamina.engine.session.turn import Turn
 from lamina.engine.task_groups import patient_group
 
 CUT_SHORT = "The call was stopped while it ran; what it did until then may stand."
 REMOVED = "The tool was removed from this session; the call was not run."
-
-
-class WaitingCall(Struct, frozen=True, kw_only=True):
-    """A call that waits for a decision, and the tool it is for."""
-
-    call: ToolCall
-    tool: OfferedTool
 
 
 class CheckedCall(Struct, frozen=True, kw_only=True):
@@ -46,6 +38,11 @@ class CheckedCall(Struct, frozen=True, kw_only=True):
     intended: ToolCall
     tool: OfferedTool
     arguments: Mapping[str, object]
+
+    @property
+    def waiting(self) -> WaitingCall:
+        """The call as it waits for a decision."""
+        return WaitingCall(call=self.intended, tool=self.tool)
 
 
 def check_call(
@@ -84,43 +81,6 @@ def check_call(
         is_known = intended is call and call.name not in described
         return told if is_known else f"{told}\n\n{describe_tool(tool).content}"
     return CheckedCall(call=call, intended=intended, tool=tool, arguments=arguments)
-
-
-def needs_decision(
-    tool: OfferedTool, policy: ApprovalPolicy, allowances: Mapping[ItemId, str]
-) -> bool:
-    """Whether a person has to be asked; what was allowed for the session is not asked again as
-    long as the tool says the same of itself."""
-    if policy == "never" or allowances.get(tool.id) == tool.digest:
-        return False
-    return policy == "always" or tool.permission == "required"
-
-
-def holds(entry: DecisionEntry, tool: OfferedTool) -> bool:
-    """Whether a decision is still about this tool: what was allowed is what was shown."""
-    return entry.decision == "deny" or (entry.tool, entry.digest) == (tool.id, tool.digest)
-
-
-async def ask_person(
-    session: Session,
-    approver: Approver | None,
-    checked: CheckedCall,
-    emit: Emit,
-    *,
-    planned: bool = False,
-) -> Decision | None:
-    """What a person decides about a call, written down; None if nobody is there to be asked."""
-    call, tool = checked.intended, checked.tool
-    # Allowed for the session a moment ago, for another call that was made with this one.
-    if session.state.allowed.get(tool.id) == tool.digest:
-        return "allow_session"
-    await emit(ApprovalWanted(call=call, tool=tool))
-    if approver is None:
-        return None
-    decision = await approver.decide(call, tool)
-    await session.keep_decision(call.id, tool, decision, planned=planned)
-    await emit(ApprovalDecided(call_id=call.id, decision=decision))
-    return decision
 
 
 class Caller:
@@ -168,11 +128,12 @@ class Caller:
                 # One after the other: what one search brought, the next one does not bring again.
                 await self._answer(engine, call, turn)
             for checked in open_calls:
-                decision = await ask_person(self._session, self._approver, checked, self._emit)
+                decision = await ask_person(
+                    self._session, self._approver, checked.waiting, self._emit
+                )
                 if decision and await self._permits(checked, decision):
                     group.start_soon(self._call, checked)
-        waiting = [] if self._approver else open_calls
-        return [WaitingCall(call=call.intended, tool=call.tool) for call in waiting]
+        return [] if self._approver else [checked.waiting for checked in open_calls]
 
     async def _answer(self, engine: EngineCalls, call: ToolCall, turn: Turn) -> None:
         """Answers a call of the engine's own tools, which needs no permission."""

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 from msgspec.structs import replace
 
-from lamina.core.ports import Providers
+from lamina.core.ports import Providers, ToolHost
 from lamina.core.values.entry import CustomEntry
 from lamina.core.values.event import Ending, Event, WarningIssued
 from lamina.core.values.message import Text, ToolCall, ToolText
@@ -19,7 +19,7 @@ from lamina.core.values.tool import Toolset
 from lamina.core.values.wire import Reply
 from lamina.engine.logger import tell_event
 from lamina.engine.runners.answer import Answer, CitedSource, PlanPreview, Preview, Tally
-from lamina.engine.runners.caller import WaitingCall
+from lamina.engine.runners.approvals import WaitingCall
 from lamina.engine.runners.citations import (
     CITED,
     LOCAL_SEARCH,
@@ -36,6 +36,7 @@ from lamina.engine.runners.composer import with_composer
 from lamina.engine.runners.mid_turn_messages import Inbox
 from lamina.engine.runners.sender import Sender
 from lamina.engine.session.session import Session, core_of
+from lamina.engine.session.session_ports import RunnerPorts
 from lamina.engine.session.turn import Turn
 from lamina.engine.sources.attachments import Attachable, Attachments
 from lamina.engine.sources.note_search import EVERYWHERE, merge_results
@@ -56,12 +57,17 @@ class RunContext:
     that its answer may cite (None if nothing was searched), and `notes` what the journal is told
     about its request, by kind of entry."""
 
-    def __init__(self, session: Session, providers: Providers) -> None:
+    def __init__(
+        self, session: Session, providers: Providers, tools: ToolHost | None = None
+    ) -> None:
+        """`tools` are those that the runner runs, if it runs any."""
         self.session = session
+        self.core = core_of(session)
         self.providers = providers
         self.inbox = Inbox(session)
         self._sender = Sender(session, providers)
-        core_of(session).turns.compactions.emit = self.emit
+        list_tools = tools.toolset if tools is not None else None
+        self.core.connect(RunnerPorts(emit=self.emit, list_tools=list_tools))
         self.start()
 
     def start(self, listener: Listener | None = None) -> None:
@@ -114,7 +120,7 @@ class RunContext:
         """A request for a question, which supersedes calls that still wait; with `answer_only` the
         calls of its answer are not run."""
         await self.supersede_calls()
-        return await core_of(self.session).turns.prepare(
+        return await self.core.turns.prepare(
             text,
             attach,
             target,
@@ -130,12 +136,12 @@ class RunContext:
     async def supersede_calls(self) -> None:
         """Ends a turn whose calls wait, as something else is asked. The next request warns of calls
         that will not run."""
-        turns = core_of(self.session).turns
+        turns = self.core.turns
         await turns.go_back()
         calls = self.session.pending_calls
         if await self.session.abandon_turn(SUPERSEDED) and calls:
             names = ", ".join(call.name for call in calls)
-            turns.news.append(f"these calls were waiting, and a new question dropped them: {names}")
+            turns.warn(f"these calls were waiting, and a new question dropped them: {names}")
 
     async def open_turn(self) -> Turn:
         """The turn that was left in the middle, for the target of the run.
@@ -143,7 +149,7 @@ class RunContext:
         Raises:
             TurnStateError: there is none.
         """
-        left = await core_of(self.session).turns.current()
+        left = await self.core.turns.current()
         turn = await self.session.current_turn(target=self.target)
         if turn is None or left is None:
             raise TurnStateError("the last turn is complete: there is nothing to go on with")
@@ -155,7 +161,7 @@ class RunContext:
 
     async def ask_again(self, answer: str | None) -> None:
         """Leaves the request of an answer open once more, for the target of the run."""
-        left = core_of(self.session).find_request(answer)
+        left = self.core.find_request(answer)
         turn = await self.session.regenerate(left, target=self.target)
         await self._copy_notes(left, turn.id)
 

@@ -27,6 +27,7 @@ from lamina.core.values.settings import Target
 from lamina.core.values.tool import DENIED, OfferedTool
 from lamina.engine.runners.agent import AgentMode, ToolList
 from lamina.engine.runners.answer import Answer, PlanPreview
+from lamina.engine.runners.approvals import ask_person, needs_decision
 from lamina.engine.runners.call_planner import (
     MOST_CALLS,
     CallPlanner,
@@ -37,9 +38,7 @@ from lamina.engine.runners.caller import (
     CUT_SHORT,
     REMOVED,
     CheckedCall,
-    ask_person,
     check_call,
-    needs_decision,
 )
 from lamina.engine.runners.citations import (
     LOCAL_SEARCH,
@@ -50,9 +49,9 @@ from lamina.engine.runners.citations import (
 from lamina.engine.runners.composer import with_composer
 from lamina.engine.runners.mode import RunContext, RunMode
 from lamina.engine.runners.note_search_tool import OFFERED, SearchTools
-from lamina.engine.runners.sender import Emit
 from lamina.engine.runners.text_room import TextRoom, prepare_smaller
 from lamina.engine.session.session import Session, core_of
+from lamina.engine.session.session_ports import Emit
 from lamina.engine.session.turn import Turn
 from lamina.engine.sources.attachments import Attachable, Attachments
 from lamina.engine.sources.note_search import EVERYWHERE
@@ -112,8 +111,10 @@ class Batch:
 
     async def _may_run(self, checked: CheckedCall) -> bool:
         session, approver, emit = self._session, self._approver, self._emit
-        if approver and await ask_person(session, approver, checked, emit, planned=True) != "deny":
-            return True
+        if approver:
+            decision = await ask_person(session, approver, checked.waiting, emit, planned=True)
+            if decision != "deny":
+                return True
         problem = DENIED if approver else NOBODY
         await self._keep(FinishedCall(call=checked.intended, outcome="denied", text=problem))
         return False
@@ -232,14 +233,14 @@ class PlanMode(RunMode):
     ) -> PlanPreview:
         session = self._run.session
         planner = session.target(target)
-        attachments = await core_of(session).turns.read_attachments(with_composer(text, attach))
+        attachments = await self._run.core.turns.read_attachments(with_composer(text, attach))
         by_name = await self._offer(text, planner)
         tools = [tool.definition for tool in by_name.values()]
         request = self._planner.request(text, attachments, tools, planner)
         return PlanPreview(
             target=planner,
             prompt=request.prompt,
-            body=core_of(session).layouts.book.wire(planner).encode(request),
+            body=self._run.core.layouts.book.wire(planner).encode(request),
             left_out=attachments.left_out,
             warnings=(*attachments.warnings, *self._run.tally.warnings),
             cost_range=self._planner.price(request).range,
@@ -252,7 +253,7 @@ class PlanMode(RunMode):
         session, target = self._run.session, target or self._run.target
         await self._run.supersede_calls()
         self._run.start_question()
-        attachments = await core_of(session).turns.read_attachments(with_composer(text, attach))
+        attachments = await self._run.core.turns.read_attachments(with_composer(text, attach))
         calls = await self._run_plan(text, attachments, session.target(target))
         return await self._prepare(text, target, attachments, calls)
 
@@ -353,12 +354,12 @@ class PlanMode(RunMode):
         await self._tools.refresh()
         state = run.session.state
         roll = sort_tools(state, tuple(self._tools.by_name.values()))
-        core, settings = core_of(run.session), state.settings
+        core, settings = run.core, state.settings
         count = core.layouts.assembler_for(target, settings.promotion).definition_tokens
         tools = [*roll.present, *roll.agent]
         pool = [tool.definition for tool in roll.agent]
         if settings.tool_policy != "all" and not is_small_pool(pool, settings, count, target):
-            choice = await core.turns.selector.choose_tools(state, text, roll)
+            choice = await core.turns.tools.selector.choose_tools(state, text, roll)
             await run.warn(*choice.warnings)
             chosen_ids = {item.item for item in choice.items}
             tools = [*roll.present, *(tool for tool in roll.agent if tool.id in chosen_ids)]
@@ -451,7 +452,7 @@ class PlanMode(RunMode):
         ]
         for call, record in zip(calls, records, strict=True):
             if call.search is None and (call.whole or call.call.name in cut_names):
-                keep = core_of(self._run.session).turns.results.keep_whole
+                keep = self._run.core.turns.results.keep_whole
                 record["whole"] = await keep(call.whole or call.text)
         return {"request": "", "calls": records}
 

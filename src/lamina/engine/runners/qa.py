@@ -19,7 +19,7 @@ from lamina.engine.runners.mode import Listener, RunContext, RunMode
 from lamina.engine.runners.note_search_tool import name_time_range
 from lamina.engine.runners.runner import ChatRunner, Runner
 from lamina.engine.runners.text_room import TextRoom, prepare_smaller
-from lamina.engine.session.session import Session, core_of
+from lamina.engine.session.session import Session
 from lamina.engine.session.turn import Turn
 from lamina.engine.sources.attachments import Attachable
 from lamina.engine.sources.candidates import recent_questions
@@ -56,7 +56,7 @@ class QaMode(RunMode):
         hits, warnings = screen_hits(self._screen, result.hits, state.settings.secrets)
         result = replace(result, hits=hits, time_range=name_time_range(where))
         await run.warn(*result.warnings, *warnings)
-        attachments = await core_of(run.session).turns.read_attachments(with_composer(text, attach))
+        attachments = await run.core.turns.read_attachments(with_composer(text, attach))
         room = TextRoom(run.session, target, text, attachments)
 
         async def prepare(some: tuple[Hit, ...]) -> Turn:

@@ -26,7 +26,7 @@ from lamina.engine.runners.composer import without_composer
 from lamina.engine.runners.mode import SUPERSEDED, Listener, RunContext, RunMode, notify
 from lamina.engine.runners.note_search_tool import SearchTools
 from lamina.engine.runners.plan import PlanMode
-from lamina.engine.session.session import Session, core_of
+from lamina.engine.session.session import Session
 from lamina.engine.session.turn import Turn
 from lamina.engine.sources.attachments import Attachable
 from lamina.engine.sources.note_search import EVERYWHERE, TOP, WorkspaceSearch
@@ -163,7 +163,7 @@ class Runner:
 
         async def begin() -> Turn:
             await self._run.reach(target)
-            async with core_of(self.session).in_front_of(question, attach) as attached:
+            async with self._run.core.in_front_of(question, attach) as attached:
                 return await self._mode.begin(text, without_composer(attached), target)
 
         return await self._finish(begin, on_event)
@@ -300,7 +300,7 @@ class AgentRunner(ChatRunner):
         approver: Approver | None = None,
         max_requests: int = MAX_REQUESTS,
     ) -> None:
-        run = RunContext(session, providers)
+        run = RunContext(session, providers, tools)
         self._tool_list = ToolList(run, tools)
         mode = AgentMode(run, self._tool_list, approver=approver, max_requests=max_requests)
         Runner.__init__(self, run, mode, tools=tools)
@@ -326,7 +326,7 @@ class AgentRunner(ChatRunner):
             UsageError: the question is empty, a kind is unknown, an argument is not of its type, or
                 `top` and `preset` are given.
         """
-        core_of(self.session).record.require_not_closed()
+        self._run.core.record.require_not_closed()
         toolset = await self.toolset()
         return await search_session(self.session, toolset, question, kinds, preset, top)
 
@@ -363,9 +363,9 @@ class PlanRunner(AgentRunner):
         top: int = TOP,
         approver: Approver | None = None,
     ) -> None:
-        run = RunContext(session, providers)
+        run = RunContext(session, providers, tools)
         self._tool_list = ToolList(run, tools)
-        now = core_of(session).clock.now
+        now = run.core.clock.now
         search_tools = SearchTools(search, scope=scope, top=top, now=now) if search else None
         mode = PlanMode(run, self._tool_list, search=search_tools, approver=approver)
         Runner.__init__(self, run, mode, tools=tools, cache_keys=(plan_key(session),))

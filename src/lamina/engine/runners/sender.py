@@ -45,11 +45,11 @@ from lamina.core.values.wire import (
 )
 from lamina.engine.logger import tell_failure
 from lamina.engine.session.session import Session, core_of
+from lamina.engine.session.session_ports import Emit
 from lamina.engine.session.session_spending import SessionCacheCharge
 from lamina.engine.session.turn import Turn
 from lamina.errors import LaminaError, ProviderError, ReplyError, RequestTooLong, SpendError
 
-Emit = Callable[[Event], Awaitable[None]]
 # What is kept of the reply to a request.
 Finish = Callable[[Turn, Reply], Awaitable[Reply]]
 STOPPED = "stopped"

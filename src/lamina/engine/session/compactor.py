@@ -43,8 +43,9 @@ from lamina.core.values.request import Attachments, Boundary, HistoryPrice, Left
 from lamina.core.values.settings import Promotion, Target
 from lamina.engine.record.layouts import Layouts
 from lamina.engine.record.record import Record
+from lamina.engine.session.session_ports import Emit
 from lamina.engine.session.session_spending import Spending
-from lamina.engine.session.summarizer import Emit, ReadBlobs, SummaryWriter, WrittenSummary
+from lamina.engine.session.summarizer import ReadBlobs, SummaryWriter, WrittenSummary
 from lamina.errors import TurnStateError
 
 COMPACTION = "lamina.compaction"
@@ -82,7 +83,7 @@ class Compactor:
         summarizer: Summarizer | None,
         blobs: ReadBlobs,
         spending: Spending,
-        emit: Emit | None = None,
+        emit: Emit,
     ) -> None:
         self._page = page
         self._target = target
@@ -273,14 +274,15 @@ class Compactions:
         summarizer: Summarizer | None,
         blobs: ReadBlobs,
         spending: Spending,
+        emit: Emit,
     ) -> None:
         self._record = record
         self._layouts = layouts
         self._blobs = blobs
         self._spending = spending
-        self.summarizer = summarizer
-        # Set by a runner, so that those who watch a turn see what is asked for besides.
-        self.emit: Emit | None = None
+        self._summarizer = summarizer
+        # Those who watch a turn see what is asked for besides.
+        self._emit = emit
 
     def swallowed_overflow(self, state: State, target: Target) -> int:
         """The tokens that the last request took by its provider's word, if they were over the
@@ -314,7 +316,7 @@ class Compactions:
             # By its count: what we count as little may fill the window there.
             scale = min(MOST_RATIO, min(reported, MOST_TOKENS) / max(1, state.requests.sent.tokens))
             return await self._compactor(page, target, promotion).compact("overflow", scale)
-        if self.summarizer is None:
+        if self._summarizer is None:
             return None
         boundary = None if at_end else find_boundary(state, target, page.at)
         cold = boundary is not None and boundary.kind != "first_request"
@@ -332,7 +334,7 @@ class Compactions:
         if compaction and compaction.changed:
             page = await self.keep(page)
         strip = None
-        if is_question and self.summarizer is not None:
+        if is_question and self._summarizer is not None:
             strip = await self._compactor(page, target, promotion).strip()
             if strip and strip.changed:
                 page = await self.keep(page)
@@ -367,8 +369,8 @@ class Compactions:
 
     def _compactor(self, page: Page, target: Target, promotion: Promotion) -> Compactor:
         return Compactor(
-            page, self._layouts, target, promotion, self.summarizer, self._blobs, self._spending,
-            self.emit,
+            page, self._layouts, target, promotion, self._summarizer, self._blobs, self._spending,
+            self._emit,
         )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from lamina.core.values.item import (
 )
 from lamina.engine.record.branch import page_at
 from lamina.engine.record.record import Record
+from lamina.engine.session.session_ports import Warn
 from lamina.engine.session.tree import request_of
 from lamina.engine.session.turn import Turn
 from lamina.engine.session.turn_lifecycle import TurnLifecycle
@@ -63,7 +64,7 @@ async def in_front_of(
         leaf = record.before(request) if request else asked.parent
         page = page_at(record, turns.layouts, leaf or "")
         if attach is None:
-            attach = await take_over(record, reader, asked, turns.news)
+            attach = await take_over(record, reader, asked, turns.warn)
         await record.keep(page.written, page.state)
     turns.asks_here = True
     try:
@@ -78,10 +79,10 @@ async def in_front_of(
 
 
 async def take_over(
-    record: Record, reader: AttachmentReader, asked: MessageEntry, news: list[str]
+    record: Record, reader: AttachmentReader, asked: MessageEntry, warn: Warn
 ) -> tuple[Attachable, ...]:
     """What a person attached to a question, to be attached again. What cannot be read any more goes
-    along as it was, which is news."""
+    along as it was, with a warning."""
     request = request_for(record, asked)
     then = record.state_at(request.id if request else asked.id)
     taken: list[Attachable] = []
@@ -95,7 +96,7 @@ async def take_over(
             if reading.attachments or given.kept is None:
                 taken.append(spec)
                 continue
-            news.append(f"{label_of(given.item)} cannot be read any more; it is sent as it was")
+            warn(f"{label_of(given.item)} cannot be read any more; it is sent as it was")
         if given.kept is not None:
             taken.append(Attachment(item=given.kept, **worth))
     return tuple(taken)

@@ -5,7 +5,6 @@ its result, so that a turn that is taken up again goes on with the same.
 """
 
 from collections.abc import Container
-from typing import Protocol
 
 import anyio
 import msgspec
@@ -33,18 +32,28 @@ from lamina.engine.sources.found_tools import (
 from lamina.engine.sources.selector import Selector
 
 
-class CallableTools(Protocol):
-    """What a session knows of tools."""
+class SessionTools:
+    """What a session knows of tools: `selector` chooses among them, and `toolset` is what its
+    runner can call; None if it has none, or there is no runner."""
 
-    selector: Selector
-    toolset: Toolset | None
+    def __init__(self, selector: Selector) -> None:
+        self.selector = selector
+        self.toolset: Toolset | None = None
+
+    def take(self, toolset: Toolset) -> None:
+        """Takes over what can be called from now on."""
+        self.toolset = toolset
+
+    @property
+    def offered(self) -> tuple[OfferedTool, ...]:
+        return self.toolset.tools if self.toolset else ()
 
 
 class EngineCalls:
     """Answers the calls of one session."""
 
     def __init__(
-        self, record: Record, layouts: Layouts, tools: CallableTools, results: ToolResults,
+        self, record: Record, layouts: Layouts, tools: SessionTools, results: ToolResults,
         reader: ResultReader, lock: anyio.Lock,
     ) -> None:  # fmt: skip
         self._record = record

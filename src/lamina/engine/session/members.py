@@ -42,8 +42,8 @@ async def list_items(turns: TurnLifecycle, state: State) -> tuple[SessionItem, .
     # Before they are opened, servers cannot be asked.
     with contextlib.suppress(UsageError):
         await _list_tools(turns)
-    guides = (await turns.selector.guides(state)).guides
-    library, tools = state.library, turns.tools
+    guides = (await turns.tools.selector.guides(state)).guides
+    library, tools = state.library, turns.tools.offered
     there = {guide.id for guide in guides} | {tool.id for tool in _tools_of(turns)}
     sorted_tools = sort_tools(state, tools)
     always: tuple[Member, ...] = (
@@ -84,7 +84,7 @@ async def add(record: Record, turns: TurnLifecycle, what: str) -> bool:
     ):
         return False
     membership = membership_added(member.include)
-    if member in engine_members(turns.tools):
+    if member in engine_members(turns.tools.offered):
         # Else it would come back when the list moves anyway: a person wants it now.
         membership = "manual"
     await record.write(IncludeEntry, item=member.id, membership=membership, name=name)
@@ -117,7 +117,7 @@ async def remove(record: Record, turns: TurnLifecycle, what: str) -> bool:
 
 async def find_agent_changes(turns: TurnLifecycle, state: State) -> tuple[AgentChange, ...]:
     """How the files of the agent differ from what the session has of them."""
-    return (await turns.selector.guides(state)).changes
+    return (await turns.tools.selector.guides(state)).changes
 
 
 async def adopt_agent(record: Record, turns: TurnLifecycle) -> tuple[AgentChange, ...]:
@@ -125,7 +125,7 @@ async def adopt_agent(record: Record, turns: TurnLifecycle) -> tuple[AgentChange
     library = record.state.library
     if library.include_modes is None:
         return ()
-    guides = await turns.selector.agent_guides()
+    guides = await turns.tools.selector.agent_guides()
     if guides.gone:
         raise UsageError(f"there is no agent to take over from: {guides.gone}")
     changes = agent_changes(library, guides)
@@ -146,24 +146,24 @@ def _name_of(member: Member) -> str:
 
 def _tools_of(turns: TurnLifecycle) -> tuple[OfferedTool, ...]:
     """The tools that can be removed and added: those of a runner, and the engine's own."""
-    return (*turns.tools, *engine_members(turns.tools))
+    return (*turns.tools.offered, *engine_members(turns.tools.offered))
 
 
 async def _list_tools(turns: TurnLifecycle) -> None:
     """Asks the runner for its tools if there was no question yet, with which it tells them."""
-    if not turns.tools and turns.list_tools:
-        turns.toolset = await turns.list_tools()
+    if not turns.tools.offered and turns.runner.list_tools:
+        turns.tools.take(await turns.runner.list_tools())
 
 
 async def _candidates(state: State, turns: TurnLifecycle) -> tuple[Member, ...]:
-    guides = (await turns.selector.guides(state)).guides
-    return (*guides, *in_session(turns.tools, state.library.include_modes))
+    guides = (await turns.tools.selector.guides(state)).guides
+    return (*guides, *in_session(turns.tools.offered, state.library.include_modes))
 
 
 async def _find(state: State, turns: TurnLifecycle, what: str) -> Member | None:
     name = read_member(what)
     if kind_of(name) == "tool":
         await _list_tools(turns)
-    there = (*await _candidates(state, turns), *engine_members(turns.tools))
+    there = (*await _candidates(state, turns), *engine_members(turns.tools.offered))
     item = find_member(name, there)
     return next((member for member in there if member.id == item), None)

@@ -6,7 +6,7 @@ Laws: the state only moves on when the store has kept the entries; a failed appe
 One lock for one session; whoever writes holds it.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -18,16 +18,8 @@ from lamina.core.audit.request_rows import list_request_rows
 from lamina.core.journal import Journal, State, read_patch
 from lamina.core.layers import with_compiled_system
 from lamina.core.ports import (
-    Clock,
-    JournalStore,
-    MemorySource,
     OpenJournal,
-    SentPrefixes,
-    SpendLedger,
-    Summarizer,
-    TargetBook,
-    WebSource,
-    WorkspaceSource,
+    Progress,
 )
 from lamina.core.values.agent import AgentChange
 from lamina.core.values.damage import Damage
@@ -38,73 +30,69 @@ from lamina.core.values.message import Role, ToolCall, ToolDefinition, ToolResul
 from lamina.core.values.patch import Display, Patch, PatchOp, SystemPartSet, ToolsReplace
 from lamina.core.values.request import LeftOut
 from lamina.core.values.settings import Settings, SettingsUpdate, Target
-from lamina.core.values.spend_limits import SpendLimits, SpendStanding
+from lamina.core.values.spend_limits import SpendStanding
 from lamina.core.values.tool import Decision, OfferedTool
 from lamina.engine.record.layouts import Layouts
 from lamina.engine.record.record import Record
-from lamina.engine.session import edited_questions as siblings
 from lamina.engine.session import library, members, session_settings, tree
-from lamina.engine.session import waiting_calls as calls
 from lamina.engine.session.compactor import CompactionOutcome
+from lamina.engine.session.edited_questions import (
+    ask_again,
+    find_question,
+    find_request,
+    in_front_of,
+    take_over,
+)
 from lamina.engine.session.inbox import SessionInbox, add_message
 from lamina.engine.session.members import SessionItem
 from lamina.engine.session.replies import SNAPSHOT_BYTES
+from lamina.engine.session.session_ports import RunnerPorts, SessionPorts
+from lamina.engine.session.session_spending import Gate
 from lamina.engine.session.turn import Turn
-from lamina.engine.session.turn_lifecycle import NO_LIMITS, TurnLifecycle, take_up
+from lamina.engine.session.turn_lifecycle import TurnLifecycle, take_up
+from lamina.engine.session.waiting_calls import abandon_turn, keep_decision, pending_calls
 from lamina.engine.sources.attachments import Attachable, AttachmentReader, Attachments
 from lamina.engine.sources.changes import LibraryChange
-from lamina.engine.sources.hooks import Hooks
-from lamina.engine.sources.selector import Selector
 
 if TYPE_CHECKING:
-    from lamina.engine.sources.note_search import WorkspaceSearch
+    pass
 
 
 class SessionCore:
-    """The parts of one session. `closing` is what was made for it and ends with it."""
+    """The parts of one session."""
 
-    def __init__(
-        self,
-        opened: OpenJournal,
-        *,
-        store: JournalStore,
-        book: TargetBook,
-        clock: Clock,
-        workspace: WorkspaceSource,
-        hooks: Hooks | None = None,
-        summarizer: Summarizer | None = None,
-        selector: Selector | None = None,
-        web: WebSource | None = None,
-        memory: MemorySource | None = None,
-        searcher: "WorkspaceSearch | None" = None,
-        prefixes: SentPrefixes | None = None,
-        spend_ledger: SpendLedger | None = None,
-        spend_ceilings: SpendLimits = NO_LIMITS,
-        closing: Iterable[Callable[[], Awaitable[None]]] = (),
-    ) -> None:
-        self.record = Record(opened, clock)
-        self.layouts = Layouts(book, self.record)
-        self._store = store
-        self.clock = clock
-        self._web = web
-        self.workspace = workspace
-        # What searches its notes, if it has any.
-        self.searcher = searcher
-        self.reader = AttachmentReader(workspace, store, web)
-        self.hooks = hooks.copy() if hooks else Hooks()
-        self.turns = TurnLifecycle(
-            self.record, self.layouts, self.reader, store, self.hooks, summarizer,
-            selector or Selector(), memory, prefixes, spend_ledger, spend_ceilings,
-        )  # fmt: skip
+    def __init__(self, opened: OpenJournal, ports: SessionPorts) -> None:
+        self.ports = ports
+        self.clock = ports.clock
+        self.record = Record(opened, ports.clock)
+        self.layouts = Layouts(ports.book, self.record)
+        self.reader = AttachmentReader(ports.workspace, ports.store, ports.web)
+        self.hooks = ports.hooks.copy()
+        self.turns = TurnLifecycle(self.record, self.layouts, self.reader, self.hooks, ports)
         self.lock = self.turns.lock
         self.inbox = SessionInbox(self.record, self.lock)
-        self.closing = tuple(closing)
+
+    def connect(self, runner: RunnerPorts) -> None:
+        """From now on this runner works with the session."""
+        self.turns.runner = runner
+
+    def ask_before_sending(self, gate: Gate | None) -> None:
+        """Asks `gate` before a runner sends a turn; what it raises keeps that from being sent."""
+        self.turns.spending.gate = gate
+
+    def show_indexing(self, progress: Progress) -> None:
+        """Shows how far indexing is when a question waits for it."""
+        self.turns.tools.selector.progress = progress
+
+    def warn(self, *texts: str) -> None:
+        """Tells a person something with the next request."""
+        self.turns.warn(*texts)
 
     async def close(self) -> None:
         # Also where a cancellation ended its block: others wait for the session.
         with anyio.CancelScope(shield=True):
             async with self.lock, AsyncExitStack() as parts:
-                for close in reversed(self.closing):
+                for close in reversed(self.ports.closing):
                     parts.push_async_callback(close)
                 parts.push_async_callback(self.record.close)
                 await self.layouts.keep_snapshot(least=SNAPSHOT_BYTES)
@@ -148,12 +136,12 @@ class SessionCore:
     ) -> AbstractAsyncContextManager[tuple[Attachable, ...]]:
         """The session in front of a question, to ask another one in its place; with what goes along
         with that one."""
-        return siblings.in_front_of(self.turns, self.record, self.reader, question, attach)
+        return in_front_of(self.turns, self.record, self.reader, question, attach)
 
     async def find_attachments(self, question: str) -> tuple[Attachable, ...]:
         """What a person attached to a question."""
-        asked = siblings.find_question(self.record, question)
-        return await siblings.take_over(self.record, self.reader, asked, self.turns.news)
+        asked = find_question(self.record, question)
+        return await take_over(self.record, self.reader, asked, self.turns.warn)
 
     async def change_settings(self, values: Mapping[str, Any]) -> None:
         """Changes settings from the next turn on."""
@@ -168,21 +156,14 @@ class SessionCore:
 
     def find_request(self, answer: str | None) -> str:
         """The request of an answer; of the last one, if none is named."""
-        return siblings.find_request(self.record, answer).id
+        return find_request(self.record, answer).id
 
     async def copy(self, entries: Sequence[Entry], session: str | None) -> "SessionCore":
         """A session of its own with these entries, and with the same parts."""
         at, damaged = self.clock.now(), bool(self.record.damage)
-        name = await tree.copy_entries(entries, self._store, session, at, damaged=damaged)
-        return SessionCore(
-            await self._store.open(name), store=self._store, book=self.layouts.book,
-            clock=self.clock, workspace=self.workspace, web=self._web, hooks=self.hooks,
-            summarizer=self.turns.compactions.summarizer, selector=self.turns.selector,
-            memory=self.turns.memory, searcher=self.searcher,
-            prefixes=self.turns.prefixes.shared, closing=self.closing,
-            spend_ledger=self.turns.spending.ledger,
-            spend_ceilings=self.turns.spending.ceilings,
-        )  # fmt: skip
+        name = await tree.copy_entries(entries, self.ports.store, session, at, damaged=damaged)
+        ports = replace(self.ports, hooks=self.hooks, selector=self.turns.tools.selector)
+        return SessionCore(await self.ports.store.open(name), ports)
 
 
 class Session:
@@ -192,8 +173,8 @@ class Session:
     def __init__(self, core: SessionCore) -> None:
         self._core = core
         self._record, self._turns, self._lock = core.record, core.turns, core.lock
-        self.workspace = core.workspace
-        self.searcher = core.searcher
+        self.workspace = core.ports.workspace
+        self.searcher = core.ports.searcher
         self.hooks = core.hooks
 
     async def __aenter__(self) -> "Session":
@@ -329,7 +310,7 @@ class Session:
             TurnStateError: nothing was asked yet.
             UsageError: it is neither a question nor an answer, or was imported.
         """
-        return await siblings.ask_again(self._turns, self._record, answer, target)
+        return await ask_again(self._turns, self._record, answer, target)
 
     async def compact(self) -> CompactionOutcome:
         """Lets the older part of history give way to a summary, now. What it dropped stays in the
@@ -351,7 +332,7 @@ class Session:
     @property
     def pending_calls(self) -> tuple[ToolCall, ...]:
         """Calls of the last answer that have no result yet."""
-        return calls.pending_calls(self._record)
+        return pending_calls(self._record)
 
     async def keep_result(self, result: ToolResult, *, whole: str = "") -> ToolResult:
         """Writes down what a tool gave while other calls of its turn still wait, so that it is not
@@ -367,13 +348,13 @@ class Session:
     ) -> None:
         """Writes down what a person decided about a call; a `planned` one belongs to no answer."""
         async with self._lock:
-            await calls.keep_decision(self._record, call_id, tool, decision, planned=planned)
+            await keep_decision(self._record, call_id, tool, decision, planned=planned)
 
     async def abandon_turn(self, why: str = "The call was not run: the turn was stopped.") -> bool:
         """Ends a turn whose calls wait, so that something else can be asked. What ran keeps its
         result, the rest gets `why`. False if none waits."""
         async with self._lock:
-            return await calls.abandon_turn(self._record, self._turns.hooks, why)
+            return await abandon_turn(self._record, self._turns.hooks, why)
 
     # -- what is in ------------------------------------------------------------------------------
 
@@ -570,5 +551,5 @@ class Session:
 
 
 def core_of(session: Session) -> SessionCore:
-    """What a session is made of: for runners, wiring and faces, not for applications."""
+    """What a session is made of: for runners, wiring and apps, not for applications."""
     return session._core

@@ -4,7 +4,7 @@ limit, and settled by what its answer says.
 Laws: nothing is sent that could pass a limit. A reservation is for one sending; it is freed only if
 nothing was sent, or if the provider turned it down. An answer that never came stays reserved.
 Without a limit nothing is reserved, and each answer is written down once; an account that cannot be
-written is then news, and not an error. Storage of an explicit cache is reserved in any case: a
+written is then a warning, and not an error. Storage of an explicit cache is reserved in any case: a
 process that dies leaves it behind.
 """
 
@@ -47,9 +47,14 @@ from lamina.core.values.spend_limits import (
 from lamina.core.values.usage import Usage
 from lamina.core.values.wire import Reply
 from lamina.engine.record.record import Record
+from lamina.engine.session.session_ports import Warn
 from lamina.errors import ProviderError, SpendLedgerError, SpendLimit, UnknownPrice, UnknownTarget
 
 _SCOPES = {"turn": "one turn", "session": "this session", "day": "a day"}
+
+
+# Takes a `Turn`; what it raises keeps that from being sent.
+Gate = Callable[[Any], Awaitable[None]]
 
 
 class ProviderCall(Struct, frozen=True, kw_only=True):
@@ -76,11 +81,11 @@ class Spending:
 
     def __init__(
         self,
-        ledger: SpendLedger | None,
         record: Record,
         book: TargetBook,
+        ledger: SpendLedger | None,
         ceilings: SpendLimits,
-        news: list[str],
+        warn: Warn,
     ) -> None:
         self.ledger = ledger
         self._consulted: SpendLedger | None = None
@@ -88,7 +93,7 @@ class Spending:
         self._record = record
         self._clock = record.clock
         self._book = book
-        self._news = news
+        self._warn = warn
         # None goes on with the turn that the session was in when it was opened.
         self._turn: str | None = None
         self._is_new_turn = False
@@ -96,9 +101,8 @@ class Spending:
         # The latest bill of each request of this opening that waits for its answer.
         self._bills: dict[str, Bill] = {}
         self._is_told = False
-        # Asked before a runner sends a turn: what it raises keeps that from being sent. Set by
-        # faces, which know whom to ask.
-        self.gate: Callable[[Any], Awaitable[None]] | None = None
+        # Asked before a runner sends a turn.
+        self.gate: Gate | None = None
 
     @property
     def limits(self) -> SpendLimits:
@@ -252,10 +256,10 @@ class Spending:
             raise
 
     def _tell(self, error: SpendLedgerError) -> None:
-        """An account that cannot be written is news, once."""
+        """Warns once that the account cannot be written."""
         if not self._is_told:
             self._is_told = True
-            self._news.append(f"what this costs is not written down: {error}")
+            self._warn(f"what this costs is not written down: {error}")
 
     def _refusal(
         self, call: ProviderCall, reached: ReachedLimit, low: float, high: float

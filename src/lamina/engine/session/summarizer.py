@@ -37,18 +37,18 @@ from lamina.core.ledger.cost import RequestPrice, upper_tokens, writes_long
 from lamina.core.ports import Providers, Summarizer, SummaryJob, Wire
 from lamina.core.values.entry import SUMMARIZED, CustomEntry
 from lamina.core.values.envelope import Envelope
-from lamina.core.values.event import Event, SummaryStep, UsageReported
+from lamina.core.values.event import SummaryStep, UsageReported
 from lamina.core.values.message import Message, Text
 from lamina.core.values.prompt import Prompt, total_tokens
 from lamina.core.values.settings import Target
 from lamina.core.values.usage import Usage
 from lamina.core.values.wire import Reply, ResentPiece, WireRequest
+from lamina.engine.session.session_ports import Emit
 from lamina.engine.session.session_spending import Bill, ProviderCall, Spending
 from lamina.errors import ProviderError, SpendError
 
 # The bytes of the pictures in a prompt.
 ReadBlobs = Callable[[Prompt], Awaitable[Mapping[str, bytes]]]
-Emit = Callable[[Event], Awaitable[None]]
 # A summary may be longer than was asked for, but not by more than this; in steps by less.
 TOO_LONG = 2
 STEP_TOO_LONG = 1.5
@@ -111,7 +111,7 @@ class SummaryWriter:
 
     def __init__(
         self, page: Page, assembler: Assembler, target: Target, wire: Wire, room: Budget,
-        summarizer: Summarizer, blobs: ReadBlobs, spending: Spending, emit: Emit | None,
+        summarizer: Summarizer, blobs: ReadBlobs, spending: Spending, emit: Emit,
     ) -> None:  # fmt: skip
         self._page = page
         self._assembler = assembler
@@ -197,8 +197,7 @@ class SummaryWriter:
             messages = dropped[part.messages.start : part.messages.stop]
             text, trouble, usage = "", "", Usage()
             if number > skipped and failures < FAILURES:
-                if self._emit:
-                    await self._emit(SummaryStep(step=number, of=len(parts)))
+                await self._emit(SummaryStep(step=number, of=len(parts)))
                 previous = quote_within(carried, most, self._count) if carried else ""
                 instruction = step_instruction(plan, part, number, len(parts), previous)
                 request = await self._encode(Envelope(), instruction, most)
@@ -315,7 +314,7 @@ class SummaryWriter:
             "usage": msgspec.to_builtins(usage), "cost": cost,
         }  # fmt: skip
         self._page.write(CustomEntry, kind=SUMMARIZED, data=data)
-        if self._emit and usage != Usage():
+        if usage != Usage():
             await self._emit(UsageReported(request="summary", usage=usage, cost=cost))
 
 

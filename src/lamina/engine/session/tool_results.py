@@ -32,22 +32,23 @@ from lamina.core.values.message import ToolResult, ToolText
 from lamina.core.values.tool import ToolOutput
 from lamina.engine.record.layouts import Layouts
 from lamina.engine.record.record import Record
+from lamina.engine.session.session_ports import Warn
 from lamina.engine.session.waiting_calls import require_waiting
 from lamina.engine.sources.secret_screen import SecretScreen
 from lamina.errors import JournalError, UsageError
 
 
 class ToolResults:
-    """The results of one session. What a person should know of them is added to `news`."""
+    """The results of one session. A person is warned of secrets in them."""
 
     def __init__(
-        self, record: Record, store: JournalStore, screen: SecretScreen, news: list[str],
-        lock: anyio.Lock,
+        self, record: Record, store: JournalStore, screen: SecretScreen,
+        warn: Warn, lock: anyio.Lock,
     ) -> None:  # fmt: skip
         self._record = record
         self._store = store
         self._screen = screen
-        self._news = news
+        self._warn = warn
         self._lock = lock
 
     async def keep(self, result: ToolResult, whole: str = "") -> ToolResult:
@@ -112,13 +113,13 @@ class ToolResults:
     def screen(self, result: ToolResult, state: State) -> ToolResult:
         """A result without its secrets."""
         result, warnings = self._screen.result(result, state.settings.secrets)
-        self._news += warnings
+        self._warn(*warnings)
         return result
 
     def screen_texts(self, texts: Sequence[ToolText], state: State) -> tuple[ToolText, ...]:
         """Results of planned tools without their secrets."""
         screened = [self._screen.tool_text(text, state.settings.secrets) for text in texts]
-        self._news += [warning for _, warnings in screened for warning in warnings]
+        self._warn(*(warning for _, warnings in screened for warning in warnings))
         return tuple(text for text, _ in screened)
 
 

@@ -4,7 +4,7 @@ Laws: everything is decided before anything is written, and written before it is
 target that a person names last is the one that is asked; a change of other settings names none.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from lamina.core.assembly.boundary import choose_renderer
 from lamina.core.assembly.planner import foresee, plan_results, plan_turn
-from lamina.core.assembly.request_draft import Draft, Ephemera, Page, RequestPlan
+from lamina.core.assembly.request_draft import CallResults, Draft, Ephemera, Page, RequestPlan
 from lamina.core.assembly.request_report import read_attachments, sizes_of
 from lamina.core.assembly.tool_offer import (
     Implementations,
@@ -30,7 +30,7 @@ from lamina.core.audit.rebuilt_request import pictures_in
 from lamina.core.codec import require_text
 from lamina.core.journal import State, awaits_results, copy_for_request, renderer_in
 from lamina.core.layers import with_compiled_system
-from lamina.core.ports import JournalStore, MemorySource, SentPrefixes, SpendLedger, Summarizer
+from lamina.core.ports import JournalStore
 from lamina.core.values.entry import (
     CustomEntry,
     InboxEntry,
@@ -40,13 +40,13 @@ from lamina.core.values.entry import (
     SettingsEntry,
 )
 from lamina.core.values.envelope import SystemParts
+from lamina.core.values.event import Event
 from lamina.core.values.item import Attachment
 from lamina.core.values.message import Message, Text, ToolResult, ToolText
 from lamina.core.values.prompt import Prompt
 from lamina.core.values.request import NOTHING, Attachments, LeftOut
 from lamina.core.values.settings import Target
-from lamina.core.values.spend_limits import SpendLimits
-from lamina.core.values.tool import OfferedTool, Toolset
+from lamina.core.values.tool import Toolset
 from lamina.core.values.wire import Reply, WireRequest
 from lamina.engine.record.branch import page_back, page_beside, page_for_question
 from lamina.engine.record.layouts import Layouts
@@ -57,10 +57,11 @@ from lamina.engine.session.compactor import (
     report_compaction,
     report_strip,
 )
-from lamina.engine.session.engine_calls import EngineCalls
+from lamina.engine.session.engine_calls import EngineCalls, SessionTools
 from lamina.engine.session.inbox import add_message, take_out
 from lamina.engine.session.known_prefixes import KnownPrefixes
 from lamina.engine.session.replies import CommitOutcome, Replies
+from lamina.engine.session.session_ports import RunnerPorts, SessionPorts
 from lamina.engine.session.session_spending import Spending
 from lamina.engine.session.tool_results import ResultReader, ToolResults
 from lamina.engine.session.turn import Turn
@@ -71,7 +72,6 @@ from lamina.engine.sources.hook_runs import DROPPED, TurnFrame, TurnHooks
 from lamina.engine.sources.hooks import Hooks
 from lamina.engine.sources.memory_part import update_memory
 from lamina.engine.sources.secret_screen import typed_secret_warnings
-from lamina.engine.sources.selector import Selector
 from lamina.engine.sources.turn_choices import NO_TOOLS, ChosenTools, TurnChoices, tools_of
 from lamina.errors import JournalError, MessageDropped, TurnStateError, WindowExceeded
 
@@ -194,7 +194,11 @@ class WireRequests:
         return pictures
 
 
-NO_LIMITS = SpendLimits()
+async def _pass_over(event: Event) -> None:
+    """Nobody watches."""
+
+
+NO_RUNNER = RunnerPorts(emit=_pass_over)
 # Reasons for which an item stays out when a question is sent again.
 WITHOUT = (*ABSENCE_REASONS, "still_out")
 
@@ -207,14 +211,8 @@ class TurnLifecycle:
         record: Record,
         layouts: Layouts,
         reader: AttachmentReader,
-        store: JournalStore,
         hooks: Hooks,
-        summarizer: Summarizer | None,
-        selector: Selector,
-        memory: MemorySource | None = None,
-        prefixes: SentPrefixes | None = None,
-        ledger: SpendLedger | None = None,
-        ceilings: SpendLimits = NO_LIMITS,
+        ports: SessionPorts,
     ) -> None:
         self.lock = anyio.Lock(fast_acquire=True)
         self._record = record
@@ -222,39 +220,42 @@ class TurnLifecycle:
         self.layouts = layouts
         self._reader = reader
         # What a person should know before anything is sent: once, with the next request.
-        self.news = [f"journal: {damage}" for damage in record.damage]
-        self.spending = spending = Spending(ledger, record, layouts.book, ceilings, self.news)
+        self._warnings = [f"journal: {damage}" for damage in record.damage]
+        self.spending = spending = Spending(
+            record, layouts.book, ports.spend_ledger, ports.spend_ceilings, self.warn
+        )
         self.hooks = TurnHooks(record, layouts, hooks)
-        self._wire_requests = WireRequests(record, store)
+        self._wire_requests = WireRequests(record, ports.store)
         self.compactions = Compactions(
-            record, layouts, summarizer, self._wire_requests.pictures, spending
+            record, layouts, ports.summarizer, self._wire_requests.pictures, spending, self._emit
         )
         self._drafts = Drafts(layouts, self.hooks, self.compactions)
-        self.prefixes = KnownPrefixes(record, layouts, prefixes)
+        self.prefixes = KnownPrefixes(record, layouts, ports.prefixes)
         self._replies = Replies(
             record, layouts, self.hooks, self.compactions, self.prefixes, spending
         )
-        self.selector = selector
-        self.memory = memory
-        # What a runner of the session can call; None if it has none, or there is no runner.
-        self.toolset: Toolset | None = None
+        self._memory = ports.memory
+        self.tools = SessionTools(ports.selector)
         self._without_tools = False  # whether a runner without tools has the turn under way
-        # Set by the runner of the tools, so that they can be listed before the first question.
-        self.list_tools: Callable[[], Awaitable[Toolset]] | None = None
+        self.runner = NO_RUNNER
         # Whether the session went in front of a question, to ask another one in its place.
         self.asks_here = False
         # The entry up to which people were shown what hooks want them to be shown.
         self._told_until = record.state.leaf
-        self.results = ToolResults(record, store, reader.screen, self.news, self.lock)
-        results = ResultReader(record, store, reader.screen, layouts)
-        self.engine_calls = EngineCalls(record, layouts, self, self.results, results, self.lock)
+        self.results = ToolResults(record, ports.store, reader.screen, self.warn, self.lock)
+        results = ResultReader(record, ports.store, reader.screen, layouts)
+        self.engine_calls = EngineCalls(
+            record, layouts, self.tools, self.results, results, self.lock
+        )
         # Whether the session went on from an earlier opening, since when files may have changed.
         self._compare_due = record.state.requests.sent is not None
 
-    @property
-    def tools(self) -> tuple[OfferedTool, ...]:
-        """What a runner of the session can call."""
-        return self.toolset.tools if self.toolset else ()
+    def warn(self, *texts: str) -> None:
+        """Tells a person something with the next request."""
+        self._warnings += texts
+
+    async def _emit(self, event: Event) -> None:
+        await self.runner.emit(event)
 
     async def read_attachments(self, attach: Iterable[Attachable]) -> Attachments:
         """What applies to the next turn, for runners that look at it first; `prepare` takes it."""
@@ -301,13 +302,14 @@ class TurnLifecycle:
             if taken is not None:
                 take_out(page, taken)
             warnings += typed_secret_warnings(question, page.state.settings.secrets)
-            if self.memory is not None:
-                warnings += await update_memory(page, self.memory, self._reader.screen)
-            self.toolset = self.toolset if toolset is None else toolset
-            self._without_tools = starting and self.toolset is None
+            if self._memory is not None:
+                warnings += await update_memory(page, self._memory, self._reader.screen)
+            if toolset is not None:
+                self.tools.take(toolset)
+            self._without_tools = starting and self.tools.toolset is None
             left = settle_tools(page, model, self._implementations)
             choices = None
-            weighs = self.selector.guides_turns or page.state.settings.relevance_priority
+            weighs = self.tools.selector.guides_turns or page.state.settings.relevance_priority
             if weighs or toolset is not None or page.state.hosted:
                 choices = self._choices(page, model, question)
                 await choices.choose(attachments, toolset)
@@ -324,7 +326,7 @@ class TurnLifecycle:
             if choices:
                 attachments = await choices.guides(attachments, tools)
             tool_texts = self.results.screen_texts(tool_texts, page.state)
-            attachments = Attachments(warnings=(*self.news, *warnings)) + attachments
+            attachments = Attachments(warnings=(*self._warnings, *warnings)) + attachments
             return await self._ask(page, model, message, attachments, tools, tool_texts)
 
     async def _take_along(self, page: Page, frame: TurnFrame) -> tuple[str, ...]:
@@ -380,15 +382,17 @@ class TurnLifecycle:
         async with self.spending.reserving(plan.request, plan.prompt, target, plan.state):
             await self._record.keep(plan.entries, plan.state)
         await self.prefixes.count(plan.request)
-        self.news.clear()
+        self._warnings.clear()
         return await self._turn_of(plan.request, plan.prompt, target, plan.kept)
 
     @property
     def _implementations(self) -> Implementations:
-        return Implementations(toolset=self.toolset, without_tools=self._without_tools)
+        return Implementations(toolset=self.tools.toolset, without_tools=self._without_tools)
 
     def _choices(self, page: Page, target: Target, text: str = "") -> TurnChoices:
-        return TurnChoices(self.selector, self._reader.screen, self.layouts, page, target, text)
+        return TurnChoices(
+            self.tools.selector, self._reader.screen, self.layouts, page, target, text
+        )
 
     async def commit(self, turn: Turn, reply: Reply, *, end: bool) -> CommitOutcome:
         """Appends an answer and what it cost."""
@@ -416,10 +420,10 @@ class TurnLifecycle:
             hooked = await self.hooks.on_message(message, state, frame)
             message, kept = hooked.message, turn.attachments
             found = await self._choices(page, target).find_in_results(
-                message, turn.pending_calls, kept, self.toolset
+                message, turn.pending_calls, kept, self.tools.toolset
             )
-            found = attach_finds(state, removed_items(state, self.toolset), found)
-            found = Attachments(warnings=(*self.news, *hooked.warnings)) + found
+            found = attach_finds(state, removed_items(state, self.tools.toolset), found)
+            found = Attachments(warnings=(*self._warnings, *hooked.warnings)) + found
             return await self._answer_calls(page, turn.entry, target, message, kept, found)
 
     async def _answer_calls(
@@ -431,13 +435,13 @@ class TurnLifecycle:
         attachments: tuple[Attachment, ...],
         found: Attachments = NOTHING,
         *,
-        left_out: Sequence[LeftOut] | None = None,
+        left_out: tuple[LeftOut, ...] | None = None,
         before: CompactionOutcome | None = None,
         wholes: Mapping[str, str] | None = None,
     ) -> Turn:
         """Sends results, and what they brought (`found`); `request` is the one whose answer called
         for them."""
-        results = [block for block in message.blocks if isinstance(block, ToolResult)]
+        results = tuple(block for block in message.blocks if isinstance(block, ToolResult))
         # A turn goes on as it began; changed settings hold from the next one on.
         promotion = request.promotion
         brief = RequestBrief(
@@ -450,12 +454,16 @@ class TurnLifecycle:
         )
         page, draft = await self._drafts.make(page, brief, self._implementations)
         assembler = self.layouts.assembler_for(target, promotion, renderer_in(page.state))
-        plan = plan_results(
-            page, draft, results, assembler,
-            self.layouts.last_sent(page.state, assembler, target), attachments,
-            request.context.left_out if left_out is None else left_out, wholes,
-            found.attachments, find_loads(page.state, removed_items(page.state, self.toolset)),
-        )  # fmt: skip
+        answer = CallResults(
+            results=results,
+            attachments=attachments,
+            left_out=request.context.left_out if left_out is None else left_out,
+            wholes=wholes,
+            found=found.attachments,
+            loads=find_loads(page.state, removed_items(page.state, self.tools.toolset)),
+        )
+        sent = self.layouts.last_sent(page.state, assembler, target)
+        plan = plan_results(page, draft, answer, assembler, sent)
         await self.results.keep_shortened(plan.entries, results)
         return await self._keep(plan, target)
 

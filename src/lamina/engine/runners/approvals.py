@@ -1,0 +1,62 @@
+"""Approvals: which calls need a person's decision, asking for it, and how long a decision holds.
+
+Laws: a decision is about the tool as it was shown; it expires when the tool describes itself
+differently. `Session.keep_decision` writes it down.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from lamina.core.ports import Approver
+from lamina.core.values.entry import DecisionEntry
+from lamina.core.values.event import ApprovalDecided, ApprovalWanted
+from lamina.core.values.item import ItemId
+from lamina.core.values.message import ToolCall
+from lamina.core.values.tool import ApprovalPolicy, Decision, OfferedTool
+from lamina.engine.session.session import Session
+from lamina.engine.session.session_ports import Emit
+
+
+class WaitingCall(Struct, frozen=True, kw_only=True):
+    """A call that waits for a decision, and the tool it is for."""
+
+    call: ToolCall
+    tool: OfferedTool
+
+
+def needs_decision(
+    tool: OfferedTool, policy: ApprovalPolicy, allowances: Mapping[ItemId, str]
+) -> bool:
+    """Whether a person has to be asked; what was allowed for the session is not asked again as
+    long as the tool says the same of itself."""
+    if policy == "never" or allowances.get(tool.id) == tool.digest:
+        return False
+    return policy == "always" or tool.permission == "required"
+
+
+def holds(entry: DecisionEntry, tool: OfferedTool) -> bool:
+    """Whether a decision is still about this tool: what was allowed is what was shown."""
+    return entry.decision == "deny" or (entry.tool, entry.digest) == (tool.id, tool.digest)
+
+
+async def ask_person(
+    session: Session,
+    approver: Approver | None,
+    waiting: WaitingCall,
+    emit: Emit,
+    *,
+    planned: bool = False,
+) -> Decision | None:
+    """What a person decides about a call, written down; None if nobody is there to be asked."""
+    call, tool = waiting.call, waiting.tool
+    # Allowed for the session a moment ago, for another call that was made with this one.
+    if session.state.allowed.get(tool.id) == tool.digest:
+        return "allow_session"
+    await emit(ApprovalWanted(call=call, tool=tool))
+    if approver is None:
+        return None
+    decision = await approver.decide(call, tool)
+    await session.keep_decision(call.id, tool, decision, planned=planned)
+    await emit(ApprovalDecided(call_id=call.id, decision=decision))
+    return decision

@@ -1,0 +1,66 @@
+"""What a session is given from outside: the world it reaches, and the runner that works with it.
+
+Law: both are frozen records, given once. Nobody sets parts of them afterwards.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct, field
+
+from lamina.core.ports import (
+    Clock,
+    JournalStore,
+    MemorySource,
+    SentPrefixes,
+    SpendLedger,
+    Summarizer,
+    TargetBook,
+    WebSource,
+    WorkspaceSource,
+)
+from lamina.core.values.event import Event
+from lamina.core.values.spend_limits import SpendLimits
+from lamina.core.values.tool import Toolset
+from lamina.engine.sources.hooks import Hooks
+from lamina.engine.sources.selector import Selector
+
+if TYPE_CHECKING:
+    from lamina.engine.sources.note_search import WorkspaceSearch
+
+Emit = Callable[[Event], Awaitable[None]]
+
+
+class Warn(Protocol):
+    """Tells a person something before anything else is sent: once, with the next request."""
+
+    def __call__(self, *texts: str) -> None: ...
+
+
+class SessionPorts(Struct, frozen=True, kw_only=True):
+    """The world as one session reaches it. `searcher` searches the notes of the workspace, if it
+    has any. Without a `spend_ledger` there is no account, and no limit; `spend_ceilings` are limits
+    beside those of the settings. `closing` is what was made for the session and ends with it."""
+
+    store: JournalStore
+    book: TargetBook
+    clock: Clock
+    workspace: WorkspaceSource
+    hooks: Hooks = field(default_factory=Hooks)
+    summarizer: Summarizer | None = None
+    selector: Selector = field(default_factory=Selector)
+    web: WebSource | None = None
+    memory: MemorySource | None = None
+    searcher: "WorkspaceSearch | None" = None
+    prefixes: SentPrefixes | None = None
+    spend_ledger: SpendLedger | None = None
+    spend_ceilings: SpendLimits = SpendLimits()
+    closing: tuple[Callable[[], Awaitable[None]], ...] = ()
+
+
+class RunnerPorts(Struct, frozen=True, kw_only=True):
+    """What a session knows of its runner: who watches a turn, and who lists its tools, if it runs
+    any."""
+
+    emit: Emit
+    list_tools: Callable[[], Awaitable[Toolset]] | None = None
