@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from lamina.adapters.files import locks as disk
+from lamina.adapters.files import durable_writes as disk
 from lamina.adapters.stores import jsonl
 
 FULL = errno.ENOSPC

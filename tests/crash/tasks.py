@@ -15,7 +15,7 @@ from tests.fakes.book import SMALL
 from tests.fakes.replies import openai_reply
 from tests.fakes.sessions import World
 
-from lamina.adapters.files import locks as disk
+from lamina.adapters.files import durable_writes as disk
 from lamina.adapters.stores import session_file, spend_file
 from lamina.adapters.stores.jsonl import JsonlStore
 from lamina.adapters.stores.spend_file import SpendFile

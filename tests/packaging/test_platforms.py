@@ -22,7 +22,7 @@ import lamina
 
 rooms = ("apps.cli", "apps.views", "apps.wiring", "adapters.stores", "engine.session",
          "adapters.workspace", "adapters.files", "adapters.agents", "adapters.formats",
-         "adapters.downloads", "adapters.tools", "engine.runners", "sync")
+         "adapters.tools", "engine.runners", "sync")
 extras = ("lamina.apps.cli.search", "lamina.apps.views.search", "lamina.apps.cli.emulate_command",
           "lamina.apps.cli.web_command", "lamina.apps.cli.chat.", "_child")
 loaded = 0

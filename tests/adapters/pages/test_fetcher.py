@@ -625,7 +625,7 @@ async def test_a_server_without_encryption_is_told(server: LocalServer) -> None:
 # What is not installed.
 
 
-@pytest.mark.parametrize("package", ["httpcore2", "trafilatura", "lxml"])
+@pytest.mark.parametrize("package", ["httpcore2", "trafilatura", "lxml", "webencodings"])
 async def test_what_is_not_installed_is_said(
     package: str, server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -304,6 +304,16 @@ def test_a_pdf_is_read_by_who_can() -> None:
         ("中文".encode("gb2312"), "gb2312", "中文"),
         ("中文".encode("big5"), "big5", "中文"),
         ("한국어".encode("euc-kr"), "euc-kr", "한국어"),
+        # Names that browsers know and Python does not.
+        ("日本語".encode("euc_jp"), "x-euc-jp", "日本語"),
+        ("שלום".encode("iso8859-8"), "logical", "שלום"),
+        ("Grüße €".encode("cp1252"), "ISO88591", "Grüße €"),
+        # Here, names mean a larger set than they say.
+        ("①".encode("cp932"), "shift_jis", "①"),
+        ("𠀀".encode("gb18030"), "gbk", "𠀀"),
+        ("똠".encode("cp949"), "euc-kr", "똠"),
+        ("é".encode(), "replacement", "é"),
+        ("é".encode(), "x-user-defined", "é"),
         (codecs.BOM_UTF8 + "é".encode(), "latin-1", "é"),
         (codecs.BOM_UTF16_LE + "é".encode("utf-16-le"), "", "é"),
         (codecs.BOM_UTF16_BE + "é".encode("utf-16-be"), "", "é"),

@@ -1,4 +1,4 @@
-"""Many files read with the help of a second process, and their terms taken meanwhile."""
+"""Many notes read for a search: their terms are taken meanwhile, and they are saved afterwards."""
 
 import random
 import threading
@@ -14,7 +14,6 @@ from lamina.adapters.workspace import catalogue as note_files
 from lamina.adapters.workspace.catalogue import NoteCatalogue
 from lamina.adapters.workspace.catalogue_file import CatalogueFile
 from lamina.adapters.workspace.folder import FolderWorkspace
-from lamina.adapters.workspace.fresh_terms import LONGEST_HELD_NS, FreshTerms
 from lamina.core.selection.lexicon import pack_texts
 from lamina.core.values.note import Catalogue
 from lamina.engine.sources.note_search import WorkspaceSearch
@@ -60,28 +59,8 @@ def write_vault(folder: Path, notes: int) -> None:
     (folder / "odd.md").write_bytes(b"\xef\xbb\xbf# T\xff\r\n\r\nW\xc3\xb6rter\r\n")
 
 
-def read_vault(folder: Path) -> tuple[Catalogue, dict[bytes, bytes]]:
-    notes = NoteCatalogue(Root(folder))
-    catalogue = notes.refresh(for_search=True)
-    return catalogue, notes.take_terms(digests_of(catalogue))
-
-
 def digests_of(catalogue: Catalogue) -> list[bytes]:
     return [passage.digest for note in catalogue.notes for passage in note.passages]
-
-
-def test_a_catalogue_is_the_same_however_many_processes_read_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_vault(tmp_path, 900)
-    shared, shared_terms = read_vault(tmp_path)
-    assert sum(note.size for note in shared.notes) > note_files.SHARED_BYTES
-    monkeypatch.setattr(note_files, "SHARED_BYTES", 1 << 60)
-    alone, terms = read_vault(tmp_path)
-    assert shared == alone == NoteCatalogue(Root(tmp_path)).refresh()
-    assert shared_terms == terms
-    assert len(shared.notes) == 901
-    assert len(shared.unreadable) == 1
 
 
 def test_a_search_opens_every_note_once(tmp_path: Path) -> None:
@@ -125,19 +104,23 @@ def test_whoever_does_not_search_makes_no_terms(tmp_path: Path) -> None:
     assert notes.take_terms(digests_of(notes.refresh())) == {}
 
 
-def test_terms_that_nobody_takes_are_dropped_and_there_is_a_limit() -> None:
-    terms = FreshTerms(most=10)
-    terms.add([b"a"], [b"12345"], now=5)
-    terms.add([b"b"], [b"123456"], now=5)
-    assert terms.take([b"b"]) == {}
-    terms.drop_old(5 + LONGEST_HELD_NS - 1)
-    assert terms.take([b"a", b"b"]) == {b"a": b"12345"}
-    assert terms.take([b"a"]) == {}
-    terms.add([b"c"], [b"1234567890"], now=7)
-    terms.drop_old(7 + LONGEST_HELD_NS)
-    assert terms.take([b"c"]) == {}
-    terms.add([b"d"], [b"1234567890"], now=8)
-    assert terms.take([b"d"])
+def test_terms_that_a_search_does_not_take_are_dropped_by_the_next(tmp_path: Path) -> None:
+    write_vault(tmp_path, 5)
+    notes = NoteCatalogue(Root(tmp_path))
+    digests = digests_of(notes.refresh(for_search=True))
+    notes.refresh(for_search=True)
+    assert notes.take_terms(digests) == {}
+
+
+def test_there_is_a_limit_to_the_terms_that_are_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_vault(tmp_path, 5)
+    monkeypatch.setattr(note_files, "PACKED_AT_ONCE", 1)
+    monkeypatch.setattr(note_files, "MAX_FRESH_TERMS", 3)
+    notes = NoteCatalogue(Root(tmp_path))
+    digests = digests_of(notes.refresh(for_search=True))
+    assert 3 <= len(notes.take_terms(digests)) < len(digests)
 
 
 @pytest.mark.parametrize("searches", [True, False])

@@ -9,7 +9,7 @@ from tests.engine.record.test_snapshots import NAME, DiskWorld, checkpointing_fr
 from tests.fakes.book import FakeBook
 from tests.fakes.sessions import World, run, talk
 
-from lamina.adapters.files.locks import write_all
+from lamina.adapters.files.durable_writes import write_all
 from lamina.adapters.stores import jsonl as jsonl_journal
 from lamina.adapters.stores.jsonl import JsonlStore
 from lamina.adapters.stores.session_file import index_path

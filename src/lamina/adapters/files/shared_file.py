@@ -6,10 +6,7 @@ overwritten.
 Private: see `lamina` for what is public.
 """
 
-import errno
 import os
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +15,8 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
+from lamina.adapters.files.durable_writes import replace_file
+from lamina.adapters.files.locks import lock_file
 from lamina.errors import UsageError
 
 _LOCK_SECONDS = 10.0
@@ -78,16 +77,7 @@ class SharedFile(Generic[T]):
         """
         data = msgspec.json.format(msgspec.json.encode(content, order="sorted"), indent=1) + b"\n"
         try:
-            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(name, self.path)
-            except BaseException:
-                os.unlink(name)
-                raise
+            replace_file(self.path, data)
         except OSError as error:
             raise self._unwritable(error) from error
 
@@ -104,38 +94,26 @@ class SharedFile(Generic[T]):
         except OSError as error:
             raise self._unwritable(error) from error
         try:
-            deadline = time.monotonic() + _LOCK_SECONDS
-            while not _lock(handle):
+            self._wait_for_lock(handle)
+            yield
+        finally:
+            os.close(handle)
+
+    def _wait_for_lock(self, handle: int) -> None:
+        deadline = time.monotonic() + _LOCK_SECONDS
+        try:
+            while not lock_file(handle):
                 if time.monotonic() > deadline:
                     raise UsageError(
                         f"the {self._noun} in {str(self.path)!r} are being written by another "
                         f"process for more than {_LOCK_SECONDS:g} s; end it and try again"
                     )
                 time.sleep(_POLL_SECONDS)
-            yield
-        finally:
-            os.close(handle)
+        except OSError as error:
+            raise self._unwritable(error) from error
 
     def _unwritable(self, error: OSError) -> UsageError:
         return UsageError(
             f"the {self._noun} in {str(self.path)!r} cannot be written: "
             f"{error.strerror or error}; make room, or make the folder writable"
         )
-
-
-if sys.platform == "win32":
-
-    def _lock(_: int) -> bool:
-        """Without locks the last writer wins, but always writes a whole file."""
-        return True
-
-else:
-    import fcntl
-
-    def _lock(handle: int) -> bool:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            # Any other failure is a file system without locks.
-            return error.errno not in (errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK)
-        return True

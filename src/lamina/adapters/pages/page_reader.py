@@ -20,25 +20,8 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# On the web a name often means a larger character set than it says.
-_WEB_MEANINGS = {
-    "ascii": "cp1252", "iso8859-1": "cp1252", "gb2312": "gb18030", "gbk": "gb18030",
-    "shift_jis": "cp932", "euc_kr": "cp949", "iso8859-9": "cp1254", "tis-620": "cp874",
-    "iso8859-11": "cp874", "big5": "big5hkscs",
-}  # fmt: skip
-# Names that Python does not know.
-_ALIASES = {
-    "x-sjis": "cp932", "windows-31j": "cp932", "x-gbk": "gb18030", "windows-874": "cp874",
-    "windows-949": "cp949", "iso-8859-8-i": "iso8859-8", "x-mac-cyrillic": "mac-cyrillic",
-    "x-cp1250": "cp1250", "x-cp1251": "cp1251", "x-cp1252": "cp1252",
-}  # fmt: skip
-# Whatever else Python can decode is not used on the web, or (UTF-7) is a trick.
-_ACCEPTED_CODECS = frozenset({
-    "utf-8", "utf-16-le", "utf-16-be", "big5hkscs", "gb18030", "cp932", "cp949", "euc_jp",
-    "iso2022_jp", "koi8-r", "koi8-u", "mac-roman", "mac-cyrillic", "cp866",
-    *(f"cp{page}" for page in (874, *range(1250, 1259))),
-    *(f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)),
-})  # fmt: skip
+# Names by which the web means no text: one would hide it, the other is for scripts.
+_NO_CODECS = ("replacement", "x-user-defined")
 _META = re.compile(rb"<meta[^>]{0,512}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
 _META_WITHIN = 4_096
 
@@ -67,16 +50,14 @@ def decode(data: bytes, declared_charset: str, *, is_markup: bool) -> DecodedTex
 
 
 def _codec(name: str) -> str:
-    """The codec that a name means; empty if it is not one of the web's."""
-    plain = name.strip().lower()
-    try:
-        codec = _ALIASES.get(plain) or codecs.lookup(plain).name
-    except (LookupError, ValueError):
+    """The codec that the web means by a name; empty if it knows none."""
+    from webencodings import lookup
+
+    encoding = lookup(name)
+    if encoding is None or encoding.name in _NO_CODECS:
         return ""
-    codec = _WEB_MEANINGS.get(codec, codec)
-    if codec == "utf-16":
-        codec = "utf-16-le"
-    return codec if codec in _ACCEPTED_CODECS else ""
+    # Browsers read the one as the other, which is larger.
+    return "gb18030" if encoding.name == "gbk" else str(encoding.codec_info.name)
 
 
 def _decode_as(data: bytes, charset: str) -> DecodedText:

@@ -8,7 +8,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from lamina.adapters.files.locks import sync_file, sync_folder, write_all
+from lamina.adapters.files.durable_writes import sync_file, sync_folder, write_all
 from lamina.errors import JournalError, WriteFailed
 
 # How often a folder is made that others remove as empty.

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from zlib import crc32
 
-from lamina.adapters.files.locks import sync_folder
+from lamina.adapters.files.durable_writes import sync_folder
 from lamina.errors import JournalError, LaminaError, WriteFailed
 
 # "lamn", so that others know the file for what it is.

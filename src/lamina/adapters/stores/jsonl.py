@@ -16,7 +16,9 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from lamina.adapters.files.locks import lock_file, read_at, sync_file, sync_folder, write_all
+from lamina.adapters.files.durable_writes import sync_file, sync_folder, write_all
+from lamina.adapters.files.file_place import read_at
+from lamina.adapters.files.locks import lock_file
 from lamina.adapters.stores.blob_files import check_blob, put_blob_file
 from lamina.adapters.stores.session_file import (
     SUFFIX,

@@ -1,7 +1,7 @@
 """Prefixes that were sent lately, in a file that all processes of a machine share.
 
-Laws: it is a cache (`cachefile`), and losing it loses nothing but predictions. It holds digests and
-times, and no text. It never makes a request wait for long, nor fail.
+Laws: it is a cache (`files/cache_file.py`), and losing it loses nothing but predictions. It holds
+digests and times, and no text. It never makes a request wait for long, nor fail.
 """
 
 import sqlite3

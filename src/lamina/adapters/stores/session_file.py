@@ -16,7 +16,8 @@ from zlib import crc32
 
 import msgspec
 
-from lamina.adapters.files.locks import read_at, sync_folder
+from lamina.adapters.files.durable_writes import sync_folder
+from lamina.adapters.files.file_place import read_at
 from lamina.adapters.stores.blob_files import remove_blob_file
 from lamina.core.audit.kept_results import blobs_of
 from lamina.core.audit.session_totals import add_entries, sum_totals

@@ -22,7 +22,9 @@ import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
-from lamina.adapters.files.locks import lock_file, read_at, sync_file, sync_folder, write_all
+from lamina.adapters.files.durable_writes import sync_file, sync_folder, write_all
+from lamina.adapters.files.file_place import read_at
+from lamina.adapters.files.locks import lock_file
 from lamina.adapters.stores.session_file import is_at, read_bytes
 from lamina.core.ledger.spend_book import (
     BookSnapshot,

@@ -2,10 +2,9 @@
 
 Laws: `refresh` gives what reading every note again would give. A file is read only if its stamp
 (times, size, number) differs from when it was last read, or if it was read so soon after it was
-written that another write may have left the same stamp. A note is what `read_note` makes of its
-bytes, wherever that is done; one whose bytes did not change stays the same value, except for its
-times, and if nothing changed at all, so does the whole catalogue. Notes are opened here and
-nowhere else, through the root.
+written that another write may have left the same stamp. A note whose bytes did not change
+stays the same value, except for its times, and if nothing changed at all, so does the whole
+catalogue. Notes are opened here and nowhere else, through the root.
 """
 
 import hashlib
@@ -21,34 +20,21 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from lamina.adapters.files.paths import PathRefused, is_sayable, say_too_large
-from lamina.adapters.files.paused_collection import paused_collection
 from lamina.adapters.files.root import MAX_FILE_BYTES, Root
-from lamina.adapters.files.second_process import share_work
 from lamina.adapters.workspace.catalogue_file import CatalogueFile, KnownNote
 from lamina.adapters.workspace.file_secrets import FileSecrets, line_span
 from lamina.adapters.workspace.folder_watcher import FolderWatcher
-from lamina.adapters.workspace.fresh_terms import FreshTerms
 from lamina.core.notes.note_names import NoteNames
 from lamina.core.notes.note_passages import searched_text
-from lamina.core.notes.note_reader import (
-    NoteBytes,
-    NoteWithTerms,
-    decode_note,
-    read_note,
-    read_notes,
-    read_searched_notes,
-    read_with_terms,
-)
+from lamina.core.notes.note_reader import decode_note, read_note
 from lamina.core.ports import Progress
 from lamina.core.values.item import TRAITS, Excerpt
 from lamina.core.values.note import Catalogue, Passage
 
-# From this many bytes on a second process pays, which takes 0.1 seconds to start.
-SHARED_BYTES = 1_000_000
-# How many bytes are read at a time, as one batch.
-BATCH_BYTES = 50_000
-# What it imports, and what it imports besides where terms are wanted.
-PACKAGES, TERM_PACKAGES = ("lamina", "msgspec", "yaml"), ("numpy", "Stemmer")
+# From this many passages on, the terms of those that were just read are packed.
+PACKED_AT_ONCE = 100
+# The terms of how many passages are held until a search takes them: some 32 MB.
+MAX_FRESH_TERMS = 100_000
 # How far the time of a write may lag behind the clock, in nanoseconds: the kernel's tick, or two
 # seconds where times are whole seconds, as on FAT.
 TICK, COARSE_TICK = 100_000_000, 2_000_000_000
@@ -68,7 +54,7 @@ class SeenFile(NamedTuple):
 
 class FileReader:
     """Reads files as they are at `now`. `before` is called with each path before it is opened;
-    terms of what is searched go into `fresh_terms`, if there is any."""
+    packed terms of what is searched go into `terms`, if given, by the digests of the texts."""
 
     def __init__(
         self,
@@ -76,63 +62,45 @@ class FileReader:
         known: Mapping[str, KnownNote],
         now: int,
         before: Callable[[str], None],
-        fresh_terms: FreshTerms | None,
+        terms: dict[bytes, bytes] | None,
     ) -> None:
         self._root = root
         self._known = known
         self._now = now
         self._before = before
-        self._fresh_terms = fresh_terms
+        self._terms = terms
+        # What is searched of the latest notes, whose terms are not packed yet.
+        self._texts: dict[bytes, str] = {}
 
     def read(self, files: Sequence[SeenFile]) -> Iterator[tuple[SeenFile, KnownNote | PathRefused]]:
-        """What becomes of each file, in any order."""
-        # Files of which nothing has to be parsed, and those that are being parsed.
-        done: list[tuple[SeenFile, KnownNote | PathRefused]] = []
-        by_path: dict[str, SeenFile] = {}
-        batches = self._open_all(files, done, by_path)
-        for batch, notes in self._parse_all(batches, sum(file.status.st_size for file in files)):
-            for note_bytes, pair in zip(batch, notes, strict=True):
-                file = by_path.pop(note_bytes[0])
-                yield file, self._take(file, pair or self._parse_one(note_bytes))
-            yield from done
-            done.clear()
-
-    def _open_all(
-        self,
-        files: Sequence[SeenFile],
-        done: list[tuple[SeenFile, KnownNote | PathRefused]],
-        by_path: dict[str, SeenFile],
-    ) -> Iterator[list[NoteBytes]]:
-        """The files in batches; the last one may be empty."""
-        batch: list[NoteBytes] = []
-        size = 0
+        """What becomes of each file."""
         for file in files:
             outcome = self._open(file)
-            if not isinstance(outcome, bytes):
-                done.append((file, outcome))
-                continue
-            by_path[file.path] = file
-            batch.append((file.path, outcome, file.status.st_ctime, file.status.st_mtime))
-            size += len(outcome)
-            if size >= BATCH_BYTES:
-                yield batch
-                batch, size = [], 0
-        yield batch
+            yield file, self._parse(file, outcome) if isinstance(outcome, bytes) else outcome
+        self._pack_terms()
 
-    def _parse_all(
-        self, batches: Iterator[list[NoteBytes]], size: int
-    ) -> Iterator[tuple[list[NoteBytes], list[NoteWithTerms | None]]]:
-        parse = read_notes if self._fresh_terms is None else read_searched_notes
-        if size < SHARED_BYTES:
-            return ((batch, parse(batch)) for batch in batches)
-        packages = PACKAGES if self._fresh_terms is None else (*PACKAGES, *TERM_PACKAGES)
-        return share_work(parse, batches, packages)
+    def _parse(self, file: SeenFile, data: bytes) -> KnownNote:
+        status = file.status
+        texts: list[str] | None = None if self._terms is None else []
+        note = read_note(file.path, data, ctime=status.st_ctime, mtime=status.st_mtime, texts=texts)
+        if texts is not None:
+            digests = [passage.digest for passage in note.passages]
+            self._texts.update(zip(digests, texts, strict=True))
+            if len(self._texts) >= PACKED_AT_ONCE:
+                self._pack_terms()
+        # The status from before the read: a write in between shows as a different stamp.
+        return KnownNote(file.stamp, _is_settled(status, self._now), note)
 
-    def _parse_one(self, note_bytes: NoteBytes) -> NoteWithTerms:
-        if self._fresh_terms is not None:
-            return read_with_terms([note_bytes])[0]
-        path, data, ctime, mtime = note_bytes
-        return read_note(path, data, ctime=ctime, mtime=mtime), []
+    def _pack_terms(self) -> None:
+        if self._terms is None or not self._texts:
+            return
+        if len(self._terms) < MAX_FRESH_TERMS:
+            # Only who searches loads what packs them.
+            from lamina.core.selection.lexicon import pack_texts
+
+            packed = pack_texts([*self._texts.values()])
+            self._terms.update(zip(self._texts, packed, strict=True))
+        self._texts = {}
 
     def _open(self, file: SeenFile) -> bytes | KnownNote | PathRefused:
         """The bytes of a file; or its note, if it has not changed; or why it is not read."""
@@ -155,14 +123,6 @@ class FileReader:
         times = {"ctime": status.st_ctime, "mtime": status.st_mtime}
         note = old.note if is_same else replace(old.note, **times)
         return KnownNote(file.stamp, _is_settled(status, self._now), note)
-
-    def _take(self, file: SeenFile, pair: NoteWithTerms) -> KnownNote:
-        note, terms = pair
-        if self._fresh_terms is not None:
-            digests = [passage.digest for passage in note.passages]
-            self._fresh_terms.add(digests, terms, self._now)
-        # The status from before the read: a write in between shows as a different stamp.
-        return KnownNote(file.stamp, _is_settled(file.status, self._now), note)
 
 
 def stamp_of(status: os.stat_result) -> bytes:
@@ -237,7 +197,8 @@ class NoteCatalogue:
         self._last_walk: int | None = None
         self._unread: tuple[str, ...] = ()
         self._secrets = FileSecrets()
-        self._fresh_terms = FreshTerms()
+        # Known by the digests of texts: whatever becomes of a note, they are right or unused.
+        self._fresh_terms: dict[bytes, bytes] = {}
 
     # -- what callers do ---------------------------------------------------------------------------
 
@@ -248,7 +209,9 @@ class NoteCatalogue:
             notes = self._open()
             # Before anything is checked: what is written from now on counts as fresh.
             now = self._now()
-            self._fresh_terms.drop_old(now)
+            if for_search:
+                # What the search before did not take.
+                self._fresh_terms.clear()
             paths, last_walk = self._find_changes(now), self._last_walk
             # The watcher reports a change only once: after a failure from here on we have to walk.
             self._last_walk = None
@@ -257,8 +220,7 @@ class NoteCatalogue:
             except PathRefused as refusal:
                 return self._without_folder(refusal)
             self._drop(notes, scan)
-            with paused_collection():
-                self._read_all(notes, scan.suspects, now, progress, for_search=for_search)
+            self._read_all(notes, scan.suspects, now, progress, for_search=for_search)
             if self._is_stale:
                 self._catalogue = self._list_notes(notes)
                 self._is_stale = False
@@ -278,7 +240,8 @@ class NoteCatalogue:
     def take_terms(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
         """The packed terms of those passages that were read for a search just before, by the
         digests of their texts; each is given once."""
-        return self._fresh_terms.take(digests)
+        fresh = self._fresh_terms
+        return {digest: fresh.pop(digest) for digest in {*digests} if digest in fresh}
 
     def save(self) -> None:
         """Saves what waits since it was read for a search, in nobody's way."""

@@ -1,8 +1,8 @@
 """The file behind a catalogue: parsed notes, with the stamps of the files they were read from.
 
-Laws: it is a cache (`cachefile`), and losing it loses nothing. A row counts only for a file with
-exactly its stamp, so no matter who wrote it and when, it is either right or unused. If the disk
-cannot be written, nothing is saved.
+Laws: it is a cache (`files/cache_file.py`), and losing it loses nothing. A row counts only for a
+file with exactly its stamp, so no matter who wrote it and when, it is either right or unused. If
+the disk cannot be written, nothing is saved.
 """
 
 import sqlite3
@@ -24,7 +24,6 @@ from lamina.adapters.files.cache_file import (
     is_busy,
     transaction,
 )
-from lamina.adapters.files.paused_collection import paused_collection
 from lamina.core.notes.note_reader import READER_VERSION
 from lamina.core.values.note import Note
 
@@ -77,8 +76,7 @@ class CatalogueFile:
         """Every saved note by path; rows whose checksum is wrong, or that another version of the
         reader wrote, are ignored."""
         nothing: dict[str, KnownNote] = {}
-        with paused_collection():
-            return self._try(_read, nothing, "read")
+        return self._try(_read, nothing, "read")
 
     def keep(
         self,

@@ -4,16 +4,13 @@ Laws: it is Markdown that a person may edit by hand; adding appends a line, and 
 rewritten but by a person, who then saw what is there. A file that cannot be read is not written.
 """
 
-import os
-import stat
-import tempfile
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
 import anyio.to_thread
 from msgspec import Struct
 
+from lamina.adapters.files.durable_writes import replace_file
 from lamina.adapters.files.own_file import read_own_file
 from lamina.adapters.files.paths import FileChanged
 from lamina.core.codec import mend_text
@@ -135,21 +132,7 @@ class MemoryFile:
             raise UsageError(f"{self.path} would have more than {MOST_BYTES // 1024} kB")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            place = self.path.resolve()
-            handle, beside = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                with suppress(FileNotFoundError):
-                    # It keeps its permissions.
-                    os.chmod(beside, stat.S_IMODE(place.stat().st_mode))
-                os.replace(beside, place)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(beside)
-                raise
+            replace_file(self.path.resolve(), data, keeps_mode=True)
         except OSError as error:
             raise UsageError(f"{self.path} cannot be written: {error.strerror}") from error
 

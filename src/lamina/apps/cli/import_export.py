@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 
-from lamina.adapters.files.locks import write_new_file
+from lamina.adapters.files.durable_writes import write_new_file
 from lamina.apps.cli.index_progress import track
 from lamina.apps.views.plain_text import format_json
 from lamina.apps.views.session_transfer import ExportForm, export_data, import_all, list_sources

