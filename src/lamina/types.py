@@ -165,7 +165,7 @@ from lamina.core.values.selection import (
     Preset,
     SearchSettings,
 )
-from lamina.core.values.settings import CacheRules, SettingsUpdate, Target
+from lamina.core.values.settings import CacheRules, Target
 from lamina.core.values.spend_limits import (
     ReachedLimit,
     Reservation,
@@ -391,7 +391,7 @@ __all__ += [
     "ForgetEntry", "FoundTool", "InboxEntry", "IncludeEntry", "InfoEntry", "InputTransformation",
     "ItemEntry", "LabelEntry", "LeafEntry", "LeaveEntry", "MessageEntry", "ModelEntry",
     "OpeningEntry", "PinEntry", "ReplyEntry", "RequestEntry", "ResultEntry", "SessionEntry",
-    "SettingsEntry", "SettingsUpdate", "TransformEntry", "UnknownEntry",
+    "SettingsEntry", "TransformEntry", "UnknownEntry",
 ]  # fmt: skip
 # Money.
 __all__ += [

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 from tests.docs.test_readme import code_blocks
 from tests.public.faces import ROOT
@@ -18,7 +19,7 @@ from tests.public.faces import ROOT
 import lamina
 from lamina import Settings
 from lamina.apps.wiring.opening_arguments import OpeningArguments
-from lamina.types import AgentOpening, SearchSettings, SessionOpening, SettingsUpdate
+from lamina.types import AgentOpening, SessionOpening
 
 OPENERS: dict[str, Any] = {
     f"{door.__name__}.{name}": getattr(door, name)
@@ -56,6 +57,10 @@ async def main() -> None:
         await session.update_settings(windw=3)  # wrong
         await session.update_settings(history="some")  # wrong
         await session.update_settings(window=4_000, guide_search="conservative")
+    with lamina.sync.open_session() as waiting:
+        waiting.update_settings(windw=3)  # wrong
+        waiting.update_settings(history="some")  # wrong
+        waiting.update_settings(window=4_000, guide_search="conservative").window
     lamina.opem_session  # wrong
     lamina.types.Mesage  # wrong
 """
@@ -141,14 +146,13 @@ def test_the_record_of_what_was_given_has_the_words_and_their_types() -> None:
     assert typing.get_type_hints(OpeningArguments) == typing.get_type_hints(SessionOpening)
 
 
-def test_whatever_is_a_setting_can_be_changed_by_that_name_with_that_type() -> None:
-    settings = typing.get_type_hints(Settings)
-    searches = {name for name, hint in settings.items() if hint is SearchSettings}
-    changes = typing.get_type_hints(SettingsUpdate)
-    assert {name: changes[name] for name in changes if name not in searches} == {
-        name: hint for name, hint in settings.items() if name not in searches
+@pytest.mark.parametrize("session", [lamina.Session, lamina.sync.Session])
+def test_whatever_is_a_setting_can_be_changed_by_that_name_with_that_type(session: Any) -> None:
+    _, *changes = inspect.signature(session.update_settings).parameters.values()
+    assert {change.name: change.annotation for change in changes} == typing.get_type_hints(Settings)
+    assert {(change.kind, change.default) for change in changes} == {
+        (inspect.Parameter.KEYWORD_ONLY, msgspec.UNSET)
     }
-    assert searches == {"guide_search", "tool_search"} <= set(changes)
 
 
 def test_every_word_is_explained_where_it_is_taken() -> None:

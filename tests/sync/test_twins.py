@@ -1,8 +1,12 @@
 """Whatever waits in `lamina` has a twin in `lamina.sync` that takes the same and does not."""
 
 import inspect
+import pickle
+import re
+import typing
 from collections.abc import Callable
-from typing import Any
+from operator import attrgetter
+from typing import Any, Self
 
 import pytest
 from tests.public.faces import public_members
@@ -52,6 +56,32 @@ def test_a_member_has_a_twin_that_takes_the_same(place: str, value: Any, twin: A
         return
     assert not inspect.iscoroutinefunction(twin)
     assert parameters(place, twin) == parameters(place, value)
+
+
+@pytest.mark.parametrize(("place", "value", "twin"), [pytest.param(*m, id=m[0]) for m in members()])
+def test_a_member_says_what_its_twin_says(place: str, value: Any, twin: Any) -> None:
+    text, own = inspect.getdoc(value) or "", inspect.getdoc(twin) or ""
+    waiting = re.compile(r"\b(async|await)\s+")
+    assert waiting.sub("", own).split() == waiting.sub("", text).split()
+    assert not waiting.search(own)
+
+
+def test_a_member_names_the_objects_of_this_door() -> None:
+    hints = {
+        "Session.prepare": lamina.sync.Turn, "Session.fork": Self, "Turn.commit": Self,
+        "Session.current_turn": lamina.sync.Turn | None, "QaRunner.run": lamina.sync.Answer,
+        "open_agent": lamina.sync.AgentRunner, "open_qa": lamina.sync.QaRunner,
+    }  # fmt: skip
+    for place, kind in hints.items():
+        function = attrgetter(place)(lamina.sync)
+        assert inspect.signature(function).return_annotation == kind, place
+        assert typing.get_type_hints(function)["return"] == kind, place
+
+
+def test_an_opener_is_found_where_it_is_imported_from() -> None:
+    for name in OPENERS:
+        function = getattr(lamina.sync, name)
+        assert pickle.loads(pickle.dumps(function)) is function
 
 
 @pytest.mark.parametrize("name", OPENERS)

@@ -63,6 +63,8 @@ session = lamina.sync.open_session()
 session.prepair("Q")
 session.prepare("Q", atach=[])
 session.prepare(1)
+session.id = "x"
+session.prepare("Q").answer.txt
 lamina.sync.open_chat().run("Q").txt
 """
 
@@ -89,4 +91,7 @@ def test_the_main_calls_have_the_types_of_this_door(tmp_path: Path) -> None:
 def test_a_name_that_is_wrong_is_an_error(tmp_path: Path) -> None:
     codes = [line.rpartition("[")[2].rstrip("]") for line in check(tmp_path, MISTAKES)]
     errors = [code for code in codes if "note:" not in code]
-    assert errors == ["attr-defined", "attr-defined", "call-arg", "arg-type", "attr-defined"]
+    assert errors == [
+        "attr-defined", "attr-defined", "call-arg", "arg-type", "assignment", "attr-defined",
+        "attr-defined",
+    ]  # fmt: skip

@@ -3,8 +3,8 @@ frameworks that are not async.
 
 All calls run in one event loop, in a thread of its own, and wait for it; so they also work where a
 loop is running already, as in a notebook. Ctrl-C stops the call under way and keeps what came of
-it. What has no `await` in `lamina` (`attach`, `tool`, `Settings`, `Hooks`, stores...) is taken from
-there.
+it. `on_event` and approvers are called in the thread that waits for the answer. What has no `await`
+in `lamina` (`attach`, `tool`, `Settings`, `Hooks`, stores...) is taken from there.
 """
 
 from importlib import import_module

@@ -5,38 +5,46 @@ answer, and the loop goes on meanwhile.
 """
 
 import os
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Any, Protocol, Self, Unpack
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, Unpack
 
 from msgspec import Struct
 
 from lamina.apps.wiring import runners
-from lamina.apps.wiring.opening_arguments import AgentOpening, SessionOpening, require_port, takes
+from lamina.apps.wiring.opening_arguments import AgentOpening, require_port, takes
 from lamina.core import ports
 from lamina.core.ports import Providers, ToolHost, WebSearch
-from lamina.core.values.entry import Delivery
 from lamina.core.values.event import Ending, Event
 from lamina.core.values.message import ToolCall
 from lamina.core.values.note import NoteSearchResult, Scope
-from lamina.core.values.selection import AgentChoice, Preset
-from lamina.core.values.tool import Decision, OfferedTool, Toolset
+from lamina.core.values.tool import Decision, OfferedTool
 from lamina.core.values.usage import Usage
-from lamina.engine.runners import answer as async_answer
-from lamina.engine.runners import answer as async_preview
-from lamina.engine.runners import qa as qa_runner
-from lamina.engine.runners import runner as async_runners
 from lamina.engine.runners.agent import MAX_REQUESTS
-from lamina.engine.runners.agent_search import ALL_KINDS, SearchedKind
+from lamina.engine.runners.answer import Answer as AsyncAnswer
 from lamina.engine.runners.answer import CitedSource, PlanPreview
 from lamina.engine.runners.answer import Preview as AsyncPreview
 from lamina.engine.runners.approvals import WaitingCall
 from lamina.engine.runners.mode import Listener
-from lamina.engine.sources.attachments import Attachable
-from lamina.engine.sources.note_search import EVERYWHERE, TOP
+from lamina.engine.runners.qa import QaRunner as AsyncQaRunner
+from lamina.engine.runners.runner import AgentRunner as AsyncAgentRunner
+from lamina.engine.runners.runner import Runner as AsyncRunner
+from lamina.engine.sources.note_search import EVERYWHERE
 from lamina.sync.portal import HeldContext, Portal, call_back, portal
 from lamina.sync.session import Session, Turn
+from lamina.sync.twin import (
+    Mirror,
+    Twin,
+    closes,
+    documented,
+    gives,
+    opens,
+    reads,
+    streams,
+    waits,
+)
+
+P = ParamSpec("P")
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -64,15 +72,16 @@ class Preview(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-def wrap_answer(portal: Portal, answer: async_answer.Answer) -> Answer:
+def wrap_answer(portal: Portal, answer: AsyncAnswer) -> Answer:
     """The answer for a caller who does not await."""
     fields = {name: getattr(answer, name) for name in answer.__struct_fields__}
-    turn = answer.turn and Turn(portal, answer.turn)
-    return Answer(**fields | {"turn": turn})
+    return Answer(**fields | {"turn": answer.turn and Turn(portal, answer.turn)})
 
 
-def wrap_preview(portal: Portal, preview: async_preview.Preview) -> Preview:
+def wrap_preview(portal: Portal, preview: AsyncPreview | PlanPreview) -> Preview | PlanPreview:
     """The preview for a caller who does not await."""
+    if isinstance(preview, PlanPreview):
+        return preview
     fields = {name: getattr(preview, name) for name in preview.__struct_fields__}
     return Preview(**fields | {"turn": Turn(portal, preview.turn)})
 
@@ -111,17 +120,33 @@ def _listen(listener: Listener | None) -> Listener | None:
     return hear
 
 
-class Runner:
+def asks(
+    method: Callable[Concatenate[Any, P], Awaitable[AsyncAnswer]],
+) -> Callable[Concatenate[Any, P], Answer]:
+    """A method that gives an answer, and calls `on_event` in the thread that waits for it."""
+    ask: Callable[..., Answer] = gives(method, wrap_answer)
+
+    @documented(method, Answer)
+    def call(self: "Runner", /, *args: P.args, **kwargs: P.kwargs) -> Answer:
+        listener: Any = kwargs.get("on_event")
+        kwargs["on_event"] = _listen(listener)
+        return ask(self, *args, **kwargs)
+
+    return call
+
+
+class Runner(Twin):
     """What all runners can do. Tools that have to be opened are opened by `with`."""
 
-    def __init__(self, portal: Portal, runner: async_runners.Runner) -> None:
+    _original: AsyncRunner
+
+    def __init__(self, portal: Portal, runner: AsyncRunner) -> None:
+        super().__init__(portal, runner)
         self.session = Session(portal, runner.session)
-        self._portal = portal
-        self._runner = runner
-        self._held: HeldContext[async_runners.Runner] | None = None
+        self._held: HeldContext[AsyncRunner] | None = None
 
     def __enter__(self) -> Self:
-        self._held = HeldContext(self._portal, lambda: self._runner)
+        self._held = HeldContext(self._portal, lambda: self._original)
         try:
             self._held.__enter__()
         except BaseException:
@@ -138,194 +163,49 @@ class Runner:
         if self._held is not None:
             self._held.__exit__(kind, error, trace)
 
-    def close(self) -> None:
-        """Closes the session; leaving `with` does it, too."""
-        self._portal.close(self._runner.close)
-
-    def toolset(self) -> Toolset:
-        """What can be called now, and what is withheld and why; nothing, where no tools are run."""
-        return self._portal.run(self._runner.toolset)
-
-    @property
-    def running(self) -> bool:
-        """Whether a turn is under way, in whichever thread."""
-        return self._runner.running
-
-    @property
-    def cites(self) -> bool:
-        """Whether the answer under way may cite: then its numbers are final when it is complete."""
-        return self._runner.cites
-
-    def abort(self) -> bool:
-        """Stops the turn under way, from another thread or from `on_event`; what there is of its
-        answer is kept. False if there is none."""
-        return self._portal.read(self._runner.abort)
-
-    def run(
-        self,
-        text: str,
-        *,
-        attach: Iterable[Attachable] = (),
-        target: str | None = None,
-        on_event: Listener | None = None,
-    ) -> Answer:
-        """Asks, and gives the answer. `on_event` is called in this thread with what happens
-        meanwhile; what interrupts it stops the turn, and what came of the answer is kept.
-
-        Raises:
-            ProviderError: there is no answer; `resume` tries again, if anything was sent.
-            BudgetError, PrefixMoved, HookError: as `Session.prepare`.
-        """
-        hear = _listen(on_event)
-        return self._answer(
-            lambda: self._runner.run(text, attach=attach, target=target, on_event=hear)
-        )
-
-    def resume(self, *, target: str | None = None, on_event: Listener | None = None) -> Answer:
-        """Goes on with a turn that was left in the middle; as `lamina.ChatRunner.resume`.
-
-        Raises:
-            TurnStateError: the last turn is complete.
-        """
-        hear = _listen(on_event)
-        return self._answer(lambda: self._runner.resume(target=target, on_event=hear))
-
-    def edit(
-        self,
-        question: str,
-        text: str,
-        *,
-        attach: Iterable[Attachable] | None = None,
-        target: str | None = None,
-        on_event: Listener | None = None,
-    ) -> Answer:
-        """Asks an earlier question otherwise, in its place; as `lamina.ChatRunner.edit`."""
-        hear = _listen(on_event)
-        return self._answer(
-            lambda: self._runner.edit(question, text, attach=attach, target=target, on_event=hear)
-        )
-
-    def regenerate(
-        self,
-        answer: str | None = None,
-        *,
-        target: str | None = None,
-        on_event: Listener | None = None,
-    ) -> Answer:
-        """Asks for an answer again, the last one if none is named; as
-        `lamina.ChatRunner.regenerate`."""
-        hear = _listen(on_event)
-        return self._answer(lambda: self._runner.regenerate(answer, target=target, on_event=hear))
-
-    def preview(
-        self, text: str, *, attach: Iterable[Attachable] = (), target: str | None = None
-    ) -> Preview | PlanPreview:
-        """What `run` would send first; no model is asked, no tool is run. As
-        `lamina.ChatRunner.preview`."""
-        preview = self._portal.run(lambda: self._runner.preview(text, attach=attach, target=target))
-        return wrap_preview(self._portal, preview) if isinstance(preview, AsyncPreview) else preview
-
-    @contextmanager
-    def stream(
-        self,
-        text: str | None,
-        *,
-        attach: Iterable[Attachable] = (),
-        target: str | None = None,
-    ) -> Iterator[Iterator[Event]]:
-        """The events of a turn, to be read while it runs: `with runner.stream("...") as events: for
-        event in events`. Without a text it goes on where the last turn was left. Leaving the block
-        stops the turn; what went wrong with it is raised then."""
-        held = HeldContext(
-            self._portal, lambda: self._runner.stream(text, attach=attach, target=target)
-        )
-        with held as events:
-            yield held.items(events)
-
-    def _answer(self, ask: Callable[[], Awaitable[async_runners.Answer]]) -> Answer:
-        return wrap_answer(self._portal, self._portal.run(ask))
-
-    def send_message(self, text: str, *, deliver: Delivery = "steer") -> None:
-        """Sends a message while a turn is under way, from another thread or from `on_event`; as
-        `lamina.Runner.send_message`."""
-        self._portal.run(lambda: self._runner.send_message(text, deliver=deliver))
+    close = closes(AsyncRunner.close)
+    toolset = waits(AsyncRunner.toolset)
+    running: Mirror[bool] = Mirror(AsyncRunner.running)
+    cites: Mirror[bool] = Mirror(AsyncRunner.cites)
+    abort = reads(AsyncRunner.abort)
+    run = asks(AsyncRunner.run)
+    resume = asks(AsyncRunner.resume)
+    edit = asks(AsyncRunner.edit)
+    regenerate = asks(AsyncRunner.regenerate)
+    preview = gives(AsyncRunner.preview, wrap_preview)
+    stream = streams(AsyncRunner.stream, Iterator[Iterator[Event]])
+    send_message = waits(AsyncRunner.send_message)
 
 
 class ChatRunner(Runner):
-    """Asks a model, once per question; `lamina.ChatRunner` without `await`."""
+    """Asks a model, once per question; `lamina.ChatRunner` without `await`. `on_event` is called in
+    the thread that waits for the answer; what interrupts it stops the turn. It may `abort` the turn
+    or send a message into it (`send_message`), as may any other thread."""
 
 
 class QaRunner(ChatRunner):
     """Searches the notes for every question and asks once; `lamina.QaRunner` without `await`."""
 
-    def __init__(self, portal: Portal, runner: qa_runner.QaRunner) -> None:
-        super().__init__(portal, runner)
-        self._qa = runner
+    _original: AsyncQaRunner
+
+    run = asks(AsyncQaRunner.run)
 
     @property
     def scope(self) -> Scope:
-        """Where it searches unless a question says otherwise."""
-        return self._qa.scope
+        """Where notes are searched, unless a question says otherwise."""
+        return self._original.scope
 
     @scope.setter
     def scope(self, scope: Scope) -> None:
-        self._qa.scope = scope
-
-    def run(
-        self,
-        text: str,
-        *,
-        attach: Iterable[Attachable] = (),
-        target: str | None = None,
-        on_event: Listener | None = None,
-        scope: Scope | None = None,
-    ) -> Answer:
-        """Searches and asks, and gives the answer with its sources; `scope` is for this question.
-
-        Raises:
-            ProviderError: there is no answer; `resume` tries again, with what was found.
-            BudgetError, PrefixMoved, HookError: as `Session.prepare`.
-        """
-        hear = _listen(on_event)
-        return self._answer(
-            lambda: self._qa.run(text, attach=attach, target=target, on_event=hear, scope=scope)
-        )
+        self._original.scope = scope
 
 
 class AgentRunner(ChatRunner):
     """Asks a model, runs the tools it calls, and asks again; `lamina.AgentRunner` without `await`.
     Use it in `with`, which opens tools that have to be opened, and closes them with the session."""
 
-    def __init__(self, portal: Portal, runner: async_runners.AgentRunner) -> None:
-        super().__init__(portal, runner)
-        self._agent = runner
-
-    def search(
-        self,
-        question: str,
-        *,
-        kinds: Collection[SearchedKind] = ALL_KINDS,
-        preset: Preset | None = None,
-        top: int | None = None,
-    ) -> AgentChoice:
-        """What a question would choose of the agent's rules, references and tools, and what only
-        just not; as `lamina.AgentRunner.search`.
-
-        Raises:
-            ExtraMissing: search is not installed.
-            UsageError: the question is empty, a kind is unknown, or `top` and `preset` are given.
-        """
-        return self._portal.run(
-            lambda: self._agent.search(question, kinds=kinds, preset=preset, top=top)
-        )
-
-    def decide(self, call_id: str, decision: Decision) -> None:
-        """Decides a call that waits; `resume` then takes the turn up again.
-
-        Raises:
-            TurnStateError: no such call waits.
-        """
-        self._portal.run(lambda: self._agent.decide(call_id, decision))
+    search = waits(AsyncAgentRunner.search)
+    decide = waits(AsyncAgentRunner.decide)
 
 
 class PlanRunner(AgentRunner):
@@ -333,36 +213,8 @@ class PlanRunner(AgentRunner):
     without `await`."""
 
 
-@takes(SessionOpening)
-def open_chat(
-    session: str | None = None,
-    *,
-    providers: Providers | None = None,
-    **opening: Unpack[SessionOpening],
-) -> ChatRunner:
-    """A session with a model that answers: `with open_chat() as chat: chat.run("Hello")`. Takes
-    what `lamina.open_chat` takes."""
-    here = portal()
-    runner = here.open(lambda: runners.open_chat(session, providers=providers, **opening))
-    return ChatRunner(here, runner)
-
-
-@takes(SessionOpening)
-def open_qa(
-    session: str | None = None,
-    *,
-    scope: Scope = EVERYWHERE,
-    top: int = TOP,
-    providers: Providers | None = None,
-    **opening: Unpack[SessionOpening],
-) -> QaRunner:
-    """As `open_chat`, answering from the notes of the workspace, with citations. Takes what
-    `lamina.open_qa` takes."""
-    here = portal()
-    runner = here.open(
-        lambda: runners.open_qa(session, scope=scope, top=top, providers=providers, **opening)
-    )
-    return QaRunner(here, runner)
+open_chat = opens(runners.open_chat, ChatRunner)
+open_qa = opens(runners.open_qa, QaRunner)
 
 
 @takes(AgentOpening)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
@@ -206,62 +206,9 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
                 raise InvalidSetting(name, share, "is a share: above 0 and at most 1")
 
 
-class SettingsUpdate(TypedDict, total=False):
-    """The settings that `Session.update_settings` changes, for type checkers; `Settings` tells what
-    each of them means."""
-
-    promotion: Promotion
-    prefix_check: Literal["raise", "warn"]
-    target: str
-    window: int | None
-    output_reserve: int | None
-    attachment_limit: int | None
-    history: Literal["full", "strip"]
-    history_messages: int | None
-    history_tokens: int | None
-    strip_turns: int
-    strip_after_turns: int
-    summary_tokens: int
-    history_priority: int
-    prune_to: float
-    prune_recent: float
-    prune_cold_above: float | None
-    compaction: Literal["auto", "off"]
-    compaction_reserve: int | None
-    compaction_keep: int | None
-    compaction_summary: int
-    compaction_ahead: int
-    summary_timeout_s: float
-    cache_lifetime_s: float | None
-    cache_ttl: CacheTtl
-    ask_before_tools: ApprovalPolicy
-    guide_search: SearchSettings | Preset | bool | Mapping[str, Any]
-    tool_search: SearchSettings | Preset | bool | Mapping[str, Any]
-    tool_policy: Literal["sticky", "exact", "all"]
-    tool_joins: int | None
-    whole_pool_tokens: int
-    expand_results: bool
-    expanding_tools: str
-    relevance_priority: bool
-    web: WebAccess
-    allow_hosts: tuple[str, ...]
-    secrets: Literal["redact", "warn", "off"]
-    embed_depth: int
-    temperature: float | None
-    top_p: float | None
-    max_tokens: int | None
-    max_requests: int | None
-    spend_turn: float | None
-    spend_session: float | None
-    spend_day: float | None
-    spend_unknown: Literal["refuse", "allow"]
-    ask_above_cost: float | None
-    explicit_cache: bool
-
-
-# The settings that are options where nothing else sets these.
 # The highest that any vendor takes.
 MAX_TEMPERATURE = 2.0
+# The settings that are options where nothing else sets these.
 OPTION_SETTINGS = ("temperature", "top_p", "max_tokens")
 _SEARCHES = ("guide_search", "tool_search")
 _LIMITS = (

@@ -124,7 +124,7 @@ class QaRunner(ChatRunner):
 
         Raises:
             ProviderError: there is no answer; `resume` tries again, with what was found.
-            BudgetError, PrefixMoved, HookError: as `Session.prepare`.
+            BudgetError, PrefixMoved, SpendLimit, HookError: as `Session.prepare`.
         """
 
         async def begin() -> Turn:

@@ -190,7 +190,7 @@ class Runner:
         sends it. To look without leaving a trace, use a session in a `MemoryStore`.
 
         Raises:
-            BudgetError, PrefixMoved, HookError: as `Session.prepare`.
+            BudgetError, PrefixMoved, SpendLimit, HookError: as `Session.prepare`.
         """
         self._require_idle()
         self._run.start()

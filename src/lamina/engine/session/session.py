@@ -8,7 +8,7 @@ One lock for one session; whoever writes holds it.
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from msgspec.structs import replace
@@ -29,7 +29,7 @@ from lamina.core.values.item import Include, Item, ItemId
 from lamina.core.values.message import Role, ToolCall, ToolDefinition, ToolResult, ToolText
 from lamina.core.values.patch import Display, Patch, PatchOp, SystemPartSet, ToolsReplace
 from lamina.core.values.request import LeftOut
-from lamina.core.values.settings import Settings, SettingsUpdate, Target
+from lamina.core.values.settings import Settings, Target
 from lamina.core.values.spend_limits import SpendStanding
 from lamina.core.values.tool import Decision, OfferedTool
 from lamina.engine.record.layouts import Layouts
@@ -284,8 +284,8 @@ class Session:
         Raises:
             NoSuchEntry: there is no such entry.
             UsageError: it is no question.
-            BudgetError, PrefixMoved: as `prepare`; the session then goes on where it was, as
-                it does if the request gets no answer and something else is prepared.
+            BudgetError, PrefixMoved, SpendLimit: as `prepare`; the session then goes on where it
+                was, as it does if the request gets no answer and something else is prepared.
         """
         async with self._core.in_front_of(question, attach) as attachments:
             return await self.prepare(text, attach=attachments, target=target)
@@ -486,7 +486,8 @@ class Session:
         async with self._lock:
             return await library.rebuild(self._record, self._core.layouts, reason)
 
-    async def update_settings(self, **settings: Unpack[SettingsUpdate]) -> Settings:
+    @session_settings.takes_fields_of(Settings)
+    async def update_settings(self, **settings: Any) -> Settings:
         """Changes settings of this session from the next turn on. A search takes the name of a
         preset, or a mapping of the parts that change.
 

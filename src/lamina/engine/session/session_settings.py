@@ -1,10 +1,12 @@
 """What holds for a session from now on: other settings, and what is given anew on opening it."""
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from msgspec.structs import replace
+from msgspec import UNSET, Struct
+from msgspec.structs import fields, replace
 
 from lamina.core.values.entry import OpeningEntry, SettingsEntry
 from lamina.core.values.envelope import Options
@@ -15,6 +17,31 @@ from lamina.core.values.settings import OPTION_SETTINGS, Settings, require_usabl
 from lamina.engine.record.layouts import Layouts
 from lamina.engine.record.record import Record
 from lamina.errors import UsageError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+def takes_fields_of(
+    record: Callable[P, Struct],
+) -> Callable[[Callable[Concatenate[S, ...], R]], Callable[Concatenate[S, P], R]]:
+    """Lets type checkers and `help()` show the fields of a record as the keywords that a method
+    takes as `**`; it changes those that are given."""
+
+    def show(method: Callable[Concatenate[S, ...], R]) -> Callable[Concatenate[S, P], R]:
+        signature = inspect.signature(method)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        changes = [
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=UNSET, annotation=field.type
+            )
+            for field in fields(cast(type[Struct], record))
+        ]
+        method.__signature__ = signature.replace(parameters=own + changes)  # type: ignore[attr-defined]
+        return cast(Callable[Concatenate[S, P], R], method)
+
+    return show
 
 
 async def update_settings(record: Record, layouts: Layouts, values: Mapping[str, Any]) -> None:
