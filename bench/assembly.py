@@ -29,6 +29,7 @@ import lamina
 from played import Writer
 from versions import version
 
+PEERS = ("langchain-core", "pydantic-ai-slim", "pydantic-ai-harness")
 SIZES = (100, 1_000, 10_000, 100_000)
 SETTINGS = lamina.Settings(window=1_000_000_000, output_reserve=0)
 # Two checkouts in turns: how often, at which size, and how many turns are prepared each time.
@@ -150,9 +151,7 @@ def main() -> int:
     )
 
     sizes = SIZES[:2] if args.quick else SIZES
-    versions = [
-        f"{name} {version(name)}" for name in ("lamina", "langchain-core", "pydantic-ai-slim")
-    ]
+    versions = [f"{name} {version(name)}" for name in ("lamina", *PEERS)]
     print(f"Python {platform.python_version()}; {'; '.join(versions)}\n")
     print("milliseconds, median; each row's two figures do not overlap\n")
     print(f"{'messages':>9}{'Lamina prepare':>16}{'request':>10}{'LangChain':>12}{'request':>10}"

@@ -39,6 +39,7 @@ from doctor_sessions import (
 from lamina.apps.wiring.stores import list_everywhere
 from lamina.doctor.collector import collect
 from lamina.doctor.doctor_report import DoctorOptions, DoctorReport, report_on
+from versions import find_command
 
 RECORDERS = {"B": record_bodies, "T": record_transcript, "U": record_usage}
 # Hits may end so far below what was sent.
@@ -242,7 +243,7 @@ def run_rivals(claude: Path, rivals: str) -> dict[str, float]:
         }.items():
             program = Path(rivals) / name
             if not program.exists():
-                print(f"{name} is not installed in {rivals}: pip install {name}")
+                print(f"{name} is not installed in {rivals}: {find_command(name)}")
                 continue
             done = subprocess.run(
                 [str(program), *arguments],

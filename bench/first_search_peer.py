@@ -12,10 +12,10 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from versions import version
 from workspace_peer import Searcher, cut
 
 SAMPLE = 400
@@ -31,16 +31,18 @@ def passages(vault: Path) -> list[str]:
 
 
 def bm25s(vault: Path, work: Path, questions: Sequence[str]) -> dict[str, Any]:
+    versions = {name: version(name) for name in ("bm25s", "PyStemmer")}
     searcher = Searcher(vault)
     searcher.ask(questions[0])
     print("found", flush=True)
-    return {"bm25s": version("bm25s")}
+    return versions
 
 
 def _extrapolate(
     vault: Path, load: Callable[[], Callable[[list[str]], object]], *packages: str
 ) -> dict[str, Any]:
     """`load` gives what indexes passages and answers a question."""
+    versions = {name: version(name) for name in ("sentence-transformers", "torch", *packages)}
     start = time.perf_counter()
     index = load()
     texts = passages(vault)
@@ -56,7 +58,7 @@ def _extrapolate(
         "load_seconds": loaded,
         "extrapolated_seconds": loaded + seconds * len(texts) / len(sample),
         "ms_of_processor_per_passage": cpu_seconds * 1e3 / len(sample),
-        **{name: version(name) for name in packages},
+        **versions,
     }
 
 
@@ -82,7 +84,7 @@ def sentence_transformers(vault: Path, work: Path, questions: Sequence[str]) -> 
 
         return index
 
-    return _extrapolate(vault, load, "sentence-transformers", "torch")
+    return _extrapolate(vault, load)
 
 
 def langchain(vault: Path, work: Path, questions: Sequence[str]) -> dict[str, Any]:

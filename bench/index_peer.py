@@ -10,10 +10,11 @@ import json
 import resource
 import sys
 import time
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from versions import version
 
 # What the weights do not say of the model, in the form in which it is published.
 FILES = {

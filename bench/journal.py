@@ -20,7 +20,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Sequence
-from importlib.metadata import version as installed
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -34,6 +33,7 @@ from lamina.core.codec import mint_id
 from lamina.core.values import message as values
 from lamina.core.values.entry import Entry, MessageEntry, start_entry
 from lamina.core.values.settings import Settings
+from versions import version
 
 SIZES = (1_000, 10_000, 100_000)
 # An append is timed until this many were, or until the time is up.
@@ -272,9 +272,7 @@ def main() -> None:
     peers, missing = everyone()
     own = [LaminaRow(kind, talked=talked) for kind in DURABILITY for talked in (False, True)]
     rows: list[Peer | LaminaRow] = [*own, *peers]
-    print(
-        f"Python {platform.python_version()}, {platform.machine()}, msgspec {installed('msgspec')}"
-    )
+    print(f"Python {platform.python_version()}, {platform.machine()}, msgspec {version('msgspec')}")
     for reason in missing:
         print(f"left out: {reason}")
     figures: list[Figures] = []

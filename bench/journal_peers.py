@@ -21,11 +21,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed
 from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypedDict, final
+
+from versions import Missing, version
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -121,11 +121,9 @@ class MissingPeer(Exception):
 
 def _versions(*names: str) -> str:
     try:
-        return ", ".join(f"{name} {installed(name)}" for name in names)
-    except PackageNotFoundError as missing:
-        raise MissingPeer(
-            f"{missing.name} is not installed: pip install -c constraints.txt '.[bench]'"
-        ) from None
+        return ", ".join(f"{name} {version(name)}" for name in names)
+    except Missing as missing:
+        raise MissingPeer(str(missing)) from None
 
 
 def _extend(state: list[Any], writes: Sequence[list[Any]]) -> list[Any]:
@@ -407,7 +405,7 @@ class LlamaIndexJson:
         except PydanticSerializationError as error:
             raise MissingPeer(
                 f"{self.name} ({self.version}) cannot serialize a message with "
-                f"pydantic {installed('pydantic')}: {str(error)[:160]}"
+                f"pydantic {version('pydantic')}: {str(error)[:160]}"
             ) from None
 
     def convert(self, messages: Sequence[Message]) -> list[Any]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version as installed
 from typing import TYPE_CHECKING, Literal, Protocol, final
+
+from versions import version
 
 if TYPE_CHECKING:
     import asyncio
@@ -73,7 +74,7 @@ class LangChainTrim:
 
     def __init__(self) -> None:
         self.name = "LangChain trim_messages"
-        self.version = f"langchain-core {installed('langchain-core')}"
+        self.version = f"langchain-core {version('langchain-core')}"
         self._history: list[
             BaseMessage
         ] = []  # its history classes are deprecated; a list is the state
@@ -152,7 +153,7 @@ class LlamaIndexContext:
 
     def __init__(self) -> None:
         self.name = "LlamaIndex Memory + ContextChatEngine prompt"
-        self.version = f"llama-index-core {installed('llama-index-core')}"
+        self.version = f"llama-index-core {version('llama-index-core')}"
         self._system = Line(role="system", text="", tokens=0)
         self._turn = _Turn()
         self._lines: dict[str, Line] = {}
@@ -270,8 +271,8 @@ class PydanticAIWindow:
         # pinned grows with every cut until no request fits the budget.
         self.name = "Pydantic AI SlidingWindowCompaction"
         self.version = (
-            f"pydantic-ai-slim {installed('pydantic-ai-slim')}, "
-            f"pydantic-ai-harness {installed('pydantic-ai-harness')}"
+            f"pydantic-ai-slim {version('pydantic-ai-slim')}, "
+            f"pydantic-ai-harness {version('pydantic-ai-harness')}"
         )
         self._keep = keep
         self._keep_first = keep_first

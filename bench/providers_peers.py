@@ -18,8 +18,9 @@ from __future__ import annotations
 import json
 import sys
 import urllib.request
-from importlib.metadata import version
 from typing import Any, Protocol
+
+from versions import version
 
 KEY = "sk-bench-0123456789abcdefghij"
 SUMMARY = "Here is a summary of the conversation to date:\n\n"

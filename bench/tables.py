@@ -8,13 +8,13 @@ The tables are drawn, always alike; tokens are OpenAI's (`o200k_base`), counted 
 import csv
 import platform
 from collections.abc import Callable
-from importlib.metadata import version
 from io import StringIO
 from random import Random
 
 from lamina.adapters.providers.tokens import token_ids
 from lamina.adapters.workspace.item_reader import READERS
 from lamina.core.text import render_item
+from versions import version
 
 Row = tuple[object, ...]
 

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.apps.cli.forks import run_fork
+
 LAMINA = Path(sys.executable).parent / "lamina"
 
 
@@ -16,16 +18,7 @@ def lamina(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedP
         for name, value in os.environ.items()
         if name == "LAMINA_CACHE" or not name.startswith("LAMINA_")
     }
-    return subprocess.run(
-        [str(LAMINA), *arguments],
-        cwd=cwd,
-        input=stdin,
-        env=clean | settings,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
+    return run_fork(*arguments, cwd=cwd, env=clean | settings, stdin=stdin)
 
 
 def output(*arguments: str, cwd: Path, stdin: str = "") -> str:
