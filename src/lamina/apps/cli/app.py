@@ -8,6 +8,8 @@ the help a flag stands alone: it takes no value, so none is named behind it.
 
 import inspect
 import sys
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from itertools import takewhile
 from typing import Annotated, Any
@@ -25,21 +27,32 @@ class PlainCommand(TyperCommand):
     """A command."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _without_values(super().get_params(ctx))
+        return _plain(super().get_params(ctx))
 
 
 class PlainGroup(TyperGroup):
     """Commands under one name."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _without_values(super().get_params(ctx))
+        return _plain(super().get_params(ctx))
 
 
-def _without_values(parameters: list[Any]) -> list[Any]:
+def _plain(parameters: list[Any]) -> list[Any]:
     for parameter in parameters:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
+        if "process_value" not in vars(parameter):
+            parameter.process_value = partial(_process_value, parameter, parameter.process_value)
     return parameters
+
+
+def _process_value(parameter: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
+    """What Typer's own `process_value` gives. It imports Pydantic to convert even an option that is
+    not given, and that takes longer than many a command."""
+    if value is not None or parameter.required:
+        return convert(ctx, value)
+    absent = () if parameter.multiple or parameter.nargs == -1 else None
+    return absent if parameter.callback is None else parameter.callback(ctx, parameter, absent)
 
 
 class CommandGroup(PlainGroup):
@@ -53,7 +66,7 @@ class CommandGroup(PlainGroup):
                 place = f"lamina {word} {command}"
                 raise typer.BadParameter(f"{word} stands before the command: {place} ...", ctx=ctx)
         name, found, rest = super().resolve_command(ctx, args)
-        return name, found and load_command(name), rest
+        return name, load_command(name) if name else found, rest
 
 
 app = typer.Typer(
@@ -65,7 +78,7 @@ app = typer.Typer(
 )
 # The commands in the order of `lamina --help`: the module of each, and its line there, which is the
 # first paragraph of its own help.
-COMMANDS = {
+LISTED_COMMANDS = {
     "chat": ("chat.startup", "Talk to a model about a folder, and see what it was shown."),
     "ask": ("ask", "Ask one question and print the answer as it comes."),
     "rpc": (
@@ -172,13 +185,13 @@ def _stub() -> None:
     """Stands for a command until it is called."""
 
 
-for _name, (_, _line) in COMMANDS.items():
+for _name, (_, _line) in LISTED_COMMANDS.items():
     app.command(_name, help=_line)(_stub)
 
 
 def load_command(name: str) -> Any:
     """A command with its flags, or a group with its commands."""
-    module = import_module(f"lamina.apps.cli.{COMMANDS[name][0]}")
+    module = import_module(f"lamina.apps.cli.{LISTED_COMMANDS[name][0]}")
     outer = typer.Typer()
     outer.add_typer(module.app)
     _flow(outer)

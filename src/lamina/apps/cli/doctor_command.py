@@ -319,8 +319,9 @@ def doctor(
         typer.Option(metavar="TIME", help="Only requests since then: 12h, 30d, 4w, 2026-11-01."),
     ] = None,
     session: Annotated[
-        str, typer.Option("--session", "-s", metavar="ID", help="Only sessions whose id begins so.")
-    ] = "",
+        str | None,
+        typer.Option("--session", "-s", metavar="ID", help="Only sessions whose id begins so."),
+    ] = None,
     against: Annotated[
         str | None,
         typer.Option(
@@ -373,7 +374,7 @@ def doctor(
         check_muted(mute or [])
         options = DoctorOptions(
             since=parse_since(since, datetime.now(UTC)) if since is not None else None,
-            session=session,
+            session=session or "",
             muted=tuple(mute or ()),
         )
         if sample:
