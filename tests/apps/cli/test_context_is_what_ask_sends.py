@@ -24,7 +24,7 @@ TARGETS: dict[str, OpenAIEmulator | AnthropicEmulator] = {
 QUESTION = "How many berths has the north quay?"
 # How a client wants its answer; no part of what a model reads.
 TRANSPORT = {"stream", "stream_options"}
-SERVER = Path(__file__).parent.parent / "tools" / "odd_server.py"
+SERVER = Path(__file__).parents[2] / "adapters" / "tools" / "odd_server.py"
 FILES = {
     "plan.md": "# Plan\n\nThe pier opens in May.\n",
     "sea/harbour.md": "## Berths\n\nThe north quay has nine berths for ferries.\n",
