@@ -23,8 +23,8 @@ import lamina
 rooms = ("apps.cli", "apps.views", "apps.wiring", "adapters.stores", "engine.session",
          "adapters.workspace", "adapters.files", "adapters.agents", "adapters.formats",
          "adapters.tools", "engine.runners", "sync")
-extras = ("lamina.apps.cli.search", "lamina.apps.views.search", "lamina.apps.cli.emulate_command",
-          "lamina.apps.cli.web_command", "lamina.apps.cli.chat.", "_child")
+extras = ("lamina.apps.views.search", "lamina.apps.cli.chat.keyboard",
+          "lamina.apps.cli.chat.completer", "_child")
 loaded = 0
 for room in rooms:
     package = __import__(f"lamina.{room}", fromlist=["x"])

@@ -4,7 +4,7 @@ documented. Their order and their help may change."""
 import pytest
 import typer
 
-from lamina.apps.cli.app import app
+from lamina.apps.cli.app import load_command
 from lamina.apps.cli.flags import PromptFlags, SessionFlags, expand_flags
 
 SESSION = {
@@ -66,7 +66,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("command", OPTIONS)
 def test_a_command_takes_the_options_that_are_documented(command: str) -> None:
-    found = typer.main.get_command(app).commands[command].params  # type: ignore[attr-defined]
+    found = load_command(command).params
     assert {_describe(parameter) for parameter in found} == OPTIONS[command]
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from lamina.adapters.agents.agent_yaml import write_skeleton
 from lamina.apps.cli.app import app as whole_app
-from lamina.apps.cli.commands.search import app
+from lamina.apps.cli.search_commands import app
 from lamina.errors import LaminaError
 
 TOOLS: list[dict[str, Any]] = [

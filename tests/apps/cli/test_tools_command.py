@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.apps.cli.inside import error, lamina, output
 
-SERVER = Path(__file__).parent.parent / "tools" / "odd_server.py"
+SERVER = Path(__file__).parents[2] / "adapters" / "tools" / "odd_server.py"
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from lamina import open_session
 from lamina.adapters.providers.model_book import load_book
-from lamina.apps.cli.commands.agents import app
+from lamina.apps.cli.agent_commands import app
 from lamina.apps.wiring import default_store
 from lamina.core.values.item import ItemId
 from lamina.core.values.selection import SelectedItem

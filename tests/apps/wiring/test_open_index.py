@@ -31,7 +31,7 @@ def test_the_index_is_in_the_data_folder_and_not_there_before_it_is_needed(tmp_p
 
 def test_nothing_heavy_is_imported_before_an_index_is_opened() -> None:
     asked = (
-        "import sys, lamina.apps.wiring.index, lamina.apps.cli.commands.search;"
+        "import sys, lamina.apps.wiring.index, lamina.apps.cli.search_commands;"
         "print([name for name in ('numpy', 'sqlite3', 'onnxruntime') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)

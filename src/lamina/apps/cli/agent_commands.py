@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -20,12 +20,14 @@ from rich.text import Text as Styled
 
 from lamina.adapters.agents.agent_yaml import write_skeleton
 from lamina.adapters.agents.settings_edit import MODEL, change_setting, session_name
+from lamina.apps.cli.flags import AgentWorkspace, AsJson, SessionWorkspace
 from lamina.apps.cli.import_export import write_output
 from lamina.apps.cli.index_progress import track
 from lamina.apps.cli.interrupts import run_async
+from lamina.apps.cli.outcome import print_outcome
 from lamina.apps.cli.report_text import BADGES
 from lamina.apps.cli.screen import make_table, open_page
-from lamina.apps.cli.terminal_text import one_line, print_labelled, print_note, visible
+from lamina.apps.cli.terminal_text import one_line, print_labelled, print_note, print_text, visible
 from lamina.apps.views.agent_overview import (
     GuideRow,
     UsageReport,
@@ -64,6 +66,12 @@ from lamina.core.audit.item_usage import AgentUse, ItemUse
 from lamina.core.values.agent import Agent, Problem
 from lamina.core.values.selection import SearchSettings
 from lamina.errors import UsageError
+
+app = typer.Typer(
+    name="agent",
+    help="Agents on disk: create, list, show and check them, and see how they are used.",
+    no_args_is_help=True,
+)
 
 # How many sessions it takes for reading them to be shown.
 MANY = 20
@@ -390,3 +398,94 @@ def _render_problem(problem: Problem) -> str:
 def _render_counts(errors: int, warnings: int) -> str:
     counts = ((errors, "error"), (warnings, "warning"))
     return ", ".join(_count(number, word) for number, word in counts if number)
+
+
+@app.command("new")
+def new_agent(
+    name: Annotated[str, typer.Argument(help="The agent's name, and its folder's.")],
+    parent: Annotated[
+        Path | None, typer.Option("--in", metavar="FOLDER", help="Where to put its folder.")
+    ] = None,
+    workspace: AgentWorkspace = Path(),
+) -> None:
+    """Create an agent to start from, in the workspace's .lamina/agents or in the --in folder.
+
+    Existing files are never overwritten.
+    """
+    print_text(write_new_agent(name, parent, workspace))
+
+
+@app.command("list")
+def list_command(workspace: AgentWorkspace = Path(), as_json: AsJson = False) -> None:
+    """List the workspace's agents and your own, and what the workspace's folder holds."""
+    show_agents(workspace, as_json)
+
+
+@app.command("show")
+def show_command(
+    which: Annotated[
+        str,
+        typer.Argument(metavar="PATH|NAME", help="A folder, a file, or a name from `agent list`."),
+    ] = ".",
+    workspace: AgentWorkspace = Path(),
+    as_json: AsJson = False,
+) -> None:
+    """Show an agent: its persona, rules, references, servers, projects and problems."""
+    print_agent(which, workspace, as_json)
+
+
+@app.command("set")
+def set_default(
+    which: Annotated[str, typer.Argument(metavar="PATH|NAME", help="The agent.")],
+    setting: Annotated[
+        str,
+        typer.Argument(
+            help="model, or a setting such as temperature, max_tokens, search or search.top_n."
+        ),
+    ],
+    value: Annotated[str, typer.Argument(help="Its value; none leaves it to the session.")],
+    workspace: AgentWorkspace = Path(),
+) -> None:
+    """Change a default in an agent's file: sessions that are opened with it have it then.
+
+    Comments and everything else in the file stay as they are. What a session set for itself counts
+    for more.
+    """
+    print_text(set_agent_default(which, workspace, setting, value))
+
+
+@app.command("check")
+def check_agents(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH...", help="Folders, files or names; by default all of `agent list`."
+        ),
+    ] = None,
+    workspace: AgentWorkspace = Path(),
+    strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print every problem in agents' files as file:line; exits with 1 if one is an error."""
+    report, is_fine = print_problems(paths or [], workspace, strict, as_json)
+    print_outcome(report, is_fine, as_json=as_json)
+
+
+@app.command()
+def usage(
+    agent: Annotated[
+        str | None, typer.Argument(help="An agent's name; by default every agent.")
+    ] = None,
+    workspace: SessionWorkspace = Path(),
+    export: Annotated[
+        Path | None,
+        typer.Option("--export", metavar="FILE", help="Also write it to a new .json or .csv file."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show which rules, references and tools were in force, chosen and used, and what to change.
+
+    Counts every session of the workspace. A tool is used when it is called, a rule or reference
+    when an answer names it.
+    """
+    run_async(partial(report_usage, workspace, agent, export, as_json=as_json))

@@ -14,15 +14,25 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TextIO
+from typing import Annotated, TextIO
 
 import msgspec
+import typer
 from msgspec import Struct
 from rich.console import Console
 from rich.status import Status
 
 from lamina.apps.cli.console_notices import ConsoleNotices
+from lamina.apps.cli.flags import (
+    AllowTools,
+    PersonFlags,
+    SessionFlags,
+    SpendUnasked,
+    expand_flags,
+    session_flag,
+)
 from lamina.apps.cli.footnotes import hold_until_final, render_footnotes
+from lamina.apps.cli.outcome import refuse_if, run_to_exit
 from lamina.apps.cli.report_text import describe_history_price, is_price_news
 from lamina.apps.cli.screen import can_ask
 from lamina.apps.cli.session_tree import LAST, find_question
@@ -64,6 +74,8 @@ from lamina.core.values.event import (
 from lamina.core.values.patch import HookDisplay
 from lamina.engine.runners.runner import Answer, ChatRunner, Listener
 from lamina.errors import LaminaError, UsageError
+
+app = typer.Typer()
 
 WIDTH = 200
 
@@ -317,7 +329,7 @@ class AskPlace(Struct, frozen=True, kw_only=True):
 AT_THE_END = AskPlace()
 
 
-async def ask(
+async def ask_model(
     text: str | None,
     options: SessionOptions,
     prompt: PromptOptions,
@@ -431,3 +443,77 @@ def report_answer(
         output.say("cut off: the answer reached its limit; --max-tokens changes it")
     output.close(answer, session.id)
     return 0 if answer.ending == "answered" else 1
+
+
+@app.command()
+@expand_flags
+def ask(
+    question: Annotated[
+        str | None, typer.Argument(help="What you ask; '-' reads it from standard input.")
+    ] = None,
+    *,
+    prompt: PersonFlags,
+    opening: SessionFlags,
+    resume: Annotated[
+        bool, session_flag("--resume", help="With --session: continue a turn that was interrupted.")
+    ] = False,
+    edit: Annotated[
+        str | None,
+        session_flag(
+            "--edit", metavar="ENTRY",
+            help="With --session: ask in place of an earlier question, or of the `last` one, which "
+            "stays as a branch. What was attached to it goes along, unless you attach anything.",
+        ),
+    ] = None,
+    regenerate: Annotated[
+        str | None,
+        session_flag(
+            "--regenerate", metavar="ENTRY",
+            help="With --session: ask for an answer again, or for the `last` one, which stays as "
+            "a branch. No tool is run again for it.",
+        ),
+    ] = None,
+    allow_tools: AllowTools = False,
+    yes: SpendUnasked = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object at the end, instead of text.")
+    ] = False,
+) -> None:  # fmt: skip
+    """Ask one question and print the answer as it comes.
+
+    Standard output holds the answer and nothing else; the session's id, warnings and tool calls
+    go to standard error. Text that is piped in follows the question as <stdin>...</stdin>; without
+    a question it is the question. Terminals and sockets are not waited for. Tool calls that need
+    your permission are denied unless you give --allow-tools. Before a request that writes a cache
+    again at a price you are asked; where nobody can be, it is not sent unless you give --yes.
+
+    Exits with 0 if there is an answer, 1 if not, 130 after Ctrl-C; what has arrived is kept.
+    """
+    along = prompt.options()
+    has_more = opening.session is None or question is not None or along != PromptOptions()
+    refuse_if(
+        resume and has_more, "--resume goes with --session, and with no question or attachment"
+    )
+    refuse_if(
+        regenerate is not None and has_more,
+        "--regenerate goes with --session, and with no question or attachment",
+    )
+    refuse_if(edit is not None and opening.session is None, "--edit goes with --session")
+    refuse_if(
+        opening.new and (resume or edit is not None or regenerate is not None),
+        "--new begins a session: there is nothing in it to --resume, --edit or --regenerate",
+    )
+    refuse_if(
+        sum((resume, edit is not None, regenerate is not None)) > 1,
+        "--resume, --edit and --regenerate exclude one another",
+    )
+    try:
+        is_asked = not resume and regenerate is None
+        text = read_question(question, sys.stdin) if is_asked else None
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from error
+    place = AskPlace(edit=edit, regenerate=regenerate)
+    run_to_exit(
+        ask_model, text, opening.options(), along,
+        place=place, allow_tools=allow_tools, as_json=as_json, asks_price=not yes,
+    )  # fmt: skip

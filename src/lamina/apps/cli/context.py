@@ -9,16 +9,28 @@ stands in.
 """
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+import typer
 from msgspec.structs import replace
 from rich.console import Console
 
 from lamina.adapters.workspace.folder import FolderWorkspace
+from lamina.apps.cli.ask import read_question
 from lamina.apps.cli.console_notices import ConsoleNotices
+from lamina.apps.cli.flags import (
+    AsJson,
+    PersonFlags,
+    SessionFlags,
+    expand_flags,
+)
+from lamina.apps.cli.interrupts import run_async
+from lamina.apps.cli.outcome import print_report, refuse_if
 from lamina.apps.cli.report_text import ITEM_COLUMNS, describe_history_price, item_cells
 from lamina.apps.cli.screen import can_ask
 from lamina.apps.cli.script import (
@@ -29,6 +41,8 @@ from lamina.apps.cli.script import (
     read_script,
     scripted_reply,
 )
+from lamina.apps.cli.stdio import is_piped
+from lamina.apps.cli.terminal_text import visible
 from lamina.apps.views.answer_json import (
     ONLY_PLAN,
     describe_plan_preview,
@@ -45,7 +59,7 @@ from lamina.apps.views.session_opener import (
     require_fetchable,
     require_readable,
 )
-from lamina.apps.views.session_options import PromptOptions, SessionOptions
+from lamina.apps.views.session_options import PromptOptions, SessionOptions, SettingChanges
 from lamina.apps.views.spending_report import describe_rewrite, find_refusal
 from lamina.apps.wiring.index import LazyIndex
 from lamina.core.assembly.budget import assemble_standing, assemble_turn
@@ -63,12 +77,16 @@ from lamina.core.values.note import NoteSearchResult
 from lamina.core.values.patch import Display
 from lamina.core.values.prompt import Prompt, Segment
 from lamina.core.values.request import LeftOut
+from lamina.core.values.settings import Promotion
 from lamina.engine.runners.answer import PlanPreview, Preview
 from lamina.engine.runners.citations import list_sources
 from lamina.engine.runners.runner import ChatRunner
 from lamina.engine.session.session import Session, core_of
 from lamina.engine.session.turn import Turn
 from lamina.errors import UsageError
+
+app = typer.Typer()
+_limit_option = partial(typer.Option, rich_help_panel="Layout and limits")
 
 SHOWN = 600
 
@@ -366,3 +384,71 @@ class _Stage:
         self.clock.time += turn.pause
         if self._edits is not None:
             self._edits.edit(turn.edit)
+
+
+@app.command()
+@expand_flags
+def context(
+    question: Annotated[
+        str | None, typer.Argument(help="What you would ask; '-' reads it from standard input.")
+    ] = None,
+    *,
+    prompt: PersonFlags,
+    opening: SessionFlags,
+    script: Annotated[
+        Path | None,
+        typer.Option(help="A JSON conversation to play first; see `lamina demo --show-script`."),
+    ] = None,
+    promotion: Annotated[
+        Promotion | None,
+        _limit_option(
+            help="When the text of items moves to the system prompt: at boundaries (lazy), or from "
+            "the next turn on (eager). By default as the session or its agent says, else lazy."
+        ),
+    ] = None,
+    window: Annotated[
+        int | None,
+        _limit_option(
+            metavar="TOKENS",
+            help="Limit the whole request to this many tokens; by default to the model's window.",
+        ),
+    ] = None,
+    attachment_limit: Annotated[
+        int | None,
+        _limit_option(metavar="TOKENS", help="Limit all attachments to this many tokens together."),
+    ] = None,
+    as_json: AsJson = False,
+    wire: Annotated[bool, typer.Option(help="The request in the vendor's wire format.")] = False,
+    full: Annotated[bool, typer.Option(help="Do not shorten long texts.")] = False,
+) -> None:
+    """Show the request for a question as `lamina ask` would send it: layers, items, what is left
+    out, and why.
+
+    It takes what `ask` takes and refuses what `ask` refuses, but needs no key and no model. Nothing
+    is sent to a model and nothing is kept, also of a session that is continued (--session).
+    Attached pages are fetched if you allow it, and tool servers that you trust are started, as
+    `ask` would: their tools are part of the request. Where a model is asked first (--mode plan, a
+    summary of a history that is too long), what depends on its answer cannot be shown.
+    """
+    refuse_if(
+        script is not None and opening.session is not None,
+        "--script and --session do not go together: a script plays a session of its own",
+    )
+    if question is not None or script is None:
+        refuse_if(
+            question is None and not is_piped(sys.stdin),
+            "give a question, '-' for standard input, or --script",
+        )
+        try:
+            question = read_question(question, sys.stdin)
+        except UsageError as error:
+            raise typer.BadParameter(str(error)) from error
+    changes = SettingChanges(promotion=promotion, window=window, attachment_limit=attachment_limit)
+    options = opening.options(changes)
+    text = run_async(
+        partial(
+            show_context, question, options, prompt.options(),
+            script=script, as_json=as_json, wire=wire, full=full,
+        )
+    )  # fmt: skip
+    print_report(text if as_json or wire else visible(text), as_json=as_json or wire)

@@ -9,8 +9,9 @@ counted and not measured.
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+import typer
 from msgspec import Struct
 from rich.console import Console
 from rich.live import Live
@@ -35,6 +36,8 @@ from lamina.apps.cli.demo_ways import (
     physical_limit,
     read_notes,
 )
+from lamina.apps.cli.interrupts import run_async
+from lamina.apps.cli.outcome import refuse_if
 from lamina.apps.cli.script import (
     EditedWorkspace,
     Script,
@@ -55,6 +58,8 @@ from lamina.core.values.settings import Settings, Target
 from lamina.engine.session.session import Session
 from lamina.engine.session.turn import Turn
 from lamina.errors import ModelMissing, RequestTooLong, UsageError
+
+app = typer.Typer()
 
 # With its name and three figures behind it, a line of 79 characters.
 BAR = 34
@@ -474,3 +479,39 @@ def _reprocessed(turns: list[Measurement]) -> int:
 
 def _waited(turns: list[Measurement]) -> float:
     return sum(turn.first_s for turn in turns)
+
+
+@app.command()
+def demo(
+    workspace: Annotated[
+        Path | None, typer.Option("--workspace", "-w", help="Your own folder, with --script.")
+    ] = None,
+    script: Annotated[
+        Path | None, typer.Option(help="Your own conversation, written as --show-script is.")
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target", "-t",
+            help="The local model; with --no-model, the one whose counts and cache rules to use.",
+        ),
+    ] = None,
+    no_model: Annotated[
+        bool, typer.Option("--no-model", help="Take the answers from the script, and only count.")
+    ] = False,
+    show_script: Annotated[
+        bool, typer.Option("--show-script", help="Print the sample conversation and stop.")
+    ] = False,
+) -> None:  # fmt: skip
+    """Talk to the embedded model and measure what it has to read again: lazy, eager, naive.
+
+    Five turns over a sample folder take two or three minutes. The model is downloaded if it is
+    missing (93 MB, once); if that fails, the conversation is played without it and the exit code
+    is 1.
+    """
+    if show_script:
+        typer.echo(sample_script().read_text("utf-8"), nl=False)
+        return
+    refuse_if((workspace is None) != (script is None), "--workspace and --script go together")
+    if not run_async(play_demo, workspace, script, target, not no_model):
+        raise typer.Exit(1)

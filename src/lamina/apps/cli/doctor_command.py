@@ -5,15 +5,19 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import wrap
-from typing import get_args
+from typing import Annotated, get_args
 
 import anyio
+import typer
 
-from lamina.apps.cli.terminal_text import one_line, visible
-from lamina.apps.wiring.stores import list_everywhere
+from lamina.apps.cli.flags import AsJson
+from lamina.apps.cli.interrupts import run_async
+from lamina.apps.cli.outcome import exit_on_error, refuse_if
+from lamina.apps.cli.terminal_text import one_line, print_text, visible
+from lamina.apps.views.plain_text import format_json
 from lamina.core.audit.break_causes import CAUSES, count_of
 from lamina.core.values.cache_break import Certainty
-from lamina.doctor.collector import collect
+from lamina.doctor.collector import StoreListing, collect
 from lamina.doctor.doctor_report import (
     Advice,
     Against,
@@ -21,8 +25,11 @@ from lamina.doctor.doctor_report import (
     DoctorOptions,
     DoctorReport,
     ReportTotals,
+    check_muted,
     compare_reports,
+    parse_share,
     parse_since,
+    plain_report,
     read_report,
     report_on,
 )
@@ -40,6 +47,8 @@ from lamina.doctor.sentences import (
 )
 from lamina.errors import UsageError
 
+app = typer.Typer()
+
 WIDTH = 79
 DEAREST, FIXES, PROBLEMS = 5, 3, 3
 _BAR = 9
@@ -56,6 +65,14 @@ def track_files(files: Sequence[Path]) -> Iterator[Path]:
     return track(files, "reading", _MANY)
 
 
+async def list_own_sessions() -> Sequence[StoreListing]:
+    """Lamina's own sessions in all workspaces. Whoever names files does not wait until all that a
+    session consists of is imported."""
+    from lamina.apps.wiring.stores import list_everywhere
+
+    return await list_everywhere()
+
+
 async def examine(
     paths: Sequence[str], options: DoctorOptions, against: str | None
 ) -> DoctorReport:
@@ -64,7 +81,7 @@ async def examine(
     Raises:
         UsageError: `against` is neither a report, nor sessions, nor a time.
     """
-    collector = await collect(paths, track_files, list_everywhere)
+    collector = await collect(paths, track_files, list_own_sessions)
     report = report_on(collector, options)
     if against is None:
         return report
@@ -88,7 +105,7 @@ async def _read_earlier(against: str, options: DoctorOptions) -> DoctorReport | 
         return None
     if (written := read_report(Path(against))) is not None:
         return written
-    collector = await collect([against], track_files, list_everywhere)
+    collector = await collect([against], track_files, list_own_sessions)
     earlier = report_on(collector, DoctorOptions(muted=options.muted))
     if not earlier.totals.requests:
         raise UsageError(f"--against {against!r}: no request in it could be read")
@@ -286,3 +303,101 @@ def list_findings(findings: Sequence[Finding]) -> str:
     for finding in findings:
         lines += _hang(f"{finding.id}  ", describe_finding(finding))
     return "\n".join(lines)
+
+
+@app.command()
+def doctor(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH",
+            help="Files or folders; - reads standard input. Without any: what is on this machine.",
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Only requests since then: 12h, 30d, 4w, 2026-11-01."),
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option("--session", "-s", metavar="ID", help="Only sessions whose id begins so."),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EARLIER",
+            help="Say what a fix saved: since a time, a report of --json, or other sessions.",
+        ),
+    ] = None,
+    mute: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FINDING", help="Leave out a finding by its id, or a cause. Repeatable."
+        ),
+    ] = None,
+    fail_over: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Exit with 1 if more was lost, such as 5%, with 2 if there is nothing to judge.",
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page to a new file.")
+    ] = None,
+    with_text: Annotated[
+        bool,
+        typer.Option(
+            "--with-text", help="Show what changed as text in --json and --html, not as digests."
+        ),
+    ] = False,
+    findings: Annotated[
+        bool, typer.Option("--findings", help="List every finding and not just the dearest.")
+    ] = False,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Look at a small made-up session instead.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Where did the cache go? Looks through sessions for what was paid for twice, and says why.
+
+    Reads transcripts of Claude Code, Codex, pi, OpenCode, Copilot CLI and Gemini CLI, Lamina's own
+    sessions, logs of requests (OpenAI, Anthropic, Gemini, LiteLLM) and HAR files. Needs no key and
+    no model, sends nothing anywhere and changes nothing. See docs/doctor.md.
+    """
+    refuse_if(sample and paths, "--sample looks at no other files")
+    refuse_if(findings and as_json, "--json lists every finding anyway")
+    refuse_if(with_text and not (as_json or html), "--with-text is for --json and --html")
+    # 1 is what a check says that failed.
+    with exit_on_error(2):
+        limit = parse_share(fail_over) if fail_over is not None else None
+        check_muted(mute or [])
+        options = DoctorOptions(
+            since=parse_since(since, datetime.now(UTC)) if since is not None else None,
+            session=session or "",
+            muted=tuple(mute or ()),
+        )
+        if sample:
+            from lamina.doctor.sample import sample_files
+
+            with sample_files() as files:
+                report = run_async(examine, files, options, against)
+        else:
+            report = run_async(examine, paths or [], options, against)
+        if html is not None:
+            from lamina.apps.cli.import_export import write_output
+            from lamina.doctor.report_page import write_page
+
+            write_output(html, write_page(report, with_text=with_text).encode())
+            typer.echo(f"{html}: written", err=True)
+    if as_json:
+        typer.echo(format_json(plain_report(report, with_text=with_text)))
+    elif findings and report.totals.requests:
+        typer.echo(list_findings(report.findings) or "No breaks were found.")
+    else:
+        typer.echo(draw_report(report))
+    if limit is not None:
+        code, problem = check_share(report, limit, fail_over or "")
+        if code:
+            print_text(problem, err=True)
+            raise typer.Exit(code)

@@ -1,18 +1,32 @@
 """`lamina emulate`: a vendor's wire on this machine, with an account of what its cache would do."""
 
 import signal
-from datetime import date
+from datetime import date, datetime
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import anyio
+import typer
 from rich.console import Console
 
-from lamina.apps.cli.interrupts import kept_handlers
-from lamina.emulators.answers import AnswerSource, EchoAnswers, ModelAnswers, read_answers
-from lamina.emulators.emulator import Emulator, serve_emulator
-from lamina.emulators.faults import parse_fault
+from lamina.adapters.files.extras import require
+from lamina.adapters.providers.model_book import DEFAULT_TARGET, load_book
+from lamina.apps.cli.console_notices import ConsoleNotices
+from lamina.apps.cli.interrupts import kept_handlers, run_async
+from lamina.apps.cli.outcome import error_console
+from lamina.apps.cli.terminal_text import print_text
+from lamina.apps.views.session_opener import ensure_target
+from lamina.apps.wiring.runners import Clients
+from lamina.emulators.faults import FAULT_EXPLANATIONS, parse_fault
 from lamina.errors import UsageError
+
+# Emulators need an extra, which the help of the command does not.
+if TYPE_CHECKING:
+    from lamina.emulators.answers import AnswerSource
+    from lamina.emulators.emulator import Emulator
+
+app = typer.Typer()
 
 VENDORS = {
     "openai": ("OpenAIEmulator", "OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY=any"),
@@ -22,7 +36,7 @@ VENDORS = {
 ECHO, MODEL = "echo", "model"
 
 
-async def emulate(
+async def serve_vendor(
     vendor: str,
     port: int,
     faults: list[str],
@@ -36,6 +50,8 @@ async def emulate(
         UsageError: the port is taken, a fault is unknown, the answers cannot be read, or the
             vendor's accounts have no age.
     """
+    from lamina.emulators.emulator import serve_emulator
+
     name, environment = VENDORS[vendor]
     options = {} if account_created is None else {"account_since": account_created}
     if options and vendor != "anthropic":
@@ -58,16 +74,62 @@ async def emulate(
     return emulator.report.as_text()
 
 
-async def _answers(wanted: str, console: Console) -> AnswerSource:
+async def _answers(wanted: str, console: Console) -> "AnswerSource":
+    from lamina.emulators.answers import EchoAnswers, ModelAnswers, read_answers
+
     if wanted == ECHO:
         return EchoAnswers()
     if wanted != MODEL:
         return await anyio.to_thread.run_sync(read_answers, Path(wanted))
-    from lamina.adapters.providers.model_book import DEFAULT_TARGET, load_book
-    from lamina.apps.cli.console_notices import ConsoleNotices
-    from lamina.apps.views.session_opener import ensure_target
-    from lamina.apps.wiring.runners import Clients
-
     target = load_book().find(DEFAULT_TARGET)
     await ensure_target(target, ConsoleNotices(console))
     return ModelAnswers(await Clients(slots=1).provider(target))
+
+
+@app.command()
+def emulate(
+    vendor: Annotated[
+        Literal["openai", "anthropic", "gemini"], typer.Argument(help="Whose wire to speak.")
+    ],
+    port: Annotated[int, typer.Option(help="On the loopback; 0 takes a free one.")] = 0,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(help="KIND, KIND*TIMES or KIND*TIMES@SKIP; see --list-faults. Repeatable."),
+    ] = None,
+    answers: Annotated[
+        str,
+        typer.Option(help="'echo', 'model' (the embedded one), or a JSON file with answers."),
+    ] = "echo",
+    account_created: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=["%Y-%m-%d"],
+            help="The day the emulated Anthropic account was created: before 2026-08-31 thinking "
+            "that no longer fits is let through.",
+            show_default="2026-09-15",
+        ),
+    ] = None,
+    list_faults: Annotated[
+        bool, typer.Option("--list-faults", help="List what can go wrong on demand, and stop.")
+    ] = False,
+) -> None:
+    """Speak a vendor's wire on this machine, and account for its prefix cache by its rules.
+
+    Point an application at it to see what it would have paid: a table at the end, and meanwhile at
+    /report. POST /emulator/clock {"move": 400} moves its clock, /emulator/fault {"fault": "429*2"}
+    makes it fail.
+
+    A file of answers is a list, one per request: texts, or {"text": ..., "thinking": ..., "calls":
+    [{"name": "read_file", "arguments": {"path": "plan.md"}}]} with any of the three.
+    Anthropic's may go on with "then": {...} in the same message.
+    """
+    if list_faults:
+        for kind, explanation in FAULT_EXPLANATIONS.items():
+            print_text(f"{kind:<9} {explanation}")
+        return
+    require("emulator", *(("llamacpp",) if answers == "model" else ()))
+
+    created = account_created.date() if account_created else None
+    typer.echo(
+        run_async(serve_vendor, vendor, port, fault or [], answers, created, error_console())
+    )

@@ -2,17 +2,26 @@
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Annotated, Literal
 
 import anyio
+import typer
 
 from lamina.adapters.files.durable_writes import write_new_file
+from lamina.apps.cli.flags import AsJson, SessionName, SessionWorkspace
 from lamina.apps.cli.index_progress import track
+from lamina.apps.cli.interrupts import run_async
+from lamina.apps.cli.outcome import print_outcome, refuse_if, run_on_session
+from lamina.apps.cli.terminal_text import visible
 from lamina.apps.views.plain_text import format_json
 from lamina.apps.views.session_transfer import ExportForm, export_data, import_all, list_sources
 from lamina.apps.views.stored_sessions import StoredSession
 from lamina.apps.wiring.session_importer import ImportReport
 from lamina.errors import UsageError
+
+app = typer.Typer()
 
 SHOWN = 20
 
@@ -96,3 +105,58 @@ def _report(report: ImportReport) -> list[str]:
     if len(report.problems) > SHOWN:
         lines.append(f"  and {len(report.problems) - SHOWN:,} more; --json lists all of them")
     return lines
+
+
+@app.command()
+def export(
+    session: SessionName,
+    workspace: SessionWorkspace = Path(),
+    form: Annotated[
+        Literal["markdown", "jsonl", "json", "requests"],
+        typer.Option(
+            "--format", "-f", metavar="FORM",
+            help="markdown: a readable chat. jsonl: the journal itself, with its pictures. "
+            "json: all of it as JSON. requests: what every request was made of and cost, a line of "
+            "JSON each.",
+        ),
+    ] = "markdown",
+    # Not a Path, which forgets the slash at its end.
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", "-o", metavar="PATH",
+            help="A new file, or a folder; folder/ is created if it does not exist.",
+        ),
+    ] = None,
+) -> None:  # fmt: skip
+    """Write a session as a Markdown chat (Obsidian Copilot's format), as its journal, or what its
+    requests were made of (docs/requests.md)."""
+    text = run_on_session(session, workspace, partial(export_session, form=form, out=out))
+    typer.echo(text, nl=out is not None)
+
+
+@app.command(name="import")
+def import_(
+    files: Annotated[
+        list[Path], typer.Argument(help="Files of other systems, chats, or folders of them.")
+    ],
+    workspace: SessionWorkspace = Path(),
+    session: Annotated[
+        str | None, typer.Option("--session", "-s", help="The new session's id; for one file.")
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "--model", "-t", "-m", help="provider:model to continue with."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Turn what other systems store into sessions.
+
+    Reads sessions of pi, Claude Code (with its subagents), Codex, OpenCode (exports, its folder and
+    its database), Copilot CLI and Gemini CLI, logs of requests to OpenAI and Anthropic, Markdown
+    chats, and Lamina's own journals. Of a folder, every session in it. Whatever could not be taken
+    over as it was is listed; the files are not touched.
+    """
+    refuse_if(session is not None and len(files) > 1, "--session is for one file")
+    report, failed = run_async(import_files, files, workspace, session, target, as_json)
+    print_outcome(report if as_json else visible(report), not failed, as_json=as_json)

@@ -13,13 +13,17 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
+import typer
 from msgspec import Struct
 
 from lamina import __version__
 from lamina.adapters.files.cache_folder import cache_folder, models_folder, slots_folder
 from lamina.adapters.files.extras import DISTRIBUTION, REQUIREMENTS, install_hint, missing_modules
 from lamina.adapters.providers.model_book import load_book
+from lamina.apps.cli.flags import AsJson, SessionWorkspace
+from lamina.apps.cli.interrupts import run_async
 from lamina.apps.cli.terminal_text import format_bytes, visible
+from lamina.apps.views.plain_text import format_json
 from lamina.apps.wiring import default_target
 from lamina.apps.wiring.agent_finder import agent_folders
 from lamina.apps.wiring.clients import key_names
@@ -27,6 +31,8 @@ from lamina.apps.wiring.folders import data_folder, memory_file
 from lamina.apps.wiring.index import search_index_path
 from lamina.apps.wiring.stores import list_stores, store_name, store_place
 from lamina.errors import LaminaError
+
+app = typer.Typer()
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -216,3 +222,13 @@ def _arrange(cells: Sequence[str]) -> Iterator[str]:
     rows = -(-len(cells) // columns)
     for row in range(rows):
         yield "".join(f"  {cell:<{width - GAP}}" for cell in cells[row::rows]).rstrip()
+
+
+@app.command()
+def info(workspace: SessionWorkspace = Path(), as_json: AsJson = False) -> None:
+    """Show where everything is and how large, versions, what is installed, and what is missing.
+
+    Keys are named, and never shown.
+    """
+    installation = run_async(describe_installation, workspace)
+    typer.echo(format_json(installation) if as_json else render_info(installation))

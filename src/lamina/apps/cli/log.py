@@ -1,15 +1,31 @@
 """`lamina log`: a session's entries, as text; with `--result`, one result of a tool, whole."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from msgspec.structs import asdict, replace
 from rich.cells import cell_len
 
+from lamina.apps.cli.flags import AsJson, SessionName, SessionWorkspace
+from lamina.apps.cli.outcome import refuse_if, run_on_session
 from lamina.apps.cli.report_text import WIDTH, damage_lines, first_line, moment
-from lamina.apps.cli.terminal_text import one_line
-from lamina.apps.views.journal_log import describe_entry, display_lines, render_message
-from lamina.apps.views.plain_text import shorten
+from lamina.apps.cli.request_view import render_request, render_requests
+from lamina.apps.cli.terminal_text import one_line, print_text, terminal_width, visible
+from lamina.apps.views.journal_log import (
+    describe_entry,
+    describe_log,
+    display_lines,
+    render_message,
+)
+from lamina.apps.views.plain_text import format_json, shorten
+from lamina.apps.views.sent_requests import (
+    describe_request,
+    describe_requests,
+    encode_wire,
+    rebuild_stored,
+)
 from lamina.apps.views.stored_sessions import StoredSession
 from lamina.core.audit.dropped_history import DroppedHistory, find_dropped_history
 from lamina.core.audit.kept_results import KeptResult, find_result
@@ -18,6 +34,8 @@ from lamina.core.audit.session_totals import name_of
 from lamina.core.journal import Journal, path_to
 from lamina.core.values.entry import Entry, RequestEntry, SessionEntry, TransformEntry
 from lamina.engine.session.tree import labels_of
+
+app = typer.Typer()
 
 
 async def read_result(stored: StoredSession, what: str) -> KeptResult:
@@ -146,3 +164,76 @@ def _gone(gone: DroppedHistory, full: bool) -> str:
         lines.append(f"- {message.role} {message.id}: {first}")
         lines += [f"  {line}" for line in rest]
     return "\n".join([*lines, ""])
+
+
+@app.command()
+def log(
+    session: SessionName,
+    workspace: SessionWorkspace = Path(),
+    tree: Annotated[
+        bool, typer.Option("--tree", help="All branches, not just the active path.")
+    ] = False,
+    dropped: Annotated[
+        bool, typer.Option("--dropped", help="What compactions took out of the context.")
+    ] = False,
+    requests: Annotated[
+        bool, typer.Option("--requests", help="Every request, and how much of it was cached.")
+    ] = False,
+    request: Annotated[
+        str | None,
+        typer.Option(
+            "--request", "-r", metavar="N",
+            help="One request, compared with the one before it: its number, -1 or 'last' for the "
+            "last one, or its entry.",
+        ),
+    ] = None,
+    result: Annotated[
+        str | None,
+        typer.Option(
+            "--result", metavar="CALL",
+            help="All of what a tool gave, also what was cut off before it was sent: by the id of "
+            "its call, its handle, or its digest.",
+        ),
+    ] = None,
+    wire: Annotated[
+        bool, typer.Option("--wire", help="With --request: in the vendor's wire format.")
+    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Do not shorten anything.")] = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Show a session's entries: what was said, sent, changed and left out, and what it cost."""
+    refuse_if(
+        sum((tree, dropped, requests, request is not None, result is not None)) > 1,
+        "--tree, --dropped, --requests, --request and --result exclude one another",
+    )
+    refuse_if(wire and request is None, "--wire goes with --request N")
+
+    async def show(stored: StoredSession) -> tuple[str, tuple[str, ...]]:
+        if result is not None:
+            kept = await read_result(stored, result)
+            return format_json(describe_result(kept)) if as_json else kept.text, ()
+        if request is not None and wire:
+            body, problems = await encode_wire(stored, request)
+            return format_json(body), problems
+        if request is not None:
+            rebuilt, others = await rebuild_stored(stored, request)
+            if as_json:
+                return format_json(describe_request(rebuilt, others)), ()
+            return render_request(rebuilt, others, full=full), ()
+        journal = await stored.read()
+        if as_json:
+            describe = describe_requests if requests else describe_log
+            return format_json(describe(journal)), ()
+        if requests:
+            return render_requests(journal, terminal_width()), ()
+        return render_log(journal, tree=tree, dropped=dropped, full=full), ()
+
+    text, problems = run_on_session(session, workspace, show)
+    if as_json or wire or result is not None:
+        typer.echo(text if as_json or wire else visible(text))
+    else:
+        print_text(visible(text))
+    for problem in problems:
+        print_text(f"not as it was sent: {problem}", err=True)
+    if problems:
+        raise typer.Exit(1)

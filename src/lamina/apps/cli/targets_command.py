@@ -2,16 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Literal
+from typing import Annotated, Literal
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from lamina.adapters.providers.model_book import OWN_FILE, ModelBook, load_book
+from lamina.apps.cli.flags import (
+    AsJson,
+)
 from lamina.apps.views.known_targets import TargetRow, list_targets
 from lamina.apps.views.plain_text import format_json, write_dollars_per_million
 from lamina.core.values.prices import NO_CHARGE, Prices, PriceTier
+
+app = typer.Typer()
 
 # The columns beside the name, and how wide they are: together they leave a screen of 80 enough of
 # it for the name.
@@ -163,3 +169,20 @@ def write_tokens(count: int) -> str:
     if count >= 1_000_000:
         return f"{count / 1_000_000:.3g}M"
     return f"{count / 1_000:.3g}k" if count >= 10_000 else f"{count:,}"
+
+
+@app.command()
+def targets(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[WORD]...", help="Only targets with these words in their names."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the providers and models Lamina knows: prices, windows, cache lifetimes, and sources.
+
+    Prices are US dollars for a million tokens. Where a single target is meant, by its whole name or
+    by words that only it has, everything that is known of it is shown. Prices and limits of your
+    own go into a file that LAMINA_MODELS names.
+    """
+    show_targets(words or [], as_json)

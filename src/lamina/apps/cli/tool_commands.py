@@ -2,22 +2,35 @@
 
 from difflib import unified_diff
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import typer
 from rich.console import Console
 from rich.text import Text as Styled
 
+from lamina.adapters.files.extras import require
 from lamina.adapters.tools.approved_definitions import Approvals, ToolChange
 from lamina.adapters.tools.mcp_client.config import read_servers
 from lamina.adapters.tools.mcp_client.mcp_servers import McpServers, ServerPatience
+from lamina.apps.cli.flags import AsJson
+from lamina.apps.cli.interrupts import run_async
 from lamina.apps.cli.screen import make_table
-from lamina.apps.cli.terminal_text import visible
+from lamina.apps.cli.terminal_text import print_text, visible
 from lamina.apps.views.plain_text import format_json, shorten
 from lamina.apps.wiring import data_folder
 from lamina.apps.wiring.tool_hosts import APPROVALS_FILE
 from lamina.core.values.tool import Toolset
 from lamina.errors import UsageError
+
+app = typer.Typer()
+
+
+tools_app = typer.Typer(
+    help="The tools of MCP servers: list them, see what changed, and approve it.",
+    no_args_is_help=True,
+)
+app.add_typer(tools_app, name="tools")
 
 
 def open_approvals() -> Approvals:
@@ -110,3 +123,32 @@ async def approve(names: list[str], everything: bool) -> str:
     """
     approved = await approve_tools(names, everything)
     return f"Approved: {', '.join(approved)}." if approved else UNCHANGED
+
+
+@tools_app.command("list")
+def tools_list(
+    mcp: Annotated[Path, typer.Option("--mcp", help="A file with `mcpServers`, as others use it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Start the servers of a file and list their tools; exits with 1 if one is withheld."""
+    require("mcp")
+
+    toolset = run_async(list_tools, mcp)
+    show_tools(toolset, as_json)
+    if toolset.withheld:
+        raise typer.Exit(1)
+
+
+@tools_app.command("changes")
+def tools_changes() -> None:
+    """Show which tools describe themselves differently than when they were approved."""
+    print_text(run_async(show_changes))
+
+
+@tools_app.command("approve")
+def tools_approve(
+    names: Annotated[list[str] | None, typer.Argument(help="Names as the model sees them.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Everything that changed.")] = False,
+) -> None:
+    """Approve how changed tools describe themselves now; until then they are not offered."""
+    print_text(run_async(approve, names or [], everything))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Annotated
 
 import anyio
 import anyio.to_thread
@@ -13,6 +14,9 @@ import typer
 from rich.console import Console
 from rich.text import Text as Styled
 
+from lamina.apps.cli.flags import AgentWorkspace, AsJson
+from lamina.apps.cli.interrupts import run_async
+from lamina.apps.cli.outcome import refuse_if
 from lamina.apps.cli.screen import can_ask
 from lamina.apps.cli.terminal_text import print_note, visible
 from lamina.apps.views.folder_trust import (
@@ -20,11 +24,14 @@ from lamina.apps.views.folder_trust import (
     describe_trusted_folder,
     list_trusted,
     look_at_folder,
+    revoke_trust,
     trust_folder,
 )
 from lamina.apps.views.plain_text import format_json
 from lamina.apps.wiring.trust_lookup import FolderTrust
 from lamina.errors import UsageError
+
+app = typer.Typer()
 
 YES = ("y", "yes")
 _STYLES = {"+": "green", "-": "red"}
@@ -147,3 +154,35 @@ async def show_trusted(workspace: Path, as_json: bool) -> None:
         standing = _STANDINGS.get(folder.standing, "cannot be looked up")
         console.print(Styled(visible(folder.place), style="bold"), soft_wrap=True)
         console.print(f"  since {day}; {standing}")
+
+
+@app.command()
+def trust(
+    folder: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PATH|NAME",
+            help="A folder, a file (of hooks, if it ends in .py), or an agent's name; by default "
+            "this folder.",
+        ),
+    ] = None,
+    workspace: AgentWorkspace = Path(),
+    every: Annotated[bool, typer.Option("--list", help="List the folders you trust.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Trust this folder no more.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what an agent's folder or a file of hooks would run, and trust it as it is.
+
+    Until you do, its texts are read, but its MCP servers are not started, hooks are not run, and
+    its model and settings that would ask you less do not count. You are asked again when any of
+    that changes, or a file that a command names. With --json nothing is asked. Exits with 1 if it
+    is not trusted.
+    """
+    refuse_if(every and (revoke or folder), "--list goes alone: it is about every folder")
+    refuse_if(revoke and (folder is None or as_json), "--revoke goes with a folder, and no --json")
+    if every:
+        run_async(show_trusted, workspace, as_json)
+    elif revoke:
+        typer.echo(f"No longer trusted: {visible(revoke_trust(folder or '.', workspace))}")
+    elif code := run_async(review_folder, folder or ".", workspace, as_json):
+        raise typer.Exit(code)

@@ -1,9 +1,24 @@
 """`lamina verify` and `lamina repair`: whether a session is sound, and a copy of what is left."""
 
+from pathlib import Path
+
+import typer
+
+from lamina.apps.cli.flags import AsJson, SessionName, SessionWorkspace
+from lamina.apps.cli.outcome import print_outcome, run_on_session
 from lamina.apps.cli.report_text import damage_line
-from lamina.apps.views.session_check import IN_THE_FOLD, write_repaired_copy
+from lamina.apps.cli.terminal_text import print_text, visible
+from lamina.apps.views.plain_text import format_json
+from lamina.apps.views.session_check import (
+    IN_THE_FOLD,
+    check_session,
+    describe_verification,
+    write_repaired_copy,
+)
 from lamina.apps.views.stored_sessions import StoredSession
 from lamina.core.audit.verification import UncoveredRequests, Verification
+
+app = typer.Typer()
 
 
 def render_verification(verification: Verification) -> str:
@@ -52,3 +67,26 @@ async def repair_session(stored: StoredSession) -> str:
         )
     lines.append(f"{stored.place} is as it was. What was wrong with it:")
     return "\n".join([*lines, *map(damage_line, copy.damage)])
+
+
+@app.command()
+def verify(
+    session: SessionName, workspace: SessionWorkspace = Path(), as_json: AsJson = False
+) -> None:
+    """Rebuild every request of a session from its journal and compare it with what was sent.
+
+    Exits with 1 if anything differs or is damaged. What a record cannot prove, because it was
+    written before all of it was recorded, is told as not covered: neither sound nor broken.
+    """
+    verification = run_on_session(session, workspace, check_session)
+    if as_json:
+        text = format_json(describe_verification(verification))
+    else:
+        text = visible(render_verification(verification))
+    print_outcome(text, verification.state != "broken", as_json=as_json)
+
+
+@app.command()
+def repair(session: SessionName, workspace: SessionWorkspace = Path()) -> None:
+    """Write a repaired copy beside a damaged session; the damaged file is not touched."""
+    print_text(run_on_session(session, workspace, repair_session))

@@ -5,8 +5,9 @@ left out is shown as that, and never among what was used.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from msgspec.structs import replace
@@ -16,6 +17,12 @@ from rich.table import Table
 from rich.text import Text
 
 from lamina.adapters.providers.model_book import load_book
+from lamina.apps.cli.flags import (
+    AsJson,
+    SessionName,
+    SessionWorkspace,
+)
+from lamina.apps.cli.outcome import run_on_session
 from lamina.apps.cli.report_text import BADGES, ITEM_COLUMNS, item_cells
 from lamina.apps.cli.screen import open_page, table_below
 from lamina.apps.cli.terminal_text import one_line, visible
@@ -28,6 +35,8 @@ from lamina.apps.views.why import ASTRAY, Explanation, Reason, describe_why, exp
 from lamina.core.audit.break_causes import count_of
 from lamina.core.values.patch import HookDisplay
 from lamina.core.values.request import ContextItem, LeftOut
+
+app = typer.Typer()
 
 # From this width on the three columns stand side by side.
 WIDE = 100
@@ -171,3 +180,22 @@ def draw_planned(record: dict[str, Any] | None) -> list[ConsoleRenderable]:
         text = f"{call.get('name', '?')} {call.get('arguments', '')}"
         lines.append(Text(f"{call.get('outcome', '?')!s:>8} {one_line(text, 160)}"))
     return list(lines)
+
+
+@app.command()
+def why(
+    session: SessionName,
+    question: Annotated[
+        int | None,
+        typer.Argument(metavar="N", help="The number of the question; by default the last one."),
+    ] = None,
+    workspace: SessionWorkspace = Path(),
+    as_json: AsJson = False,
+) -> None:
+    """Show which rules, references and tools a question was answered with, and why.
+
+    With priorities, include modes, scores, what was left out, and what was missing.
+    """
+    run_on_session(
+        session, workspace, partial(show_why, number=question, workspace=workspace, as_json=as_json)
+    )

@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from msgspec.structs import replace
 
 from lamina.apps.cli.chat.approver import KeyboardApprover
@@ -14,16 +16,26 @@ from lamina.apps.cli.chat.chat import Chat
 from lamina.apps.cli.chat.message_source import open_lines
 from lamina.apps.cli.chat.slash_commands import list_arguments
 from lamina.apps.cli.console_notices import ConsoleNotices
+from lamina.apps.cli.flags import (
+    PersonFlags,
+    SessionFlags,
+    SpendUnasked,
+    expand_flags,
+    session_flag,
+)
+from lamina.apps.cli.outcome import refuse_if, run_to_exit
 from lamina.apps.cli.screen import can_ask, open_screen
 from lamina.apps.views.mentions import Paths, workspace_path
 from lamina.apps.views.note_problems import open_notes
 from lamina.apps.views.session_opener import open_runner, require_extras, require_readable
-from lamina.apps.views.session_options import PromptOptions, SessionOptions
+from lamina.apps.views.session_options import PromptOptions, SessionOptions, SettingChanges
 from lamina.apps.wiring import default_store
 from lamina.apps.wiring.folders import workspace_folder
 from lamina.core.ports import JournalStore, WorkspaceSource
 from lamina.core.values.entry import MessageEntry
 from lamina.errors import LaminaError
+
+app = typer.Typer()
 
 HISTORY = "chat_history"
 
@@ -134,3 +146,35 @@ def catch_signals(chat: Chat) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@app.command()
+@expand_flags
+def chat(
+    *,
+    prompt: PersonFlags,
+    opening: SessionFlags,
+    latest: Annotated[
+        bool, session_flag("--continue", "-c", help="Continue the latest session.")
+    ] = False,
+    window: Annotated[
+        int | None,
+        session_flag(
+            min=1, metavar="TOKENS",
+            help="Limit a whole request to this many tokens; by default to the model's window.",
+        ),
+    ] = None,
+    yes: SpendUnasked = False,
+) -> None:  # fmt: skip
+    """Talk to a model about a folder, and see what it was shown.
+
+    By default a small model answers on this machine; it is downloaded the first time. /help lists
+    what you can type. Through a pipe every line is a message; standard output holds the answers and
+    what commands show, standard error everything else.
+    """
+    refuse_if(
+        opening.session is not None and latest, "--session and --continue exclude one another"
+    )
+    refuse_if(opening.new and latest, "--new and --continue exclude one another")
+    options = opening.options(SettingChanges(window=window))
+    run_to_exit(run_chat, options, prompt.options(), latest=latest, asks_price=not yes)

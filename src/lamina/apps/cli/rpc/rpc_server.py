@@ -11,12 +11,20 @@ from collections.abc import AsyncIterator
 
 import anyio
 import msgspec
+import typer
 from anyio.abc import TaskGroup
 from rich.console import Console
 
 from lamina import __version__
 from lamina.adapters.providers.model_book import load_book
 from lamina.apps.cli.console_notices import ConsoleNotices
+from lamina.apps.cli.flags import (
+    AllowTools,
+    PromptFlags,
+    SessionFlags,
+    expand_flags,
+)
+from lamina.apps.cli.outcome import run_to_exit
 from lamina.apps.cli.rpc.jsonrpc import (
     FAILED,
     INTERNAL_ERROR,
@@ -40,6 +48,8 @@ from lamina.core.ports import TargetBook
 from lamina.engine.runners.runner import ChatRunner
 from lamina.engine.task_groups import single_errors
 from lamina.errors import LaminaError, TurnStateError
+
+app = typer.Typer()
 
 
 async def serve(
@@ -196,3 +206,14 @@ class RpcServer:
 
 def _fault_of(error: LaminaError) -> JsonRpcFault:
     return JsonRpcFault(FAILED, str(error), data={"code": error.code})
+
+
+@app.command()
+@expand_flags
+def rpc(*, prompt: PromptFlags, opening: SessionFlags, allow_tools: AllowTools = False) -> None:
+    """Serve one session over JSON-RPC 2.0: one message per line on standard input and output.
+
+    For programs in any language; docs/rpc.md describes the methods. --attach and --essential apply
+    to every prompt. It ends with standard input; what has arrived of an answer is kept.
+    """
+    run_to_exit(serve, opening.options(), prompt.options(), allow_tools=allow_tools)

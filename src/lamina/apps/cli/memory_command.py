@@ -6,6 +6,7 @@ import typer
 
 from lamina.apps.cli.interrupts import run_async
 from lamina.apps.cli.terminal_text import print_text, visible
+from lamina.apps.wiring.folders import memory_file
 
 app = typer.Typer(
     name="memory",
@@ -21,8 +22,6 @@ def show(context: typer.Context) -> None:
     It is a Markdown file of your own (LAMINA_MEMORY, or memory.md in the data folder); edit it with
     whatever you like. A change moves the prompt once, with the next question, and says so.
     """
-    from lamina.apps.wiring.folders import memory_file
-
     if context.invoked_subcommand is not None:
         return
     file = memory_file()
@@ -38,8 +37,6 @@ def show(context: typer.Context) -> None:
 @app.command()
 def add(text: Annotated[list[str], typer.Argument(help="What to remember.")]) -> None:
     """Remember one more thing."""
-    from lamina.apps.wiring.folders import memory_file
-
     is_new = run_async(memory_file().add, " ".join(text))
     typer.echo("remembered" if is_new else "it is remembered already")
 
@@ -49,14 +46,10 @@ def forget(
     number: Annotated[int, typer.Argument(help="Its number, as `lamina memory` shows it.")],
 ) -> None:
     """Forget one thing."""
-    from lamina.apps.wiring.folders import memory_file
-
     print_text(f"forgotten: {visible(run_async(memory_file().forget, number))}")
 
 
 @app.command()
 def path() -> None:
     """Print where the file is."""
-    from lamina.apps.wiring.folders import memory_file
-
     typer.echo(str(memory_file().path))

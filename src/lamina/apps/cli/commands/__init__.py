@@ -1,1 +1,0 @@
-"""What the command line offers: each command with its options, by family."""
