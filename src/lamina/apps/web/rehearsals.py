@@ -25,9 +25,9 @@ from lamina.apps.views.session_options import SessionOptions
 from lamina.apps.views.stored_sessions import StoredSession
 from lamina.apps.web.completions import attachments_of
 from lamina.apps.web.http_answers import Refusal, tell_defect
+from lamina.apps.web.http_bodies import RequestBody
 from lamina.apps.web.journal_views import JournalViews
 from lamina.apps.web.kept_opening import KeptNotices, read_opening
-from lamina.apps.web.routes import RequestBody
 from lamina.apps.web.session_records import NewSession
 from lamina.apps.wiring.folders import open_folder
 from lamina.apps.wiring.index import LazyIndex

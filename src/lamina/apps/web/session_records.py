@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from lamina.apps.views.session_items import AgentChangeRow
 from lamina.apps.views.session_options import Mode
-from lamina.apps.web.routes import RequestBody, RequestQuery
+from lamina.apps.web.http_bodies import RequestBody, RequestQuery
 from lamina.core.values.damage import Damage
 from lamina.core.values.entry import Delivery
 from lamina.core.values.event import EventBase

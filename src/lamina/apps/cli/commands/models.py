@@ -80,13 +80,13 @@ def remove_model(
     Refuses a model that a chat or a program is running.
     """
     from lamina.apps.cli.terminal_text import format_bytes
-    from lamina.apps.views import installed_models as model_removal
+    from lamina.apps.views import installed_models
 
-    model = model_removal.find_removable(name)
+    model = installed_models.find_removable(name)
     if not yes:
         question = f"Remove {model.name} ({format_bytes(model.bytes)})?"
         typer.confirm(question, abort=True, err=True)
-    freed = model_removal.remove_model(model)
+    freed = installed_models.remove_model(model)
     print_text(f"{model.name} is removed; {format_bytes(freed)} are free")
 
 

@@ -14,8 +14,9 @@ from msgspec import Struct
 
 from lamina.adapters.formats.agent_stores import files_under
 from lamina.apps.web.http_answers import Refusal
+from lamina.apps.web.http_bodies import RequestBody, RequestQuery
 from lamina.apps.web.jobs import JobProgress, JobStarted, Report
-from lamina.apps.web.routes import Call, RequestBody, RequestQuery, Route
+from lamina.apps.web.routes import Call, Route
 from lamina.apps.wiring.stores import list_everywhere
 from lamina.core.audit.break_causes import CAUSES, RecordDepth
 from lamina.core.values.cache_break import Blame, BreakKind, CauseName, Certainty

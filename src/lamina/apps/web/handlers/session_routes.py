@@ -13,9 +13,10 @@ from lamina.apps.web.conversation.message_outline import Outline
 from lamina.apps.web.conversation.message_rows import CallOutcomes, label_call
 from lamina.apps.web.desk import Desk
 from lamina.apps.web.http_answers import Refusal
+from lamina.apps.web.http_bodies import EventStream
 from lamina.apps.web.kept_opening import KeptOpening, read_opening
 from lamina.apps.web.open_session import OpenSession
-from lamina.apps.web.routes import Call, EventStream, Route
+from lamina.apps.web.routes import Call, Route
 from lamina.apps.web.session_records import (
     CallView,
     DeletedRow,
