@@ -3,6 +3,7 @@
 The head of a session is made of its journal and of what this server does with it.
 """
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from lamina.apps.views.session_deletion import delete_all, find_named
@@ -304,10 +305,7 @@ async def delete_session(call: Call) -> DeletedRow:
     (deletion,) = await delete_all(await find_named([session], desk.workspace(workspace)))
     if deletion.problem:
         raise Refusal(409, "session_busy", deletion.problem)
-    return DeletedRow(
-        session=session, bytes=deletion.bytes, blobs=deletion.blobs,
-        slot_bytes=deletion.slot_bytes,
-    )  # fmt: skip
+    return convert(deletion, DeletedRow, from_attributes=True)
 
 
 async def watch_sessions(call: Call) -> EventStream:
