@@ -38,8 +38,7 @@ import anyio
 import numpy
 
 from index_peer import unpack
-from lamina.adapters.embed.minilm import MINILM
-from lamina.adapters.embed.minilm_download import pull_embedding
+from lamina.adapters.embed.minilm import MINILM, pull_embedding
 from versions import version
 
 HERE = Path(__file__).parent

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
 
-from lamina.adapters.embed.minilm_download import pull_embedding
+from lamina.adapters.embed.minilm import pull_embedding
 from lamina.adapters.files.cache_folder import cache_folder
 from lamina.adapters.providers.local.model_catalogue import DEFAULT_MODEL
 from lamina.adapters.providers.local.model_download import pull_local_model

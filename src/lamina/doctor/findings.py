@@ -7,6 +7,7 @@ left out of sums. What a finding calls avoidable is money that somebody could ha
 from collections.abc import Sequence
 from hashlib import blake2b
 from math import ceil
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -44,8 +45,12 @@ class FindingPlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
     offset: int | None = None
 
 
-class Finding(Struct, frozen=True, kw_only=True):
-    """One loss."""
+# What stood at the byte, as bytes or as a page shows them.
+Said = TypeVar("Said")
+
+
+class Loss(Struct, Generic[Said], frozen=True, kw_only=True):
+    """One loss, with its place, cause and price."""
 
     id: str
     at: float | None
@@ -66,8 +71,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     candidates: tuple[CauseName, ...]
     detail: str
     place: FindingPlace
-    before: bytes
-    after: bytes
+    before: Said
+    after: Said
     tokens: int
     # US dollars at list price: what these tokens cost, and what reading them would have.
     paid: float | None
@@ -87,6 +92,10 @@ class Finding(Struct, frozen=True, kw_only=True):
         if self.paid is None or self.would_have_cost is None:
             return None
         return self.paid - self.would_have_cost
+
+
+class Finding(Loss[bytes], frozen=True, kw_only=True):
+    """A loss as the doctor finds it."""
 
 
 class RequestFigures(Struct, frozen=True, kw_only=True):

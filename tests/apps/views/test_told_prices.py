@@ -18,7 +18,7 @@ def test_what_is_kept_has_a_price_and_so_has_the_other_way() -> None:
     assert describe_history_price(SMALL) == ["History is read afresh: 1,200 tokens for $0.0036."]
     assert describe_history_price(LARGE) == [
         "History is read afresh: 21,300 tokens for $0.0639.",
-        "A summary of 15,000 tokens of it would cost $0.0712 now and save under $0.0001 a request.",
+        "A summary of 15,000 tokens of it would cost $0.0712 now and save $0.000040 a request.",
     ]
 
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ago, bytes, cachedShare, count, exact, money, moneyRange, percent, score, seconds, short } from "./numbers";
+import { ago, bytes, cachedShare, count, dollars, exact, money, moneyRange, percent, score, seconds, short } from "./numbers";
 import { cachedOf, usageLine } from "./usage";
 
 describe("the numbers law", () => {
@@ -10,14 +10,32 @@ describe("the numbers law", () => {
     expect(cachedShare(0, 0)).toBeNull();
   });
 
+  // The same table as in tests/core/text/test_dollars.py.
+  test.each([
+    [0, "$0"],
+    [0.00000004, "under $0.000001"],
+    [0.00012, "$0.000120"],
+    [0.0009, "$0.000900"],
+    [0.00213, "$0.0021"],
+    [0.0421, "$0.0421"],
+    [0.0994, "$0.0994"],
+    [0.0996, "$0.10"],
+    [12.5, "$12.50"],
+    [1234.5, "$1,234.50"],
+    [-0.0421, "-$0.0421"],
+    [-3, "-$3.00"],
+  ])("%d dollars are written %s", (amount, text) => {
+    expect(dollars(amount)).toBe(text);
+  });
+
   test("an estimate carries a tilde", () => {
-    expect(money(0.0042)).toBe("~$0.004");
+    expect(money(0.0042)).toBe("~$0.0042");
     expect(money(1.5)).toBe("~$1.50");
     expect(money(0)).toBe("~$0");
-    expect(money(0.0001)).toBe("<$0.001");
+    expect(money(1e-8)).toBe("under $0.000001");
     expect(money(1.5, { estimated: false })).toBe("$1.50");
-    expect(moneyRange(0.003, 0.0112)).toBe("~$0.003 to ~$0.011");
-    expect(moneyRange(0.0031, 0.0033)).toBe("~$0.003");
+    expect(moneyRange(0.003, 0.0112)).toBe("~$0.0030 to ~$0.0112");
+    expect(moneyRange(0.00311, 0.00313)).toBe("~$0.0031");
   });
 
   test("all and nothing are said only of all and nothing", () => {
@@ -55,7 +73,7 @@ describe("the usage line", () => {
 
   test("says what went in, what of it was cached, what came out", () => {
     const usage = { input: 16100, cached: 14651, output: 88 } as never;
-    expect(usageLine({ ...figures, usage })).toBe("in 16.1k (91% cached) · out 88 · 0.7 s · $0.004");
+    expect(usageLine({ ...figures, usage })).toBe("in 16.1k (91% cached) · out 88 · 0.7 s · $0.0040");
   });
 
   test("of an answer that was stopped before anybody counted is no row of zeros", () => {

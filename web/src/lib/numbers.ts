@@ -20,18 +20,25 @@ export function exact(count: Maybe): string {
   return count == null ? UNKNOWN : whole.format(count);
 }
 
-/** Dollars. An estimate carries `~`; what was reported by a provider and priced by the table is none. */
-export function money(dollars: Maybe, { estimated = true } = {}): string {
-  if (dollars == null) return UNKNOWN;
-  const size = Math.abs(dollars);
-  const sign = dollars < 0 ? "-" : "";
-  const mark = estimated ? "~" : "";
-  if (size === 0) return `${mark}$0`;
-  if (size < 0.0005) return `${sign}<$0.001`;
-  return `${mark}${sign}$${size.toFixed(size < 0.0995 ? 3 : 2)}`;
+const cents = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+
+/** US dollars with as many digits as tell something, as `core/text/money.py` writes them. */
+export function dollars(amount: number): string {
+  if (amount === 0) return "$0";
+  const [sign, size] = [amount < 0 ? "-" : "", Math.abs(amount)];
+  if (size >= 0.0995) return `${sign}$${cents.format(size)}`;
+  if (size >= 0.00095) return `${sign}$${size.toFixed(4)}`;
+  return size >= 5e-7 ? `${sign}$${size.toFixed(6)}` : `under ${sign}$0.000001`;
 }
 
-/** `~$0.003 to ~$0.011`, or one number if both ends read the same. */
+/** An estimate carries `~`; what was reported by a provider and priced by the table is none. */
+export function money(amount: Maybe, { estimated = true } = {}): string {
+  if (amount == null) return UNKNOWN;
+  const text = dollars(amount);
+  return estimated && !text.startsWith("under") ? `~${text}` : text;
+}
+
+/** `~$0.0030 to ~$0.0112`, or one number if both ends read the same. */
 export function moneyRange(low: Maybe, high: Maybe): string {
   if (low == null && high == null) return UNKNOWN;
   if (low == null || high == null) return money(low ?? high);

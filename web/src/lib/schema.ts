@@ -1487,11 +1487,14 @@ export interface components {
          */
         AvailableRow: {
             item: string;
-            label: string;
             include: string;
+            /** @default  */
             about: string;
+            /** @default [] */
             globs: string[];
+            /** @default false */
             removed: boolean;
+            label: string;
         };
         /**
          * BackLink
@@ -1748,9 +1751,6 @@ export interface components {
          * @description A segment of either request. `agrees`: nothing in front of it moved.
          */
         ComparedSegment: {
-            /** @enum {unknown} */
-            status: "added" | "kept" | "removed";
-            agrees: boolean;
             index: number;
             /** @enum {unknown} */
             layer: "L1" | "L2" | "L3" | "L4" | "L5" | "tools";
@@ -1758,6 +1758,9 @@ export interface components {
             label: string;
             tokens: number;
             digest: string;
+            /** @enum {unknown} */
+            status: "added" | "kept" | "removed";
+            agrees: boolean;
         };
         /**
          * Completion
@@ -2096,7 +2099,6 @@ export interface components {
             id: string;
             at: number | null;
             source: string;
-            program: string;
             session: string;
             agent: string;
             request: number;
@@ -2110,26 +2112,30 @@ export interface components {
             kind: "expected" | "expired" | "missed" | "moved";
             /** @enum {unknown} */
             cause: "below_minimum" | "boundary" | "clock" | "compaction" | "fan_out" | "first_message" | "gateway" | "history_edited" | "idle" | "image" | "key_order" | "look_back" | "marker" | "model" | "other_machine" | "parameter" | "rewound" | "system_changed" | "thinking" | "tools_changed" | "tools_reordered" | "trimmed" | "unexplained" | "update" | "whitespace";
-            label: string;
             blame: ("nobody" | "tool" | "vendor" | "you") | null;
             /** @enum {unknown} */
             certainty: "likely" | "located" | "proven" | "unknown";
             candidates: ("below_minimum" | "boundary" | "clock" | "compaction" | "fan_out" | "first_message" | "gateway" | "history_edited" | "idle" | "image" | "key_order" | "look_back" | "marker" | "model" | "other_machine" | "parameter" | "rewound" | "system_changed" | "thinking" | "tools_changed" | "tools_reordered" | "trimmed" | "unexplained" | "update" | "whitespace")[];
             detail: string;
-            sentence: string;
             place: components["schemas"]["FindingPlace"];
             before: string | null;
             after: string | null;
             tokens: number;
             paid: number | null;
             would_have_cost: number | null;
-            extra: number | null;
             avoidable: boolean | null;
             avoidable_cost: number | null;
             fix: string;
+            /** @default null */
             chance: number | null;
+            /** @default  */
             sign: string;
+            /** @default null */
             gap: number | null;
+            program: string;
+            label: string;
+            sentence: string;
+            extra: number | null;
         };
         /**
          * Fit
@@ -2224,12 +2230,12 @@ export interface components {
             index: number;
             /** @enum {unknown} */
             layer: "L1" | "L2" | "L3" | "L4" | "L5" | "tools";
-            /** @enum {unknown} */
-            role: "assistant" | "system" | "tool" | "tools" | "user";
             source: string;
             label: string;
             tokens: number;
             digest: string;
+            /** @enum {unknown} */
+            role: "assistant" | "system" | "tool" | "tools" | "user";
             text: string;
         };
         /**
@@ -2237,7 +2243,6 @@ export interface components {
          * @description A rule or a reference. `file` is its path in the agent's folder, empty if it is elsewhere.
          */
         GuideEntry: {
-            item: string;
             /** @enum {unknown} */
             kind: "reference" | "rule";
             name: string;
@@ -2248,6 +2253,7 @@ export interface components {
             description: string;
             globs: string[];
             place: string;
+            item: string;
             file: string;
             line: number | null;
         };
@@ -2471,13 +2477,13 @@ export interface components {
         LayerShare: {
             /** @enum {unknown} */
             layer: "L1" | "L2" | "L3" | "L4" | "L5" | "tools";
-            name: string;
-            segments: number;
             tokens: number;
+            segments: number;
+            digest: string;
+            name: string;
             cached: number | null;
             agree: number;
             new: number;
-            digest: string;
         };
         /**
          * LayerSize
@@ -3129,26 +3135,34 @@ export interface components {
         };
         /**
          * ReasonRow
-         * @description A rule, a reference or a tool of a request. `place` stands before its name: its priority in
+         * @description A reason as a page shows it. `place` stands before its name: its priority in
          *         three digits, or the server of a tool; `badge` says how it came to be there, as `Agent - 0.87`.
          *         `is_new` says that it was not in the request before.
          */
         ReasonRow: {
             item: string;
             name: string;
-            place: string;
-            badge: string;
             /** @enum {unknown} */
             include: "agent" | "always" | "manual";
             placement: string;
+            /** @default 0 */
             tokens: number;
+            /** @default null */
             level: number | null;
+            /** @default  */
             server: string;
+            /** @default  */
             about: string;
+            /** @default null */
             score: number | null;
+            /** @default  */
             origin: string;
+            /** @default  */
             source: string;
+            /** @default [] */
             notes: string[];
+            place: string;
+            badge: string;
             pinned: boolean;
             is_new: boolean;
         };
@@ -3503,19 +3517,19 @@ export interface components {
             index: number;
             /** @enum {unknown} */
             layer: "L1" | "L2" | "L3" | "L4" | "L5" | "tools";
+            source: string;
+            label: string;
+            tokens: number;
+            digest: string;
             /** @enum {unknown} */
             role: "assistant" | "system" | "tool" | "tools" | "user";
             message: string;
-            source: string;
-            label: string;
             item: string;
             version: string;
             /** @enum {unknown} */
             kind: "image" | "text" | "thinking" | "tool" | "tool_call" | "tool_result";
-            tokens: number;
             start: number;
             bytes: number;
-            digest: string;
             text: string;
             content: unknown;
             /** @enum {unknown} */

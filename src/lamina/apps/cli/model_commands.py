@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.progress import DownloadColumn, TaskID, TransferSpeedColumn
 from rich.table import Table
 
-from lamina.adapters.embed.minilm import MINILM, check_runtime
-from lamina.adapters.embed.minilm_download import pull_embedding
+from lamina.adapters.embed.minilm import MINILM, check_runtime, pull_embedding
 from lamina.adapters.files.downloads import DownloadProgress as Report
 from lamina.adapters.files.extras import require
 from lamina.adapters.files.model_files import ModelWheel, format_size, is_here, needed_room

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from lamina.apps.views.journal_log import describe_inclusion, describe_priority
 from lamina.apps.views.plain_text import shorten, write_dollars
+from lamina.core.text.money import dollars
 from lamina.core.values.damage import Damage
 from lamina.core.values.request import ContextItem, HistoryPrice
 
@@ -116,15 +117,11 @@ def _now_and_later(price: HistoryPrice, costs: str, saves: str) -> str:
     if not price.summary_cost:
         return ""
     colon = ": " if price.is_summarised else " "
-    now, later = _dollars(price.summary_cost), _dollars(price.summary_saving)
+    now, later = write_dollars(price.summary_cost), write_dollars(price.summary_saving)
     return f"{colon}{costs} {now} now and {saves} {later} a request"
 
 
 def _for(cost: float | None) -> str:
     if cost is None:
         return ", cost unknown"
-    return f" for {_dollars(cost)}" if cost else ""
-
-
-def _dollars(cost: float | None) -> str:
-    return "under $0.0001" if cost and 0 < cost < 0.0001 else write_dollars(cost)
+    return f" for {dollars(cost)}" if cost else ""

@@ -30,8 +30,9 @@ from lamina.apps.wiring.agent_finder import (
 from lamina.core.audit.item_usage import AgentUse, TurnUse, agent_of, read_turns, sum_use
 from lamina.core.journal import Journal
 from lamina.core.ports import JournalStore
-from lamina.core.values.agent import Agent, Guide, Problem
+from lamina.core.values.agent import Agent, Guide, GuideKind, Problem
 from lamina.core.values.entry import SessionEntry
+from lamina.core.values.item import Include
 from lamina.errors import LaminaError, UsageError
 
 # What tokens are estimated with, whoever answers in the end.
@@ -41,10 +42,10 @@ ENCODING = "o200k_base"
 class GuideRow(Struct, frozen=True, kw_only=True):
     """A guide as `show --json` gives it: with its size, without its text."""
 
-    kind: str
+    kind: GuideKind
     name: str
     level: int
-    include: str
+    include: Include
     tokens: int
     description: str
     globs: tuple[str, ...]

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from lamina.core.text.money import dollars
 from lamina.core.values.prices import Prices
 
 
@@ -24,9 +25,7 @@ def write_dollars(cost: float | None) -> str:
     """A cost as a person reads it: `$0.0021`, `$1.20`, `free`, `cost unknown`."""
     if cost is None:
         return "cost unknown"
-    if not cost:
-        return "free"
-    return f"${cost:.2f}" if cost >= 0.1 else f"${cost:.4f}"
+    return dollars(cost) if cost else "free"
 
 
 def write_sum(cost: float | None, unpriced: int) -> str:

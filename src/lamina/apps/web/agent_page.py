@@ -11,13 +11,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, convert
+from msgspec.structs import asdict
 
 from lamina.adapters.agents.agent_reader import LoadedAgent
 from lamina.adapters.agents.agent_yaml import write_skeleton
 from lamina.adapters.providers.tokens import EncodingCounter
 from lamina.apps.views.agent_overview import (
     ENCODING,
+    GuideRow,
     count_levels,
     describe_found_agent,
     guide_row,
@@ -36,7 +38,6 @@ from lamina.apps.wiring.agent_finder import (
 )
 from lamina.apps.wiring.trust_lookup import FolderTrust, Standing
 from lamina.core.values.agent import Guide, Problem
-from lamina.core.values.item import Include
 from lamina.core.values.selection import AgentChoice, Preset, SearchSettings
 from lamina.core.values.settings import Settings
 from lamina.engine.runners.agent_search import choose_candidates
@@ -77,18 +78,10 @@ class AgentList(Struct, frozen=True, kw_only=True):
     workspace_folder: str
 
 
-class GuideEntry(Struct, frozen=True, kw_only=True):
+class GuideEntry(GuideRow, frozen=True, kw_only=True):
     """A rule or a reference. `file` is its path in the agent's folder, empty if it is elsewhere."""
 
     item: str
-    kind: Literal["rule", "reference"]
-    name: str
-    level: int
-    include: Include
-    tokens: int
-    description: str
-    globs: tuple[str, ...]
-    place: str
     file: str
     line: int | None
 
@@ -250,13 +243,7 @@ def _page(card: AgentCard, loaded: LoadedAgent, files: AgentFiles, workspace: Pa
         tool_policy=settings.tool_policy,
         guides=tuple(_guide(guide, files) for guide in guides_in_order(agent.guides)),
         servers=tuple(_server(name, entry) for name, entry in agent.servers.items()),
-        skills=tuple(
-            SkillEntry(
-                name=skill.name, description=skill.description, folder=skill.folder,
-                model_invocable=skill.model_invocable,
-            )
-            for skill in agent.skills
-        ),
+        skills=convert(agent.skills, tuple[SkillEntry, ...], from_attributes=True),
         projects=tuple(project.name for project in agent.projects),
         relations=agent.relations,
         files=tuple(files.files(loaded)),
@@ -266,21 +253,8 @@ def _page(card: AgentCard, loaded: LoadedAgent, files: AgentFiles, workspace: Pa
 
 
 def _guide(guide: Guide, files: AgentFiles) -> GuideEntry:
-    row = guide_row(guide)
     file, line = files.file_of(guide)
-    return GuideEntry(
-        item=guide.id,
-        kind=guide.kind,
-        name=guide.name,
-        level=guide.level,
-        include=guide.include,
-        tokens=row.tokens,
-        description=guide.description,
-        globs=guide.globs,
-        place=guide.place,
-        file=file,
-        line=line,
-    )
+    return GuideEntry(item=guide.id, file=file, line=line, **asdict(guide_row(guide)))
 
 
 def _server(name: str, entry: dict[str, Any]) -> ServerEntry:

@@ -26,7 +26,7 @@ from lamina.core.audit.requests import ListedRequest, RequestList, list_requests
 from lamina.core.journal import Journal, path_to
 from lamina.core.ports import TargetBook
 from lamina.core.values.entry import MessageEntry, RequestEntry
-from lamina.core.values.item import Include, ItemId, kind_of
+from lamina.core.values.item import ItemId, kind_of
 from lamina.core.values.note import SearchTier
 from lamina.core.values.patch import HookDisplay
 from lamina.core.values.prompt import Layer, Prompt, Segment
@@ -43,25 +43,13 @@ from lamina.core.values.settings import Settings
 from lamina.engine.runners.agent_search import SEARCHED_ORIGINS, near_miss
 
 
-class ReasonRow(Struct, frozen=True, kw_only=True):
-    """A rule, a reference or a tool of a request. `place` stands before its name: its priority in
+class ReasonRow(Reason, frozen=True, kw_only=True):
+    """A reason as a page shows it. `place` stands before its name: its priority in
     three digits, or the server of a tool; `badge` says how it came to be there, as `Agent - 0.87`.
     `is_new` says that it was not in the request before."""
 
-    item: str
-    name: str
     place: str
     badge: str
-    include: Include
-    placement: str
-    tokens: int
-    level: int | None
-    server: str
-    about: str
-    score: float | None
-    origin: str
-    source: str
-    notes: tuple[str, ...]
     pinned: bool
     is_new: bool
 

@@ -15,6 +15,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
+from typing import Literal
 from urllib.parse import parse_qs
 
 from msgspec import Struct
@@ -27,6 +28,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lamina.adapters.files.shared_file import SharedFile
 from lamina.apps.web.http_answers import JSON_TYPE, ErrorAnswer, Refusal, encode_answer
 from lamina.apps.wiring.folders import data_folder
+
+# What a caller may do.
+Right = Literal["read", "chat", "admin"]
 
 LOGIN_S = 30 * 86_400
 _MOST_LOGINS = 200

@@ -35,8 +35,9 @@ from lamina.apps.web.http_answers import (
     invalid,
     tell_defect,
 )
+from lamina.apps.web.http_bodies import EventStream, SentFile
 from lamina.apps.web.openapi import describe_api
-from lamina.apps.web.routes import Call, EventStream, Route, SentFile, all_routes
+from lamina.apps.web.routes import Call, Route, all_routes
 from lamina.apps.web.server_events import EventResponse
 from lamina.apps.web.static_files import StaticFiles
 from lamina.engine.task_groups import single_errors

@@ -7,8 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lamina.adapters.embed.minilm import MINILM, EmbeddingModel, check_runtime
-from lamina.adapters.embed.minilm_download import pull_embedding
+from lamina.adapters.embed.minilm import MINILM, EmbeddingModel, check_runtime, pull_embedding
 from lamina.adapters.files.cache_folder import models_folder
 from lamina.adapters.files.extras import Need, install_hint, missing_modules, require
 from lamina.adapters.files.model_files import is_here, needed_room

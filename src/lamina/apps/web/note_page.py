@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 import anyio
 from anyio.abc import TaskGroup
 from anyio.to_thread import run_sync
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from lamina.adapters.files.paths import PathRefused
 from lamina.adapters.workspace.folder import FolderWorkspace
@@ -167,7 +167,7 @@ class NoteShelf:
         """Passages that fit, the best first. `why_words` says why meaning is not looked at."""
         top = max(1, min(limit, MOST_HITS))
         result = await self._search(index).search(query, scope=scope, top=top)
-        return _hits(query, result, [_hit(hit) for hit in result.hits], why_words)
+        return _hits(query, result, _shown(result.hits), why_words)
 
     async def latest(self, scope: Scope, limit: int) -> NoteHits:
         """The notes that changed last, each by its first passage."""
@@ -296,18 +296,8 @@ def _headings(text: str) -> Iterable[NoteHeading]:
         yield NoteHeading(level=heading.level, text=heading.text, line=first + heading.line)
 
 
-def _hit(hit: Hit) -> NoteHit:
-    return NoteHit(
-        path=hit.path,
-        title=hit.title,
-        heading=hit.heading,
-        place=hit.place,
-        start=hit.start,
-        end=hit.end,
-        text=hit.text,
-        score=hit.score,
-        mtime=hit.mtime,
-    )
+def _shown(hits: Sequence[Hit]) -> list[NoteHit]:
+    return convert(hits, list[NoteHit], from_attributes=True)
 
 
 def _opening(note: Note, text: str) -> NoteHit:

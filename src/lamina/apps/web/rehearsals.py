@@ -16,7 +16,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup, TaskStatus
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from lamina.adapters.stores.scratch import ViewedStore
 from lamina.apps.views.answer_json import why_refused
@@ -25,9 +25,9 @@ from lamina.apps.views.session_options import SessionOptions
 from lamina.apps.views.stored_sessions import StoredSession
 from lamina.apps.web.completions import attachments_of
 from lamina.apps.web.http_answers import Refusal, tell_defect
+from lamina.apps.web.http_bodies import RequestBody
 from lamina.apps.web.journal_views import JournalViews
 from lamina.apps.web.kept_opening import KeptNotices, read_opening
-from lamina.apps.web.routes import RequestBody
 from lamina.apps.web.session_records import NewSession
 from lamina.apps.wiring.folders import open_folder
 from lamina.apps.wiring.index import LazyIndex
@@ -186,13 +186,7 @@ def refused_preview(
 
 
 def _segment_views(prompt: Iterable[Segment]) -> tuple[SegmentView, ...]:
-    return tuple(
-        SegmentView(
-            layer=segment.layer, role=segment.role, source=segment.source, tokens=segment.tokens,
-            cached=segment.cached, digest=segment.digest,
-        )
-        for segment in prompt
-    )  # fmt: skip
+    return tuple(convert(segment, SegmentView, from_attributes=True) for segment in prompt)
 
 
 # How many are kept ready, and for how long after the last look.

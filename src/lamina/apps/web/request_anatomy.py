@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 from anyio.to_thread import run_sync
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from lamina.apps.views.answer_json import describe_options, leading_cached
 from lamina.apps.views.sent_requests import LAYER_NAMES, encode_rebuilt
@@ -27,7 +28,15 @@ from lamina.core.values.damage import Damage
 from lamina.core.values.item import ITEM_KINDS, ItemId, key_of, kind_of
 from lamina.core.values.message import Image, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from lamina.core.values.patch import HookDisplay
-from lamina.core.values.prompt import LAYERS, Layer, Prompt, Segment, ToolReferences, WireRole
+from lamina.core.values.prompt import (
+    LAYERS,
+    Layer,
+    LayerSize,
+    Prompt,
+    Segment,
+    ToolReferences,
+    WireRole,
+)
 from lamina.core.values.request import ContextItem, RequestContext
 from lamina.core.values.usage import Usage
 from lamina.errors import NoSuchEntry
@@ -91,17 +100,13 @@ def label_source(source: str, role: str = "") -> str:
 SegmentState = Literal["cached", "agrees", "new", "unknown"]
 
 
-class LayerShare(Struct, frozen=True, kw_only=True):
+class LayerShare(LayerSize, frozen=True, kw_only=True):
     """A layer of a request. `cached` is None where the provider reported nothing."""
 
-    layer: Layer
     name: str
-    segments: int
-    tokens: int
     cached: int | None
     agree: int
     new: int
-    digest: str
 
 
 class EarlierText(Struct, frozen=True, kw_only=True):
@@ -114,25 +119,30 @@ class EarlierText(Struct, frozen=True, kw_only=True):
     request: int | None
 
 
-class SegmentRow(Struct, frozen=True, kw_only=True):
+class SegmentBrief(Struct, frozen=True, kw_only=True):
+    """A segment without its text. `index` is its place in its own request."""
+
+    index: int
+    layer: Layer
+    source: str
+    label: str
+    tokens: int
+    digest: str
+
+
+class SegmentRow(SegmentBrief, frozen=True, kw_only=True):
     """A segment as it was sent. `start` is where it begins, in tokens of the whole request; `kind`
     is what its content is; `content` holds what is no text, as a tool's definition. `first_number`
     is the request that first had these bytes, `since_number` the one from which on they stood at
     this place. `stays` says that nothing in front of it changed."""
 
-    index: int
-    layer: Layer
     role: WireRole
     message: str
-    source: str
-    label: str
     item: str
     version: str
     kind: SegmentKind
-    tokens: int
     start: int
     bytes: int
-    digest: str
     text: str
     content: Any
     state: SegmentState
@@ -147,16 +157,10 @@ class SegmentRow(Struct, frozen=True, kw_only=True):
     replaced: EarlierText | None
 
 
-class GoneSegment(Struct, frozen=True, kw_only=True):
+class GoneSegment(SegmentBrief, frozen=True, kw_only=True):
     """A segment of the request before that is not in this one."""
 
-    index: int
-    layer: Layer
     role: WireRole
-    source: str
-    label: str
-    tokens: int
-    digest: str
     text: str
 
 
@@ -279,28 +283,32 @@ def _share_layers(prompt: Prompt, cached: int | None, agree: int) -> Iterator[La
         at += segment.tokens
     for size in measure_layers(prompt):
         yield LayerShare(
-            layer=size.layer,
             name=LAYER_NAMES[size.layer],
-            segments=size.segments,
-            tokens=size.tokens,
             cached=None if cached is None else read[size.layer],
             agree=same[size.layer],
             new=size.tokens - same[size.layer],
-            digest=size.digest,
+            **asdict(size),
         )
 
 
-def _gone(change: SegmentChange) -> GoneSegment:
+def brief_segment(change: SegmentChange) -> dict[str, Any]:
+    """The fields of a `SegmentBrief`."""
     segment = change.segment
+    return {
+        "index": change.index,
+        "layer": segment.layer,
+        "source": segment.source,
+        "label": label_segment(segment),
+        "tokens": segment.tokens,
+        "digest": segment.digest,
+    }
+
+
+def _gone(change: SegmentChange) -> GoneSegment:
     return GoneSegment(
-        index=change.index,
-        layer=segment.layer,
-        role=segment.role,
-        source=segment.source,
-        label=label_segment(segment),
-        tokens=segment.tokens,
-        digest=segment.digest,
-        text=segment_bytes(segment).decode("utf-8", "replace"),
+        role=change.segment.role,
+        text=segment_bytes(change.segment).decode("utf-8", "replace"),
+        **brief_segment(change),
     )
 
 
@@ -355,19 +363,13 @@ class _Dissection:
         data = segment_bytes(segment)
         is_text = isinstance(segment.content, Text)
         return SegmentRow(
-            index=change.index,
-            layer=segment.layer,
             role=segment.role,
             message=segment.message,
-            source=segment.source,
-            label=label_segment(segment),
             item=item,
             version=version,
             kind=segment_kind(segment),
-            tokens=segment.tokens,
             start=start,
             bytes=len(data),
-            digest=segment.digest,
             text=segment.text if is_text or segment.text else data.decode("utf-8", "replace"),
             content=None if is_text else msgspec.to_builtins(segment.content),
             state=self._state(segment, start),
@@ -380,6 +382,7 @@ class _Dissection:
             since_request=since.request.id if since else "",
             since_number=since.number if since else None,
             replaced=self._replaced(change),
+            **brief_segment(change),
         )
 
     def _state(self, segment: Segment, start: int) -> SegmentState:

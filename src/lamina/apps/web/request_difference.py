@@ -13,11 +13,18 @@ from typing import Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from lamina.apps.views.plain_text import format_json
 from lamina.apps.views.sent_requests import LAYER_NAMES
 from lamina.apps.web.cache_timeline import find_breaks
-from lamina.apps.web.request_anatomy import find_by_id, label_segment, segment_bytes
+from lamina.apps.web.request_anatomy import (
+    SegmentBrief,
+    brief_segment,
+    find_by_id,
+    label_segment,
+    segment_bytes,
+)
 from lamina.apps.web.request_summary import RequestRows, RequestSummary
 from lamina.core.audit.break_causes import CAUSES, blame_of, fix_for, name_moved
 from lamina.core.audit.rebuilt_request import (
@@ -121,17 +128,11 @@ BYTES_COUNTED = (
 AROUND, MOST_LINES = 3, 600
 
 
-class ComparedSegment(Struct, frozen=True, kw_only=True):
+class ComparedSegment(SegmentBrief, frozen=True, kw_only=True):
     """A segment of either request. `agrees`: nothing in front of it moved."""
 
     status: Literal["kept", "added", "removed"]
     agrees: bool
-    index: int
-    layer: Layer
-    source: str
-    label: str
-    tokens: int
-    digest: str
 
 
 class DifferenceLine(Struct, frozen=True, kw_only=True):
@@ -221,16 +222,9 @@ def compare_requests(
         same_target=old_listed.request.target == new_listed.request.target,
         agree=agree,
         of=new_prompt.tokens,
-        again=loss.again,
-        price=loss.price,
         moved=moved,
         movers=movers,
-        reason=loss.reason,
-        cause=loss.cause,
-        kind=loss.kind,
-        blame=loss.blame,
-        words=loss.words,
-        fix=loss.fix,
+        **asdict(loss),
         lines=tuple(lines[:MOST_LINES]),
         is_cut=len(lines) > MOST_LINES,
         segments=tuple(map(_compared, changes)),
@@ -240,17 +234,7 @@ def compare_requests(
 
 
 def _compared(change: SegmentChange) -> ComparedSegment:
-    segment = change.segment
-    return ComparedSegment(
-        status=change.status,
-        agrees=change.stays,
-        index=change.index,
-        layer=segment.layer,
-        source=segment.source,
-        label=label_segment(segment),
-        tokens=segment.tokens,
-        digest=segment.digest,
-    )
+    return ComparedSegment(status=change.status, agrees=change.stays, **brief_segment(change))
 
 
 def _find_moved(before: Prompt, after: Prompt, shared: int) -> MovedByte | None:

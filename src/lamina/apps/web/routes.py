@@ -5,37 +5,26 @@ Law: routing, checks, rights and the OpenAPI document all come from these rows; 
 second list of anything.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from lamina.apps.web import handlers
+from lamina.apps.web.desk import Desk
+from lamina.apps.web.guard import Right
 
-if TYPE_CHECKING:
-    from lamina.apps.web.desk import Desk
-
-
-Right = Literal["read", "chat", "admin"]
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 # What an answer is: JSON, a stream of events, or a file.
 AnswerForm = Literal["json", "events", "file"]
 
 
-class RequestBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a request carries; a field that nobody knows is refused."""
-
-
-class RequestQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What stands behind the question mark of an address."""
-
-
 class Call(Struct, frozen=True):
     """One request, read and checked. `body` and `query` are of the types that the route names."""
 
-    desk: "Desk"
+    desk: Desk
     path: Mapping[str, str]
     body: Any
     query: Any
@@ -64,31 +53,6 @@ class Route(Struct, frozen=True, kw_only=True):
     right: Right = "read"
     status: int = 200
     form: AnswerForm = "json"
-
-
-class ServerEvent(Struct, frozen=True):
-    """One event of a stream: `data` is JSON. Without a number it is not counted, as a ping."""
-
-    event: str
-    data: bytes
-    number: int | None = None
-
-
-class EventStream(Struct, frozen=True):
-    """The answer of a route whose form is `events`."""
-
-    events: AsyncGenerator[ServerEvent]
-
-
-class SentFile(Struct, frozen=True, kw_only=True):
-    """The answer of a route whose form is `file`. It is shown in the page only if it is `inline`;
-    otherwise a browser saves it."""
-
-    data: bytes
-    media_type: str
-    name: str = ""
-    inline: bool = False
-    headers: Mapping[str, str] = {}
 
 
 def all_routes() -> tuple[Route, ...]:

@@ -19,7 +19,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from lamina.apps.web.http_answers import encode_answer
-from lamina.apps.web.routes import ServerEvent
+from lamina.apps.web.http_bodies import ServerEvent
 from lamina.apps.web.session_records import SessionNews
 
 PING_S = 15.0

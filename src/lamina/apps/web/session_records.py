@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from lamina.apps.views.session_items import AgentChangeRow
+from lamina.apps.views.session_items import AgentChangeRow, AgentItem
 from lamina.apps.views.session_options import Mode
-from lamina.apps.web.routes import RequestBody, RequestQuery
+from lamina.apps.web.http_bodies import RequestBody, RequestQuery
 from lamina.core.values.damage import Damage
 from lamina.core.values.entry import Delivery
 from lamina.core.values.event import EventBase
@@ -281,15 +281,10 @@ class MemberRow(Struct, frozen=True, kw_only=True):
     about: str
 
 
-class AvailableRow(Struct, frozen=True, kw_only=True):
+class AvailableRow(AgentItem, frozen=True, kw_only=True):
     """Something that could be added. `removed` says that a person took it out."""
 
-    item: str
     label: str
-    include: str
-    about: str
-    globs: tuple[str, ...]
-    removed: bool
 
 
 class PinnedRow(Struct, frozen=True, kw_only=True):

@@ -9,8 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.adapters.files.shared_file import SharedFile
+from lamina.apps.web.guard import Right
 from lamina.apps.web.http_answers import Refusal, not_found
-from lamina.apps.web.routes import RequestBody, RequestQuery, Right
+from lamina.apps.web.http_bodies import RequestBody, RequestQuery
 from lamina.apps.wiring.folders import data_folder, workspace_folder
 
 

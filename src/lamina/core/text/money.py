@@ -1,13 +1,22 @@
-"""Amounts of money for people."""
+"""Amounts of money for people.
+
+Law: an amount reads the same wherever it is written, here and in the web app (`lib/numbers.ts`).
+"""
+
+# What six digits would write as zero.
+MIN_SHOWN = 5e-7
 
 
 def dollars(amount: float) -> str:
     """US dollars with as many digits as tell something: $12.50, $0.0430, $0.000120."""
-    if amount >= 0.0995:
-        return f"${amount:,.2f}"
-    if amount >= 0.00095:
-        return f"${amount:.4f}"
-    return f"${amount:.6f}" if amount else "$0"
+    if not amount:
+        return "$0"
+    sign, size = "-" if amount < 0 else "", abs(amount)
+    if size >= 0.0995:
+        return f"{sign}${size:,.2f}"
+    if size >= 0.00095:
+        return f"{sign}${size:.4f}"
+    return f"{sign}${size:.6f}" if size >= MIN_SHOWN else f"under {sign}$0.000001"
 
 
 def dollar_range(low: float, high: float) -> str:

@@ -30,7 +30,7 @@ describe("words", () => {
   });
   it("never call an unknown price nothing", () => {
     expect(costWords(difference({ moved, price: null }))).toBe("1,140 tokens again, price unknown");
-    expect(costWords(difference({ moved }))).toBe("1,140 tokens again, ~$0.003 more than reading them");
+    expect(costWords(difference({ moved }))).toBe("1,140 tokens again, ~$0.0030 more than reading them");
     expect(costWords(difference({ moved, again: 0 }))).toBe("nothing is processed again");
   });
   it("give the lines as plain text", () => {

@@ -11,6 +11,7 @@ it failed; the address itself, which may hold a secret, is not shown.
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
@@ -234,12 +235,10 @@ class Connection:
         from mcp.client import Client
         from mcp_types import Implementation
 
-        from lamina import __version__
-
         async with Client(
             _watch_end(self.place.connect(), self._over),
             message_handler=self._hear,
-            client_info=Implementation(name="lamina", version=__version__),
+            client_info=Implementation(name="lamina", version=version("lamina-context")),
             # We know when the list is stale, and ask only then.
             cache=None,
         ) as client:

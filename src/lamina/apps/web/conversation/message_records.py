@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lamina.apps.web.routes import RequestQuery
+from lamina.apps.web.http_bodies import RequestQuery
 from lamina.core.values.item import Shape
 from lamina.core.values.message import Form
 from lamina.core.values.request import CacheVerdict

@@ -5,11 +5,10 @@ from typing import Literal
 
 from anyio.to_thread import run_sync
 
-from lamina.apps.views import folder_trust as trust
+from lamina.apps.views import folder_trust
 from lamina.apps.views.agent_overview import UsageReport, collect_usage
 from lamina.apps.views.folder_trust import look_at_folder, trust_folder
 from lamina.apps.web import agent_page
-from lamina.apps.web import agent_page as trust_page
 from lamina.apps.web.agent_files import AgentFile, AgentFiles
 from lamina.apps.web.agent_page import (
     AgentCheck,
@@ -21,7 +20,8 @@ from lamina.apps.web.agent_page import (
     list_cards,
 )
 from lamina.apps.web.http_answers import Refusal, not_found, refuse_paths
-from lamina.apps.web.routes import Call, RequestBody, RequestQuery, Route
+from lamina.apps.web.http_bodies import RequestBody, RequestQuery
+from lamina.apps.web.routes import Call, Route
 from lamina.apps.wiring.stores import default_store
 from lamina.apps.wiring.trust_lookup import FolderTrust
 from lamina.core.values.item import Include
@@ -144,7 +144,7 @@ async def show_usage(call: Call) -> UsageReport:
 
 
 async def show_trust(call: Call) -> TrustPage:
-    return trust_page.show_trust(await _trust(call))
+    return agent_page.show_trust(await _trust(call))
 
 
 async def give_trust(call: Call) -> TrustPage:
@@ -160,7 +160,7 @@ async def give_trust(call: Call) -> TrustPage:
 async def revoke_trust(call: Call) -> TrustPage:
     folder = await _trust(call)
     workspace = call.desk.workspace(call.workspace)
-    await run_sync(trust.revoke_trust, folder.claims.place, workspace)
+    await run_sync(folder_trust.revoke_trust, folder.claims.place, workspace)
     return await show_trust(call)
 
 

@@ -11,14 +11,15 @@ from typing import Literal
 
 from anyio.to_thread import run_sync
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from lamina.adapters.formats.agent_stores import files_under
 from lamina.apps.web.http_answers import Refusal
+from lamina.apps.web.http_bodies import RequestBody, RequestQuery
 from lamina.apps.web.jobs import JobProgress, JobStarted, Report
-from lamina.apps.web.routes import Call, RequestBody, RequestQuery, Route
+from lamina.apps.web.routes import Call, Route
 from lamina.apps.wiring.stores import list_everywhere
-from lamina.core.audit.break_causes import CAUSES, RecordDepth
-from lamina.core.values.cache_break import Blame, BreakKind, CauseName, Certainty
+from lamina.core.audit.break_causes import CAUSES
 from lamina.doctor.collector import (
     GivenFile,
     ReadFiles,
@@ -39,48 +40,19 @@ from lamina.doctor.doctor_report import (
     report_on,
     show_bytes,
 )
-from lamina.doctor.findings import Finding, FindingPlace, RequestFigures
+from lamina.doctor.findings import Finding, Loss, RequestFigures
 from lamina.doctor.sample import sample_files
 from lamina.doctor.sentences import describe_finding, name_program
 
 
-class FindingRow(Struct, frozen=True, kw_only=True):
+class FindingRow(Loss[str | None], frozen=True, kw_only=True):
     """One loss. `before` and `after` are what stood at the byte, as a digest or as text. Money is
     in US dollars at list price; `extra` is what the loss cost over reading the same tokens."""
 
-    id: str
-    at: float | None
-    source: str
     program: str
-    session: str
-    agent: str
-    request: int
-    request_id: str
-    file: str
-    line: int
-    model: str
-    record: RecordDepth
-    kind: BreakKind
-    cause: CauseName
     label: str
-    blame: Blame | None
-    certainty: Certainty
-    candidates: tuple[CauseName, ...]
-    detail: str
     sentence: str
-    place: FindingPlace
-    before: str | None
-    after: str | None
-    tokens: int
-    paid: float | None
-    would_have_cost: float | None
     extra: float | None
-    avoidable: bool | None
-    avoidable_cost: float | None
-    fix: str
-    chance: float | None
-    sign: str
-    gap: float | None
 
 
 # So much of a report is shown; sums are of all of it.
@@ -130,18 +102,15 @@ def show_report(report: DoctorReport, *, with_text: bool) -> DoctorPage:
 
 
 def _show_finding(finding: Finding, with_text: bool) -> FindingRow:
-    own = {name: getattr(finding, name) for name in finding.__struct_fields__}
-    return FindingRow(
-        **own
-        | {
-            "before": show_bytes(finding.before, with_text=with_text),
-            "after": show_bytes(finding.after, with_text=with_text),
-            "extra": finding.extra,
-            "program": name_program(finding.source),
-            "label": CAUSES[finding.cause].label,
-            "sentence": describe_finding(finding),
-        }
-    )
+    shown = {
+        "before": show_bytes(finding.before, with_text=with_text),
+        "after": show_bytes(finding.after, with_text=with_text),
+        "program": name_program(finding.source),
+        "label": CAUSES[finding.cause].label,
+        "sentence": describe_finding(finding),
+        "extra": finding.extra,
+    }
+    return FindingRow(**asdict(finding) | shown)
 
 
 SESSION = "/api/workspaces/{workspace}/sessions/{session}"

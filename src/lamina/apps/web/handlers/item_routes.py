@@ -41,10 +41,7 @@ async def list_items(call: Call) -> ItemRows:
                 for item in items.inside
             ),
             available=tuple(
-                AvailableRow(
-                    item=item.item, label=label_of(item.item), include=item.include,
-                    about=item.about, globs=item.globs, removed=item.removed,
-                )
+                AvailableRow(label=label_of(item.item), **asdict(item))
                 for item in items.outside
             ),
             pins=tuple(

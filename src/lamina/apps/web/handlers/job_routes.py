@@ -2,8 +2,9 @@
 
 from msgspec import Struct
 
+from lamina.apps.web.http_bodies import EventStream
 from lamina.apps.web.jobs import JobEnd, JobProgress, JobRow
-from lamina.apps.web.routes import Call, EventStream, Route
+from lamina.apps.web.routes import Call, Route
 from lamina.apps.web.server_events import number_after
 from lamina.apps.web.workspace_list import Done
 

@@ -6,15 +6,14 @@ from msgspec import Struct
 from lamina.adapters.files.extras import require
 from lamina.adapters.providers.model_book import ModelBook, load_book
 from lamina.adapters.providers.tokens import EncodingCounter
-from lamina.apps.views import installed_models as model_removal
-from lamina.apps.views import known_targets as targets
+from lamina.apps.views import installed_models, known_targets
 from lamina.apps.views.agent_overview import ENCODING
 from lamina.apps.views.installed_models import find_removable, known_models, path_of_model
 from lamina.apps.views.known_targets import TargetRow
 from lamina.apps.views.plain_text import write_price
-from lamina.apps.web import model_page as local_models
-from lamina.apps.web import provider_keys
+from lamina.apps.web import model_page, provider_keys
 from lamina.apps.web.http_answers import Refusal, not_found, refuse_paths
+from lamina.apps.web.http_bodies import RequestBody, RequestQuery
 from lamina.apps.web.jobs import JobProgress, JobStarted, Report
 from lamina.apps.web.model_page import (
     FetchedModel,
@@ -24,7 +23,7 @@ from lamina.apps.web.model_page import (
     require_fetchable,
 )
 from lamina.apps.web.provider_keys import KeyList, KeyTrial
-from lamina.apps.web.routes import Call, RequestBody, RequestQuery, Route
+from lamina.apps.web.routes import Call, Route
 from lamina.apps.web.searches import tell_from_anywhere
 from lamina.apps.wiring import default_target
 from lamina.apps.wiring.clients import require_reachable
@@ -113,7 +112,7 @@ async def list_targets(call: Call) -> KnownTargets:
 def _list_targets(words: str) -> KnownTargets:
     book = load_book()
     try:
-        rows = targets.list_targets(words.split(), book)
+        rows = known_targets.list_targets(words.split(), book)
     except UsageError:
         rows = []
     missing: dict[str, tuple[str, str]] = {}
@@ -161,7 +160,7 @@ async def fetch_model(call: Call) -> JobStarted:
             progress = JobProgress(text=f"{text} {name}", done=done, total=total)
             tell_from_anywhere(report, progress)
 
-        fetched = await local_models.fetch_model(name, tell)
+        fetched = await model_page.fetch_model(name, tell)
         await searches.renew()
         return fetched
 
@@ -174,7 +173,7 @@ async def remove_model(call: Call) -> RemovedModel:
         raise not_found("model", name, f"there are {', '.join(known_models())}")
     await call.desk.searches.renew()
     removable = await run_sync(find_removable, name)
-    freed = await run_sync(model_removal.remove_model, removable)
+    freed = await run_sync(installed_models.remove_model, removable)
     return RemovedModel(name=name, freed=freed)
 
 

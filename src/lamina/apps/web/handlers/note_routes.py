@@ -10,9 +10,10 @@ from lamina.adapters.workspace.picture_files import ACCEPTED_TYPES, kind_of_pict
 from lamina.apps.views.installed_models import why_words_alone
 from lamina.apps.web.completions import Completions
 from lamina.apps.web.http_answers import refuse_paths
+from lamina.apps.web.http_bodies import RequestQuery, SentFile
 from lamina.apps.web.jobs import JobProgress, JobStarted, Report
 from lamina.apps.web.note_page import NoteCheck, NoteHits, NotePage, NoteShelf
-from lamina.apps.web.routes import Call, RequestQuery, Route, SentFile
+from lamina.apps.web.routes import Call, Route
 from lamina.apps.web.searches import tell_from_anywhere
 from lamina.core.notes.scopes import make_scope
 from lamina.core.values.agent import Guide

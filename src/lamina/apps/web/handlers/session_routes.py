@@ -3,6 +3,7 @@
 The head of a session is made of its journal and of what this server does with it.
 """
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from lamina.apps.views.session_deletion import delete_all, find_named
@@ -13,9 +14,10 @@ from lamina.apps.web.conversation.message_outline import Outline
 from lamina.apps.web.conversation.message_rows import CallOutcomes, label_call
 from lamina.apps.web.desk import Desk
 from lamina.apps.web.http_answers import Refusal
+from lamina.apps.web.http_bodies import EventStream
 from lamina.apps.web.kept_opening import KeptOpening, read_opening
 from lamina.apps.web.open_session import OpenSession
-from lamina.apps.web.routes import Call, EventStream, Route
+from lamina.apps.web.routes import Call, Route
 from lamina.apps.web.session_records import (
     CallView,
     DeletedRow,
@@ -303,10 +305,7 @@ async def delete_session(call: Call) -> DeletedRow:
     (deletion,) = await delete_all(await find_named([session], desk.workspace(workspace)))
     if deletion.problem:
         raise Refusal(409, "session_busy", deletion.problem)
-    return DeletedRow(
-        session=session, bytes=deletion.bytes, blobs=deletion.blobs,
-        slot_bytes=deletion.slot_bytes,
-    )  # fmt: skip
+    return convert(deletion, DeletedRow, from_attributes=True)
 
 
 async def watch_sessions(call: Call) -> EventStream:

@@ -16,7 +16,8 @@ from lamina.apps.views.spending_report import (
     report_spending,
 )
 from lamina.apps.views.stored_sessions import list_sessions
-from lamina.apps.web.routes import Call, RequestQuery, Route
+from lamina.apps.web.http_bodies import RequestQuery
+from lamina.apps.web.routes import Call, Route
 from lamina.apps.wiring.sessions import SystemClock
 from lamina.apps.wiring.spending_account import default_ledger, limits_of_environment
 from lamina.core.audit.session_totals import sum_totals, total_cost

@@ -6,7 +6,8 @@ import re
 
 from lamina.apps.views.session_transfer import export_data
 from lamina.apps.web.http_answers import Refusal, not_found
-from lamina.apps.web.routes import Call, Route, SentFile
+from lamina.apps.web.http_bodies import SentFile
+from lamina.apps.web.routes import Call, Route
 from lamina.apps.web.session_records import ExportQuery, ImportedRow, NewImport
 from lamina.apps.wiring.session_importer import import_data
 from lamina.errors import JournalError

@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from lamina.apps.views.session_opener import ensure_target
 from lamina.apps.web.completions import attachments_of
 from lamina.apps.web.http_answers import Refusal
+from lamina.apps.web.http_bodies import EventStream
 from lamina.apps.web.kept_opening import KeptNotices
 from lamina.apps.web.open_session import LoggedTurn, OpenSession, TurnWork
-from lamina.apps.web.routes import Call, EventStream, Route
+from lamina.apps.web.routes import Call, Route
 from lamina.apps.web.server_events import number_after
 from lamina.apps.web.session_records import (
     Aborted,

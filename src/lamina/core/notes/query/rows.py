@@ -4,13 +4,13 @@ Laws: a field is worked out when it is first asked for, and once. A name is foun
 or else whatever its case. The text of a field may be a number, a date, a span, a link, a list of
 these, or text: any text is a value. Nothing is read from files here; a row says what the record of
 its note says. What a link means depends on all notes, so rows belong to one set of notes
-(`QueryNotes`).
+(`NoteSet`).
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -21,10 +21,6 @@ from lamina.core.notes.query.syntax import Shape
 from lamina.core.notes.query.values import PageLink, tidy
 from lamina.core.notes.tags_and_fields import find_fields, find_shorthands, find_tags
 from lamina.core.values.note import ListItem, Note
-
-if TYPE_CHECKING:
-    from lamina.core.notes.query.note_index import QueryNotes
-
 
 _Owner = TypeVar("_Owner")
 
@@ -249,10 +245,21 @@ def _links_in(value: Any, deep: int = 0) -> list[str]:
     return [link for member in members for link in _links_in(member, deep + 1)]
 
 
+class NoteSet(Protocol):
+    """What a row asks of all notes: what links mean, who links to whom, what time it is there."""
+
+    zone: tzinfo | None
+
+    def make_link(self, spelling: str, beside: str, labels: Iterable[str] = ()) -> PageLink: ...
+    def find_links(self, text: str, beside: str) -> Iterator[PageLink]: ...
+    def links_to(self, path: str) -> tuple[PageLink, ...]: ...
+    def moment(self, seconds: float) -> datetime | None: ...
+
+
 class Page:
     """A note of a set of notes."""
 
-    def __init__(self, note: Note, notes: "QueryNotes") -> None:
+    def __init__(self, note: Note, notes: NoteSet) -> None:
         self.note, self.notes = note, notes
         self._row: LazyRow | None = None
         self._items: dict[int, Item] | None = None
