@@ -69,7 +69,7 @@ INSTRUCTION = (
     "Summarise the conversation so far in at most 200 words, for somebody who goes on with it: "
     "what was asked, what was found, and what is still open."
 )
-LEAST_OF_ALLOWED, MOST_MARKERS, MOST_OFF = 0.95, 4, 0.01
+LEAST_OF_ALLOWED, MAX_MARKERS, MAX_OFF = 0.95, 4, 0.01
 
 
 def has_switch(library: str, target: str) -> bool:
@@ -150,8 +150,8 @@ def verdict(outcomes: Sequence[Outcome]) -> dict[str, bool]:
         f"at least {LEAST_OF_ALLOWED:g} of what the rules allow is read": all(
             row.of_allowed >= LEAST_OF_ALLOWED for row in lazy
         ),
-        f"never more than {MOST_MARKERS} markers": all(row.markers <= MOST_MARKERS for row in lazy),
-        f"predictions within {MOST_OFF:.0%}": all(row.error <= MOST_OFF for row in lazy),
+        f"never more than {MAX_MARKERS} markers": all(row.markers <= MAX_MARKERS for row in lazy),
+        f"predictions within {MAX_OFF:.0%}": all(row.error <= MAX_OFF for row in lazy),
     }
     print()
     for claim, is_kept in claims.items():

@@ -38,7 +38,7 @@ from lamina.core.values.selection import SearchSettings
 from lamina.core.values.settings import Settings
 from lamina.engine.sources.candidates import tool_document
 from tool_sessions_played import (
-    MOST_TOOLS_OPENAI,
+    MAX_TOOLS_OPENAI,
     Outcome,
     Question,
     ToolSet,
@@ -51,7 +51,7 @@ from tool_sessions_played import (
 from versions import version
 
 TURNS = 30
-MOST_BREAKS, LEAST_CALLABLE, MOST_COST = 5, 0.9, 0.6
+MAX_BREAKS, LEAST_CALLABLE, MAX_COST = 5, 0.9, 0.6
 TARGETS = ("openai:gpt-4o", "openai:gpt-5", "openai:gpt-5.6", "anthropic:claude-sonnet-5")
 STICKY, UNSEARCHED, EXACT, ALL = "sticky (default)", "sticky, no searches", "exact", "all"
 EQUAL = "exact, as callable"
@@ -124,7 +124,7 @@ def show(outcomes: Sequence[Outcome]) -> None:
     print(f"{'':<24}{'requests':>9}{'breaks':>7}{'input':>11}{'cached':>11}{'written':>10}{'$':>9}"
           f"{'to all':>8}{'to exact':>9}{'recall':>8}{'tools':>12}{'described':>18}")  # fmt: skip
     for outcome in outcomes:
-        tools = f"{outcome.most_tools}" + (f" ({MOST_TOOLS_OPENAI})" if outcome.refused else "")
+        tools = f"{outcome.most_tools}" + (f" ({MAX_TOOLS_OPENAI})" if outcome.refused else "")
         print(f"{outcome.way:<24}{len(outcome.rows):>9}{outcome.breaks:>7}{outcome.total('input'):>11,}"
               f"{outcome.total('cached'):>11,}{outcome.total('written'):>10,}{outcome.cost:>9.4f}"
               f"{outcome.cost / by_way[ALL].cost:>7.2f}x{outcome.cost / by_way[EXACT].cost:>8.2f}x"
@@ -138,8 +138,8 @@ def verdict(outcomes: Sequence[Outcome]) -> dict[str, list[str]]:
     by = {(outcome.target, outcome.order, outcome.way): outcome for outcome in outcomes}
     claims: dict[str, list[str]] = {
         f"at least {LEAST_CALLABLE:.0%} of the needed tools callable": [],
-        f"at most {MOST_BREAKS} breaks of the prefix": [],
-        f"at most {MOST_COST}x of the cost of all tools": [],
+        f"at most {MAX_BREAKS} breaks of the prefix": [],
+        f"at most {MAX_COST}x of the cost of all tools": [],
         "not dearer than exact lists that make as many callable": [],
     }
     callable_share, breaks, to_all, to_equal = claims.values()
@@ -149,9 +149,9 @@ def verdict(outcomes: Sequence[Outcome]) -> dict[str, list[str]]:
         where = f"{target} {order}"
         if result.recall < LEAST_CALLABLE:
             callable_share.append(f"{where}: {result.recall:.1%}")
-        if result.breaks > MOST_BREAKS:
+        if result.breaks > MAX_BREAKS:
             breaks.append(f"{where}: {result.breaks}")
-        for other, most, misses in ((ALL, MOST_COST, to_all), (EQUAL, 1.0, to_equal)):
+        for other, most, misses in ((ALL, MAX_COST, to_all), (EQUAL, 1.0, to_equal)):
             cost = by[target, order, other].cost
             if result.cost > most * cost:
                 misses.append(f"{where}: ${result.cost:.4f} against ${cost:.4f}")

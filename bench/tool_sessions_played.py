@@ -40,7 +40,7 @@ RESULT_TOKENS, ANSWER_TOKENS = 200, 300
 SEED = 20_260
 USE_TOOL, FIND_TOOLS = "use_tool", "find_tools"
 _NUMBER = re.compile(r"^\s*(?:\d+[.)]|[-*])\s*")
-MOST_TOOLS_OPENAI = checks._MAX_TOOLS
+MAX_TOOLS_OPENAI = checks._MAX_TOOLS
 
 
 # -- what is asked ---------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def _any_number_of_tools() -> Iterator[None]:
     try:
         yield
     finally:
-        checks._MAX_TOOLS = MOST_TOOLS_OPENAI
+        checks._MAX_TOOLS = MAX_TOOLS_OPENAI
 
 
 # -- what came of it -------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     @property
     def refused(self) -> bool:
         """Whether the vendor would not have taken so many tools."""
-        return self.target.startswith("openai:") and self.most_tools > MOST_TOOLS_OPENAI
+        return self.target.startswith("openai:") and self.most_tools > MAX_TOOLS_OPENAI
 
     def as_dict(self) -> dict[str, Any]:
         return {

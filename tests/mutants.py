@@ -193,7 +193,9 @@ def require_sound_tests(copy: Copy, mutants: Sequence[Mutant]) -> None:
     begun = time.monotonic()
     code, output = copy.test(paths, limit=BASELINE_S)
     if code != PASSED:
-        say(f"{output}\nthe tests fail without any mutant")
+        problem = "take too long" if code is None else "fail"
+        lines = FAILED.findall(output) or [output]
+        say("\n".join([f"the tests {problem} without any mutant:", *lines]))
         raise SystemExit(2)
     say(f"without a mutant all tests pass ({time.monotonic() - begun:.0f} s)")
 

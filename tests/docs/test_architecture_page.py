@@ -51,10 +51,10 @@ def test_the_table_of_floors_lists_every_floor_and_every_room_in_the_order_of_th
         rooms = list(reversed(contracts[f"lamina.{floor}"]["layers"]))
         named = re.findall(r"`(\w+)`", floors[f"`{floor}/`"])
         assert [name for name in named if name in rooms] == rooms
-    rooms = {
+    neighbours = {
         name for layer in contracts["lamina.adapters"]["layers"] for name in layer.split(" | ")
     }
-    assert rooms <= set(re.findall(r"`(\w+)`", floors["`adapters/`"]))
+    assert neighbours <= set(re.findall(r"`(\w+)`", floors["`adapters/`"]))
 
 
 def test_no_page_speaks_of_documents_that_are_not_here() -> None:

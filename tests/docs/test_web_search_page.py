@@ -8,8 +8,8 @@ from lamina.adapters.pages.fetcher import WebLimits
 from lamina.adapters.pages.search_endpoint import (
     LONGEST_CONTENT,
     LONGEST_SNIPPET,
-    MOST_BYTES,
-    MOST_RESULTS,
+    MAX_BYTES,
+    MAX_RESULTS,
     read_found,
 )
 from lamina.apps.wiring.web_search import HEADER, KEY
@@ -33,10 +33,10 @@ def test_the_form_that_is_told_is_read() -> None:
 
 
 def test_the_limits_that_are_told_are_kept() -> None:
-    assert MOST_RESULTS == 10
+    assert MAX_RESULTS == 10
     for number in (LONGEST_QUERY, LONGEST_SNIPPET, LONGEST_CONTENT):
         assert f"{number:,}" in PAGE
-    assert f"{MOST_BYTES // 1_000_000} MB, within {WebLimits().total_s:g} seconds" in PAGE
+    assert f"{MAX_BYTES // 1_000_000} MB, within {WebLimits().total_s:g} seconds" in PAGE
 
 
 def test_the_names_of_the_environment_are_told() -> None:

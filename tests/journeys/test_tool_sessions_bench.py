@@ -13,7 +13,7 @@ from lamina.core.values.selection import SearchSettings
 from lamina.core.values.settings import Settings
 from tool_sessions import ALL, EQUAL, EXACT, STICKY, unexplained, verdict
 from tool_sessions_played import (
-    MOST_TOOLS_OPENAI,
+    MAX_TOOLS_OPENAI,
     Outcome,
     Question,
     Tool,
@@ -80,7 +80,7 @@ def test_a_session_is_accounted_for_by_what_stood_on_the_wire(target: str, tmp_p
 
 
 def test_a_list_that_openai_refuses_is_marked(tmp_path: Path) -> None:
-    more = tuple(Tool(f"tool_{n}", f"does number {n}", "many") for n in range(MOST_TOOLS_OPENAI))
+    more = tuple(Tool(f"tool_{n}", f"does number {n}", "many") for n in range(MAX_TOOLS_OPENAI))
     everything = way(ALL, tool_policy="all")
     assert played("openai:gpt-4o", everything, tmp_path, TOOLS + more).refused
     assert not played("openai:gpt-4o", everything, tmp_path).refused

@@ -45,7 +45,7 @@ from lamina.core.values.prices import PriceTier
 PATH = ROOT / "src/lamina/adapters/providers" / FILE
 SETTLEMENTS = Path(__file__).with_name("settlements.toml")
 FIELDS = ("input", "output", "read", "write", "write_long")
-MOST = 0.01
+MAX = 0.01
 # A version of a model by its day: `-2026-04-23`, `-20251001`, `-0125`, `-09-2025`.
 DATED = re.compile(r"\d{4}")
 Package = Literal["genai-prices", "litellm"]
@@ -106,7 +106,7 @@ def read_settlements() -> Settled:
 
 
 def differ(one: float, other: float) -> bool:
-    return abs(one - other) > MOST * max(abs(one), abs(other))
+    return abs(one - other) > MAX * max(abs(one), abs(other))
 
 
 def price_at(figures: Figures | None, field: str, above: int) -> float | None:

@@ -10,7 +10,7 @@ from tests.prices.packages import (
     litellm_names,
 )
 from tests.prices.table import (
-    MOST,
+    MAX,
     PATH,
     Difference,
     Settled,
@@ -71,7 +71,7 @@ def test_every_figure_is_that_of_a_package_within_a_hundredth(provider: str) -> 
                 provider=provider, model=name, field=field, above=0,
                 genai=getattr(first, field), litellm=price,
             )  # fmt: skip
-            is_close = abs(getattr(first, field) - price) <= MOST * max(price, 1e-9)
+            is_close = abs(getattr(first, field) - price) <= MAX * max(price, 1e-9)
             assert is_close or field in known or settled.find(difference), difference
 
 

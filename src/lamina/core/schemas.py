@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 # How many problems a model reads at once, and how many characters of each.
-_MOST = 3
+_MAX = 3
 _LONGEST = 300
 # Below these stands data, in which a `$ref` is only a word.
 _DATA = {"const", "default", "enum", "example", "examples"}
@@ -47,7 +47,7 @@ def check_arguments(schema: Mapping[str, Any], arguments: Any) -> str | None:
         return f"the tool's own schema cannot be used: {problem}"
     validator = _without_patterns(_draft(schema))(schema, registry=Registry())
     try:
-        errors = list(islice(validator.iter_errors(arguments), _MOST))
+        errors = list(islice(validator.iter_errors(arguments), _MAX))
         # Of alternatives that all fail, the one that came closest says the most.
         nearest = [best_match([error]) or error for error in errors]
     except Unresolvable as error:

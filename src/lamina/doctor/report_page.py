@@ -22,7 +22,7 @@ from lamina.doctor.sentences import (
 )
 
 # Sessions and findings that are drawn; the others are counted.
-MOST_SESSIONS, MOST_FINDINGS, MOST_REQUESTS = 40, 500, 400
+MAX_SESSIONS, MAX_FINDINGS, MAX_REQUESTS = 40, 500, 400
 # A short session does not fill the width: columns stay columns.
 LEAST_COLUMNS = 60
 _HEIGHT = 90
@@ -143,17 +143,17 @@ def _sessions(report: DoctorReport) -> Iterable[str]:
     yield "<h2>Sessions</h2><p>Each column is a request: below what it read from the cache "
     yield "(light), above it what it wrote (dark) and what was fresh (orange). A red line on top "
     yield "marks a break.</p>"
-    for session in dearest[:MOST_SESSIONS]:
+    for session in dearest[:MAX_SESSIONS]:
         own = rows.get(session.session, [])
-        cut = f"; the first {MOST_REQUESTS:,} are drawn" if len(own) > MOST_REQUESTS else ""
+        cut = f"; the first {MAX_REQUESTS:,} are drawn" if len(own) > MAX_REQUESTS else ""
         yield (
             f"<h3>{_show(session.session)}</h3><p>{_show(name_program(session.source))}, "
             f"{count_of(session.requests, 'request')}, {short_tokens(session.lost)} lost, "
             f"{_money_or_word(session.lost_cost)}{cut}</p>"
         )
-        yield _timeline(own[:MOST_REQUESTS])
-    if len(dearest) > MOST_SESSIONS:
-        more = count_of(len(dearest) - MOST_SESSIONS, "more session")
+        yield _timeline(own[:MAX_REQUESTS])
+    if len(dearest) > MAX_SESSIONS:
+        more = count_of(len(dearest) - MAX_SESSIONS, "more session")
         yield f"<p>and {more}</p>"
 
 
@@ -187,7 +187,7 @@ def _findings(findings: Sequence[Finding], *, with_text: bool) -> Iterable[str]:
     if not findings:
         return
     yield "<h2>Findings</h2>"
-    for finding in findings[:MOST_FINDINGS]:
+    for finding in findings[:MAX_FINDINGS]:
         moment = "" if finding.at is None else datetime.fromtimestamp(finding.at, UTC).isoformat()
         yield (
             f'<details id="{_show(finding.id)}"><summary>{short_money(finding.extra)} '
@@ -201,8 +201,8 @@ def _findings(findings: Sequence[Finding], *, with_text: bool) -> Iterable[str]:
             if shown is not None:
                 yield f"<p>{name}: <code>{_show(shown)}</code></p>"
         yield f"<p>{_show(finding.fix)}</p></details>"
-    if len(findings) > MOST_FINDINGS:
-        yield f"<p>and {len(findings) - MOST_FINDINGS:,} more: lamina doctor --json</p>"
+    if len(findings) > MAX_FINDINGS:
+        yield f"<p>and {len(findings) - MAX_FINDINGS:,} more: lamina doctor --json</p>"
 
 
 def _unknowns(report: DoctorReport) -> Iterable[str]:

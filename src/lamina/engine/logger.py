@@ -34,7 +34,7 @@ from lamina.errors import LaminaError
 
 ROOT = "lamina"
 # Longest name in a line; what is longer, or has odd characters, does not get through as it is.
-_MOST_LETTERS = 80
+_MAX_LETTERS = 80
 # Verdicts on a cache that did less than it should have.
 _MISSES = ("prefix_moved", "routed_elsewhere")
 
@@ -113,11 +113,11 @@ NOT_FETCHED = LogLine("downloads", WARNING, "model %s could not be fetched: %s")
 
 
 def _name(text: str) -> str:
-    plain = "".join(letter if letter.isprintable() else "?" for letter in text[: _MOST_LETTERS + 1])
-    if len(plain) <= _MOST_LETTERS:
+    plain = "".join(letter if letter.isprintable() else "?" for letter in text[: _MAX_LETTERS + 1])
+    if len(plain) <= _MAX_LETTERS:
         return plain
     # Between words, if there are some.
-    beginning = plain[:_MOST_LETTERS]
+    beginning = plain[:_MAX_LETTERS]
     return f"{beginning.rpartition(' ')[0].rstrip(', ') or beginning}..."
 
 

@@ -110,10 +110,10 @@ def test_more_than_can_be_looked_at_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, {f"lib/{number}.js": "x" * 100 for number in range(5)})
-    monkeypatch.setattr(named_files, "MOST_FILES", 4)
+    monkeypatch.setattr(named_files, "MAX_FILES", 4)
     with pytest.raises(TooManyFiles, match="more than 4 files"):
         names(tmp_path, "node", "lib")
-    monkeypatch.setattr(named_files, "MOST_FILES", 5)
-    monkeypatch.setattr(named_files, "MOST_BYTES", 499)
+    monkeypatch.setattr(named_files, "MAX_FILES", 5)
+    monkeypatch.setattr(named_files, "MAX_BYTES", 499)
     with pytest.raises(TooManyFiles, match="files of more than"):
         names(tmp_path, "node", "lib")

@@ -9,7 +9,7 @@ import pytest
 from tests.adapters.embed.test_index_loading import documents, equal, scores
 from tests.fakes.embedder import FakeEmbedder
 
-from lamina.adapters.embed.index.chunk_maker import MOST_COMPARED
+from lamina.adapters.embed.index.chunk_maker import MAX_COMPARED
 from lamina.adapters.embed.index.chunk_table import digest_text
 from lamina.adapters.embed.index.sqlite_index import SqliteIndex
 from lamina.core.ports import GradualIndex
@@ -17,7 +17,7 @@ from lamina.core.values.note import SearchTier
 from lamina.core.values.selection import Document
 
 pytestmark = pytest.mark.anyio
-MANY = 2 * MOST_COMPARED
+MANY = 2 * MAX_COMPARED
 TEXTS = [f"boat{number} lies at berth{number % 40} of quay{number % 7}" for number in range(MANY)]
 AGES = 600.0
 
@@ -36,7 +36,7 @@ async def test_what_looks_most_like_a_question_is_embedded_and_ranked(tmp_path: 
     assert isinstance(index, GradualIndex)
     corpus = await index.load_for(["where is boat1001"], notes(), patience=AGES)
     compared = len(embedder.texts) - 1
-    assert 0 < compared <= MOST_COMPARED
+    assert 0 < compared <= MAX_COMPARED
     assert corpus.lexical == ""
     assert corpus.late == MANY - compared
     assert corpus.tier == SearchTier(
@@ -89,7 +89,7 @@ async def test_what_is_few_enough_is_embedded_whole_in_time(tmp_path: Path) -> N
 
 async def test_only_what_may_be_found_is_compared(tmp_path: Path) -> None:
     embedder = FakeEmbedder()
-    among = frozenset(map(digest_text, TEXTS[: MOST_COMPARED + 200]))
+    among = frozenset(map(digest_text, TEXTS[: MAX_COMPARED + 200]))
     corpus = await opened(tmp_path, embedder).load_for(
         [f"boat{MANY - 1}"], notes(), patience=AGES, among=among
     )
@@ -200,9 +200,9 @@ async def test_of_a_question_it_is_told_what_is_compared_and_nothing_else(tmp_pa
     corpus = await opened(tmp_path, FakeEmbedder()).load_for(
         ["where is boat1001"], notes(), index, patience=AGES, comparing=compare
     )
-    assert 0 < corpus.tier.compared < MOST_COMPARED
+    assert 0 < corpus.tier.compared < MAX_COMPARED
     # It may end sooner than it might have, and says so.
-    assert (told[0], told[-1]) == ((0, MOST_COMPARED), (MOST_COMPARED, MOST_COMPARED))
+    assert (told[0], told[-1]) == ((0, MAX_COMPARED), (MAX_COMPARED, MAX_COMPARED))
     assert told == sorted(told)
     assert indexed == []
     # All that is missing is indexed where that is little.

@@ -13,7 +13,7 @@ from lamina.adapters.pages.fetch_answers import FetchFailure
 from lamina.adapters.pages.fetcher import WebLimits
 from lamina.adapters.pages.search_endpoint import (
     LONGEST_SNIPPET,
-    MOST_RESULTS,
+    MAX_RESULTS,
     SearchEndpoint,
     read_found,
 )
@@ -85,7 +85,7 @@ def test_texts_are_short_and_what_nobody_sees_is_told() -> None:
 
 def test_there_are_never_more_results_than_may_be() -> None:
     many = [HARBOUR | {"url": f"https://example.org/{number}"} for number in range(500)]
-    assert len(read_found(json.dumps({"results": many})).pages) == MOST_RESULTS
+    assert len(read_found(json.dumps({"results": many})).pages) == MAX_RESULTS
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lamina.adapters.stores.memory import MemorySentPrefixes
 from lamina.adapters.stores.sent_prefix_file import SentPrefixFile
 from lamina.core.ports import SentPrefixes
-from lamina.core.values.sent_prefix import MOST_PREFIXES, RecentPrefixes, SentPrefix
+from lamina.core.values.sent_prefix import MAX_PREFIXES, RecentPrefixes, SentPrefix
 
 NOW = 1_794_000_000.0
 PREFIX = SentPrefix(
@@ -62,14 +62,14 @@ def test_what_is_sent_again_lives_on_and_what_comes_late_takes_nothing_back(
 
 def test_the_latest_come_first_and_not_all_of_them(prefixes: SentPrefixes) -> None:
     async def body() -> None:
-        for number in range(MOST_PREFIXES + 3):
+        for number in range(MAX_PREFIXES + 3):
             digests, at = ("a", f"{number}"), NOW + number
             await prefixes.keep(replace(PREFIX, digests=digests, at=at, expires=at + 300))
         found = (await prefixes.recent("openai:m", NOW + 100)).prefixes
         assert [prefix.digests[1] for prefix in found[:2]] == [
-            f"{MOST_PREFIXES + 2}", f"{MOST_PREFIXES + 1}",
+            f"{MAX_PREFIXES + 2}", f"{MAX_PREFIXES + 1}",
         ]  # fmt: skip
-        assert len(found) == MOST_PREFIXES
+        assert len(found) == MAX_PREFIXES
         await prefixes.aclose()
 
     anyio.run(body)

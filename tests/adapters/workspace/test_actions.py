@@ -13,7 +13,7 @@ from inline_snapshot import snapshot
 from lamina.adapters.files.root import Root
 from lamina.adapters.tools.functions import FunctionTool
 from lamina.adapters.workspace.file_actions.actions import WORKSPACE_PERSONA, FileActions
-from lamina.adapters.workspace.file_actions.view import LONGEST_LINE, MOST_ENTRIES, MOST_LINES
+from lamina.adapters.workspace.file_actions.view import LONGEST_LINE, MAX_ENTRIES, MAX_LINES
 from lamina.errors import UsageError
 
 TOOLS = ("ls", "read", "write", "edit", "touch", "mv", "rm", "grep", "undo")
@@ -269,7 +269,7 @@ def test_a_name_with_a_line_break_stays_on_its_line(folder: Path, actions: FileA
 
 
 def test_a_long_list_says_what_is_left(folder: Path, actions: FileActions) -> None:
-    for number in range(MOST_ENTRIES + 7):
+    for number in range(MAX_ENTRIES + 7):
         (folder / "notes" / f"{number:05}.md").touch()
     assert actions.ls("notes").endswith("[8 more of 508; list a folder further down]")
 
@@ -317,7 +317,7 @@ def test_lines_that_are_not_there_are_an_error(
 def test_what_is_cut_off_is_said(folder: Path, actions: FileActions) -> None:
     (folder / "x.md").write_text("".join(f"{number}\n" for number in range(1, 2501)))
     message = actions.read("x.md").split("\n")
-    assert len(message) == MOST_LINES + 2
+    assert len(message) == MAX_LINES + 2
     assert message[-2:] == ["1000", "[1,500 more lines of 2,500; read on with start = 1001]"]
     assert actions.read("x.md", 1001).split("\n")[1] == "1001"
     (folder / "y.md").write_text("a" * (LONGEST_LINE + 5))

@@ -12,7 +12,7 @@ from lamina.adapters.files.root import Root
 from lamina.adapters.tools.functions import FunctionTool
 from lamina.adapters.workspace.file_actions import view as trees
 from lamina.adapters.workspace.file_actions.actions import FileActions
-from lamina.adapters.workspace.file_actions.view import MOST_TREE_LINES as MOST_LINES
+from lamina.adapters.workspace.file_actions.view import MAX_TREE_LINES as MAX_LINES
 from lamina.adapters.workspace.file_actions.view import show_tree
 from lamina.errors import UsageError
 
@@ -88,12 +88,12 @@ def test_a_name_cannot_draw_lines_of_its_own(tmp_path: Path) -> None:
 def test_a_tree_that_is_too_long_is_shown_less_deep_and_says_so() -> None:
     files = [f"{a}/{b}/{c}.md" for a in range(20) for b in range(20) for c in range(5)]
     tree = show_tree("", (), files, 3)
-    assert tree.count("\n") < MOST_LINES
+    assert tree.count("\n") < MAX_LINES
     assert tree.endswith("[shown 1 level deep: more would be too long; name a folder]")
 
 
 def test_a_folder_without_end_is_not_walked_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trees, "MOST_FILES", 100)
+    monkeypatch.setattr(trees, "MAX_FILES", 100)
     endless = (f"{number}.md" for number in iter(int, 1))
     tree = show_tree("", (), endless, 3)
     assert tree.endswith("[there are more than 100 files; the others are not counted]")
@@ -108,7 +108,7 @@ def test_every_file_is_named_or_counted(paths: list[str], depth: int) -> None:
     files = sorted({f"{path}.md" for path in paths})
     tree = show_tree("", (), files, depth)
     lines = tree.split("\n")
-    assert len(lines) <= MOST_LINES + 1
+    assert len(lines) <= MAX_LINES + 1
     count = "empty" if not files else "1 file" if len(files) == 1 else f"{len(files)} files"
     assert lines[0] == f"./ ({count})"
     if depth == 6 and "[" not in tree:

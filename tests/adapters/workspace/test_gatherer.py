@@ -390,7 +390,7 @@ def test_a_folder_of_several_or_of_none_is_left_out(vault: Vault) -> None:
 def test_a_folder_with_too_many_files_brings_the_first_and_says_so(
     vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gatherer, "MOST_GATHERED", 3)
+    monkeypatch.setattr(gatherer, "MAX_GATHERED", 3)
     for number in range(5):
         vault.put(f"p/{number}.md", str(number))
     gathered = vault.gather("p")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.adapters.workspace.memory_file import MOST_BYTES, MemoryFile, MemoryLine
+from lamina.adapters.workspace.memory_file import MAX_BYTES, MemoryFile, MemoryLine
 from lamina.errors import UsageError
 
 pytestmark = pytest.mark.anyio
@@ -55,7 +55,7 @@ async def test_a_file_that_cannot_be_read_is_not_written(memory: MemoryFile) -> 
 
 async def test_a_file_that_is_too_large_says_so(memory: MemoryFile) -> None:
     memory.path.parent.mkdir()
-    memory.path.write_bytes(b"x" * (MOST_BYTES + 1))
+    memory.path.write_bytes(b"x" * (MAX_BYTES + 1))
     with pytest.raises(UsageError, match="the limit of 65,536: shorten it"):
         await memory.read()
 

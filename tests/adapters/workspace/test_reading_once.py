@@ -12,7 +12,7 @@ import pytest
 from lamina.adapters.files.paths import PathRefused
 from lamina.adapters.files.root import Root
 from lamina.adapters.workspace.gatherer import Gatherer
-from lamina.adapters.workspace.item_reader import MOST_READINGS, SETTLED_S, ItemReader
+from lamina.adapters.workspace.item_reader import MAX_READINGS, SETTLED_S, ItemReader
 from lamina.core.notes.note_names import NoteNames
 from lamina.core.values.note import Catalogue
 
@@ -105,7 +105,7 @@ def test_a_link_in_place_of_a_file_that_was_read_is_refused(folder: Path, tmp_pa
 
 def test_only_a_few_files_are_remembered(folder: Path) -> None:
     reader = ItemReader(Root(folder), later)
-    names = [f"{number}.md" for number in range(MOST_READINGS + 1)]
+    names = [f"{number}.md" for number in range(MAX_READINGS + 1)]
     for name in names:
         (folder / name).write_text(name, "utf-8")
         reader.read(name)

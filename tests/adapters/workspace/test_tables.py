@@ -10,7 +10,7 @@ from tests.adapters.workspace.test_gatherer import Vault, vault
 from tests.strategies import thorough
 
 from lamina.adapters.workspace.item_reader import READERS
-from lamina.adapters.workspace.table import MOST_CHARACTERS, find_layout
+from lamina.adapters.workspace.table import MAX_CHARACTERS, find_layout
 from lamina.core.text import render_item
 from lamina.core.values.item import LoadedItem
 
@@ -94,7 +94,7 @@ def test_a_large_table_keeps_its_header_its_first_and_its_last_rows(vault: Vault
     vault.put("big.csv", text)
     reading = vault.one("big.csv")
     content = reading.item.content
-    assert len(content) < MOST_CHARACTERS + 200 < len(text)
+    assert len(content) < MAX_CHARACTERS + 200 < len(text)
     assert content.startswith("id,value\n0,0\n")
     assert content.endswith(f"\n19999,{19999**2}\n")
     assert "big: 20,000 rows below the header, 2 columns" in reading.item.title

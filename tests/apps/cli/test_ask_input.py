@@ -89,7 +89,7 @@ def test_without_a_question_nothing_is_asked(
 
 
 def test_more_than_any_model_reads_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stdio, "MOST_INPUT", 10)
+    monkeypatch.setattr(stdio, "MAX_INPUT", 10)
     with piped(b"x" * 11) as stdin, pytest.raises(UsageError, match="no model can read"):
         read_question("Why?", stdin)
 

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 from tests.apps.web.served_house import ServedHouse, refused
 
-from lamina.apps.web.guard import MOST_BYTES
+from lamina.apps.web.guard import MAX_BYTES
 from lamina.apps.web.routes import Route, all_routes
 
 TABLE = all_routes()
@@ -170,7 +170,7 @@ def test_a_body_over_the_limit_is_refused_by_its_word_and_by_counting(
     shared: ServedHouse,
 ) -> None:
     headers = {"content-type": "application/json"}
-    body = b'{"path": "' + b"x" * MOST_BYTES + b'"}'
+    body = b'{"path": "' + b"x" * MAX_BYTES + b'"}'
     answer = shared.client.post("/api/workspaces", content=body, headers=headers)
     assert refused(answer) == (413, "too_large")
 

@@ -8,7 +8,7 @@ from tests.fakes.book import SMALL, FakeBook
 from tests.fakes.replies import openai_reply
 from tests.fakes.sessions import World, rule, run, talk, words
 
-from lamina.core.assembly.warm_prefix import JOINABLE_RATE, MOST_KEYS
+from lamina.core.assembly.warm_prefix import JOINABLE_RATE, MAX_KEYS
 from lamina.core.values.entry import RequestEntry
 from lamina.core.values.envelope import Options
 from lamina.core.values.settings import CacheRules
@@ -97,8 +97,8 @@ def test_a_session_takes_the_next_key_where_one_has_all_that_its_vendor_serves()
 def test_there_are_only_so_many_keys_and_the_idlest_is_taken() -> None:
     async def body() -> None:
         place = world()
-        keys = [key_of((await begin(place))[1]) for _ in range(MOST_KEYS * JOINABLE_RATE + 5)]
-        assert len(set(keys)) == MOST_KEYS
+        keys = [key_of((await begin(place))[1]) for _ in range(MAX_KEYS * JOINABLE_RATE + 5)]
+        assert len(set(keys)) == MAX_KEYS
         assert max(map(keys.count, keys)) == JOINABLE_RATE + 1
 
     run(body())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from tests.strategies import thorough
 
-from lamina.core.notes.query.parser import MOST_DEEP, parse_expression, parse_query
+from lamina.core.notes.query.parser import MAX_DEEP, parse_expression, parse_query
 from lamina.core.notes.query.syntax import (
     Access,
     Arguments,
@@ -237,11 +237,11 @@ def test_an_error_can_be_told_apart_by_a_program() -> None:
     ],
 )
 def test_what_is_too_deep_is_an_error_and_no_overflow(text: str) -> None:
-    assert f"nested more than {MOST_DEEP} deep" in problem(text)
+    assert f"nested more than {MAX_DEEP} deep" in problem(text)
 
 
 def test_as_deep_as_is_said_works_where_the_stack_is_half_used() -> None:
-    text = f"{'(' * MOST_DEEP}a{')' * MOST_DEEP}"
+    text = f"{'(' * MAX_DEEP}a{')' * MAX_DEEP}"
 
     def deeper(frames: int) -> Expression:
         return deeper(frames - 1) if frames else parse_expression(text)

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from msgspec.structs import replace
 from tests.strategies import json_values, texts, thorough
 
-from lamina.core.notes.query.query_markdown import MOST_IN_CELL
+from lamina.core.notes.query.query_markdown import MAX_IN_CELL
 from lamina.core.notes.query.rendered_query import QueryCache, digest_notes, render_query
 from lamina.core.values.note import Note, NoteQuery
 from lamina.errors import QueryError
@@ -90,10 +90,10 @@ def test_a_long_value_is_cut_and_says_so() -> None:
     notes = (note("a.md", x="y" * 1_000_000, many=list(range(1_000_000)), texts=["z" * 500] * 3),)
     row = render_query("TABLE x, many, texts, many.a", notes, "").splitlines()[-1]
     _, _, text, many, long_texts, *_ = row.split("|")
-    assert text.strip() == "y" * MOST_IN_CELL + "…"
+    assert text.strip() == "y" * MAX_IN_CELL + "…"
     assert many.strip().startswith("0, 1, 2, 3")
     assert many.strip().endswith("more")
-    assert long_texts.strip() == "z" * (MOST_IN_CELL - 40) + "… and 2 more"
+    assert long_texts.strip() == "z" * (MAX_IN_CELL - 40) + "… and 2 more"
 
 
 HOSTILE = st.lists(
@@ -137,7 +137,7 @@ def test_bars_and_backslashes_come_out_as_they_were(text: str) -> None:
 def test_any_property_is_shown_on_one_line_of_bounded_length(value: Any) -> None:
     table = render_query("TABLE x", (note("a.md", x=value),), "").splitlines()
     assert len(table) == 3
-    assert len(table[2]) <= 2 * (MOST_IN_CELL + 1) + len("| a.md |  |")
+    assert len(table[2]) <= 2 * (MAX_IN_CELL + 1) + len("| a.md |  |")
 
 
 NOW = datetime(2026, 1, 31, 12, 30)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.selection.globs import MOST_CHOICES, first_match
+from lamina.core.selection.globs import MAX_CHOICES, first_match
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_the_first_path_that_any_of_the_globs_matches_is_given() -> None:
 
 def test_too_many_choices_are_taken_as_they_are_written() -> None:
     glob = "{a,b}" * 9
-    assert MOST_CHOICES < 2**9
+    assert MAX_CHOICES < 2**9
     assert first_match([glob], ["a" * 9]) == ""
     assert first_match([glob], [glob]) == glob
     assert first_match(["{a,b}" * 8], ["ab" * 4]) == "ab" * 4

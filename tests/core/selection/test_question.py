@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from lamina.core.selection.chunks import LONGEST_CHUNK
 from lamina.core.selection.question import (
-    MOST_CLAUSES,
-    MOST_SENTENCES,
+    MAX_CLAUSES,
+    MAX_SENTENCES,
     RECENT_WEIGHTS,
     WHOLE_CHARACTERS,
     split_question,
@@ -61,7 +61,7 @@ def test_recent_turns_weigh_less_and_claim_nothing() -> None:
 @given(st.text(max_size=300), st.integers(1, 300), st.lists(st.text(), max_size=4))
 def test_what_is_searched_for_stays_small(text: str, times: int, recent: list[str]) -> None:
     parts = split_question(text * times, recent).parts
-    assert len(parts) <= 1 + MOST_SENTENCES + MOST_CLAUSES + len(RECENT_WEIGHTS)
+    assert len(parts) <= 1 + MAX_SENTENCES + MAX_CLAUSES + len(RECENT_WEIGHTS)
     assert all(part.text.strip() for part in parts)
     assert all(len(part.text) <= LONGEST_CHUNK for part in parts if not part.whole)
     assert all(len(part.text) <= WHOLE_CHARACTERS + 1 for part in parts)

@@ -29,7 +29,7 @@ from lamina.core.values.item import Item, note_id
 from lamina.core.values.note import Scope
 from lamina.core.values.tool import DENIED, ToolOutput
 from lamina.core.values.usage import Usage
-from lamina.engine.runners.call_planner import MOST_CALLS, PLANNER, summarize_attached
+from lamina.engine.runners.call_planner import MAX_CALLS, PLANNER, summarize_attached
 from lamina.engine.runners.citations import SEARCHED
 from lamina.engine.runners.composer import COMPOSER
 from lamina.engine.runners.note_search_tool import SearchTools
@@ -248,15 +248,15 @@ def test_a_third_try_is_not_made_and_one_that_fails_costs_only_itself() -> None:
 
 def test_a_plan_has_so_many_calls_and_no_more() -> None:
     async def body() -> None:
-        plan = calling(*((f"c{n}", "look", {"n": n}) for n in range(MOST_CALLS + 2)))
+        plan = calling(*((f"c{n}", "look", {"n": n}) for n in range(MAX_CALLS + 2)))
         async with scene_of(plan, saying("Nine.")) as scene:
             answer = await scene.ask("Which berth?")
-            assert len(scene.host.calls) == MOST_CALLS
-            assert scene.host.together == MOST_CALLS
+            assert len(scene.host.calls) == MAX_CALLS
+            assert scene.host.together == MAX_CALLS
             assert [warning for warning in answer.warnings if "at most 8 calls" in warning] != []
             # One wrapper for the tool, with what each of its calls was for.
             assert scene.asked.count("<look>") == 1
-            assert scene.asked.count("Arguments: ") == MOST_CALLS
+            assert scene.asked.count("Arguments: ") == MAX_CALLS
             assert scene.asked.index('{"n":0}') < scene.asked.index('{"n":7}')
 
     run(body())

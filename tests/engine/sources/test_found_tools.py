@@ -14,7 +14,7 @@ from tests.fakes.providers import calling, saying
 from tests.fakes.sessions import run
 from tests.fakes.tools import CLOSED, ApproverFake, of_host, tool
 
-from lamina.core.assembly.engine_tools import FIND_TOOLS, FOUND_TOKENS, MOST_FOUND
+from lamina.core.assembly.engine_tools import FIND_TOOLS, FOUND_TOKENS, MAX_FOUND
 from lamina.core.codec import digest_value
 from lamina.core.values.entry import DecisionEntry, RequestEntry, ResultEntry
 from lamina.core.values.event import ToolFinished, ToolStarted
@@ -202,7 +202,7 @@ def test_a_search_brings_at_most_ten_and_two_thousand_tokens(
             played.plays(calling(look("any")))
             await played.ask("Go on.")
             (entry,) = played.kept(ResultEntry)
-            assert len(entry.found) <= MOST_FOUND
+            assert len(entry.found) <= MAX_FOUND
             first, second = played.kept(RequestEntry)
             told = second.tokens - first.tokens
             # The call itself and the frames of three messages come on top.

@@ -16,8 +16,8 @@ from lamina.adapters.files.paths import LeadsOut, PathRefused
 
 MEGABYTE = 1_000_000
 # No one writes more rules by hand; it is probably a folder of data.
-MOST_BYTES = 20 * MEGABYTE
-MOST_FILES = 10_000
+MAX_BYTES = 20 * MEGABYTE
+MAX_FILES = 10_000
 # A file written just before it was checked may change again unnoticed.
 _FRESH_NS = 50_000_000
 
@@ -87,8 +87,8 @@ class Disk:
         root, and no folder is entered twice."""
         paths: list[Path] = []
         for path in self._walk(folder, set()):
-            if len(paths) == MOST_FILES:
-                problem = f"has more than {MOST_FILES:,} files; those after them are not read"
+            if len(paths) == MAX_FILES:
+                problem = f"has more than {MAX_FILES:,} files; those after them are not read"
                 self.problems.error(self.label(folder), problem)
                 break
             paths.append(path)
@@ -171,13 +171,13 @@ class Disk:
     def _bytes(self, path: Path) -> bytes | None:
         try:
             status = self.door.status(path)
-            size, limit = status.st_size / MEGABYTE, MOST_BYTES // MEGABYTE
+            size, limit = status.st_size / MEGABYTE, MAX_BYTES // MEGABYTE
             if not stat.S_ISREG(status.st_mode):
                 problem = "is not a regular file and is not read"
-            elif status.st_size > MOST_BYTES:
+            elif status.st_size > MAX_BYTES:
                 problem = f"has {size:,.1f} MB, over the limit of {limit} MB; it is not read"
             else:
-                return self.door.read(path, MOST_BYTES)
+                return self.door.read(path, MAX_BYTES)
         except PathRefused as refusal:
             self._report(path, refusal)
             return None

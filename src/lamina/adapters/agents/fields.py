@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 # Per file; no one reads more, and a hostile file may have thousands.
-MOST_PROBLEMS = 200
+MAX_PROBLEMS = 200
 
 
 class ProblemList:
@@ -45,11 +45,11 @@ class ProblemList:
         self, path: str, problem: str, line: int | None, level: Literal["error", "warning"]
     ) -> None:
         entry = Problem(path=path, problem=problem, line=line, level=level)
-        if entry in self._problems or self._counts[path] > MOST_PROBLEMS:
+        if entry in self._problems or self._counts[path] > MAX_PROBLEMS:
             return
         self._counts[path] += 1
-        if self._counts[path] > MOST_PROBLEMS:
-            more = f"has more than {MOST_PROBLEMS} problems; the others are not shown"
+        if self._counts[path] > MAX_PROBLEMS:
+            more = f"has more than {MAX_PROBLEMS} problems; the others are not shown"
             entry = Problem(path=path, problem=more)
         self._problems[entry] = None
 
@@ -270,8 +270,8 @@ def split_commas(text: str) -> tuple[str, ...]:
 
 
 # Some agents keep long texts in YAML; only many values take long to read.
-MOST_CHARACTERS = 1_000_000
-MOST_VALUES = 20_000
+MAX_CHARACTERS = 1_000_000
+MAX_VALUES = 20_000
 _STANDARD = "tag:yaml.org,2002:"
 _PLAIN = {"str", "int", "float", "bool", "null", "timestamp", "binary", "value", "map", "seq"}
 
@@ -284,8 +284,8 @@ def read_yaml(text: str, path: str, problems: ProblemList, first_line: int = 1) 
     """
     import yaml
 
-    if len(text) > MOST_CHARACTERS:
-        problem = f"{len(text):,} characters of YAML are over the limit of {MOST_CHARACTERS:,}"
+    if len(text) > MAX_CHARACTERS:
+        problem = f"{len(text):,} characters of YAML are over the limit of {MAX_CHARACTERS:,}"
         raise UnreadableText(problem, first_line)
     try:
         loader = _loader(text, first_line)
@@ -310,8 +310,8 @@ def _loader(text: str, first_line: int) -> Any:
 
         def get_event(self) -> Any:
             self.events += 1
-            if self.events > MOST_VALUES:
-                raise UnreadableText(f"it holds more than {MOST_VALUES:,} values", first_line)
+            if self.events > MAX_VALUES:
+                raise UnreadableText(f"it holds more than {MAX_VALUES:,} values", first_line)
             return super().get_event()  # type: ignore[no-untyped-call]
 
     return Loader(text)
@@ -331,7 +331,7 @@ class _YamlReader:
 
         line = node.start_mark.line + self._first
         self._count += 1
-        if self._count > MOST_VALUES or id(node) in self._open:
+        if self._count > MAX_VALUES or id(node) in self._open:
             raise UnreadableText("it is refused: its aliases repeat it without end", line)
         self._check_tag(node, line)
         self._open.add(id(node))
@@ -394,7 +394,7 @@ def _explain(error: Any, text: str, first_line: int) -> tuple[str, int | None]:
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false|null", re.ASCII)
 _WORDS = {"true": True, "false": False, "null": None}
-_MOST_DEPTH = 100
+_MAX_DEPTH = 100
 # Only used at a quote; raw line breaks in a text do no harm.
 _STRINGS = JSONDecoder(strict=False)
 
@@ -405,8 +405,8 @@ def read_json(text: str, path: str, problems: ProblemList) -> Field:
     Raises:
         UnreadableText: it is not JSON.
     """
-    if len(text) > MOST_CHARACTERS:
-        problem = f"{len(text):,} characters of JSON are over the limit of {MOST_CHARACTERS:,}"
+    if len(text) > MAX_CHARACTERS:
+        problem = f"{len(text):,} characters of JSON are over the limit of {MAX_CHARACTERS:,}"
         raise UnreadableText(problem, 1)
     reader = _JsonReader(text, path, problems)
     field, end = reader.value(reader.skip(0), 0)
@@ -437,9 +437,9 @@ class _JsonReader:
     def value(self, at: int, depth: int) -> tuple[Field, int]:
         line, first = self._line(at), self._text[at : at + 1]
         self._count += 1
-        if self._count > MOST_VALUES:
-            raise UnreadableText(f"it holds more than {MOST_VALUES:,} values", line)
-        if depth > _MOST_DEPTH:
+        if self._count > MAX_VALUES:
+            raise UnreadableText(f"it holds more than {MAX_VALUES:,} values", line)
+        if depth > _MAX_DEPTH:
             raise self.wrong(at, "it is nested too deep to be read")
         if first == "{":
             entries, end = self._entries(at + 1, depth)

@@ -20,7 +20,7 @@ from lamina.core.values.item import Include
 
 INCLUDES: tuple[str, ...] = get_args(Include)
 # A text as long as several books is sent only if a person adds it, not because a file says so.
-MOST_CHARACTERS = MEGABYTE
+MAX_CHARACTERS = MEGABYTE
 # Invisible characters, and those that reverse the direction of what follows.
 _UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Cs"}
 _HEADLESS = (
@@ -70,13 +70,13 @@ class GuideSet:
         if twin is not guide:
             problem = f"has the same text as {twin.name!r}; where both join it is sent twice"
             self._problems.warn(path, problem, line)
-        is_short = len(guide.text) <= MOST_CHARACTERS
+        is_short = len(guide.text) <= MAX_CHARACTERS
         if is_short and (open_at := unclosed_fence(guide.text)) is not None:
             problem = "a code block begins here and has no end; what follows it looks like code"
             self._problems.warn(path, problem, open_at + (line or 1))
 
     def _lighten(self, guide: Guide, path: str, line: int | None) -> Guide:
-        if len(guide.text) <= MOST_CHARACTERS or (guide.include == "manual" and not guide.globs):
+        if len(guide.text) <= MAX_CHARACTERS or (guide.include == "manual" and not guide.globs):
             return guide
         problem = f"has {len(guide.text):,} characters: too long to join by itself; add it by hand"
         self._problems.error(path, problem, line)

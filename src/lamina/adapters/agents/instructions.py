@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from lamina.adapters.agents.agent_draft import AgentDraft
 from lamina.adapters.agents.guides import (
-    MOST_CHARACTERS,
+    MAX_CHARACTERS,
     clean_name,
     one_line,
     place_of,
@@ -26,8 +26,8 @@ CLAUDE_FILES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
 CLAUDE_RULES = ".claude/rules"
 # The most that Codex reads of all AGENTS.md together.
 CODEX_BYTES = 32 * 1024
-_MOST_HOPS = 5
-_MOST_IMPORTS = 500
+_MAX_HOPS = 5
+_MAX_IMPORTS = 500
 
 
 class Instructions:
@@ -102,7 +102,7 @@ class Instructions:
 
     def _sent_imports(self, path: Path, text: str) -> list[str]:
         """The files that a text imports, if all of them are sent already."""
-        names = [name for _, name in find_imports(text)[:_MOST_IMPORTS]]
+        names = [name for _, name in find_imports(text)[:_MAX_IMPORTS]]
         targets = [Path(os.path.normpath(path.parent / expand_home(name))) for name in names]
         labels = [self._real_paths.get(self._draft.disk.real_path(target)) for target in targets]
         return [label for label in labels if label] if all(labels) else []
@@ -115,15 +115,15 @@ class Instructions:
 
     def _import(self, path: Path, text: str, chain: tuple[PurePosixPath | None, ...]) -> None:
         disk, problems, label = self._draft.disk, self._draft.problems, self._draft.disk.label(path)
-        if len(text) > MOST_CHARACTERS:
+        if len(text) > MAX_CHARACTERS:
             problems.error(label, "is too long to be searched for imports; there are none of it")
             return
         imports = find_imports(text)
-        if len(imports) > _MOST_IMPORTS:
-            line = imports[_MOST_IMPORTS][0]
-            problem = f"from here on @ imports nothing: {_MOST_IMPORTS} are enough"
+        if len(imports) > _MAX_IMPORTS:
+            line = imports[_MAX_IMPORTS][0]
+            problem = f"from here on @ imports nothing: {_MAX_IMPORTS} are enough"
             problems.error(label, problem, line)
-        for line, name in imports[:_MOST_IMPORTS]:
+        for line, name in imports[:_MAX_IMPORTS]:
             target = Path(os.path.normpath(path.parent / expand_home(name)))
             real = disk.real_path(target)
             # First of all, so that nothing outside is even looked for.
@@ -136,11 +136,11 @@ class Instructions:
                     problems.warn(label, f"@{name} is imported, and there is no such file", line)
             elif real in chain:
                 problems.warn(label, f"@{name} imports itself in a circle; it is read once", line)
-            elif len(chain) > _MOST_HOPS:
-                problem = f"@{name} is more than {_MOST_HOPS} imports away and is not imported"
+            elif len(chain) > _MAX_HOPS:
+                problem = f"@{name} is more than {_MAX_HOPS} imports away and is not imported"
                 problems.error(label, problem, line)
-            elif len(self._real_paths) >= _MOST_IMPORTS:
-                problem = f"@{name} is not imported: there are {_MOST_IMPORTS} files already"
+            elif len(self._real_paths) >= _MAX_IMPORTS:
+                problem = f"@{name} is not imported: there are {_MAX_IMPORTS} files already"
                 problems.error(label, problem, line)
             elif (inner := self._add(target)) is not None:
                 self._import(target, inner, (*chain, real))

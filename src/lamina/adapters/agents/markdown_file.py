@@ -17,7 +17,7 @@ _MORE = re.compile(r"[ \t]+\S|-[ \t]|#")
 _QUOTED = re.compile(r"""(["'])(.*)\1[ \t]*(?:[ \t]#.*)?""")
 _PATTERNS = {"globs", "paths"}
 # A head holds a few entries; a longer one is text.
-_MOST_HEAD = 50_000
+_MAX_HEAD = 50_000
 
 
 class MarkdownFile(Struct, frozen=True, kw_only=True):
@@ -49,10 +49,10 @@ def read_markdown(text: str, path: str, problems: ProblemList) -> MarkdownFile:
 
 def _is_too_long(lines: list[str], path: str, problems: ProblemList, line: int) -> bool:
     size = sum(map(len, lines))
-    if size > _MOST_HEAD:
-        problem = f"the head has {size:,} characters, over the limit of {_MOST_HEAD:,}"
+    if size > _MAX_HEAD:
+        problem = f"the head has {size:,} characters, over the limit of {_MAX_HEAD:,}"
         problems.error(path, f"{problem}; it is taken for a part of the text", line)
-    return size > _MOST_HEAD
+    return size > _MAX_HEAD
 
 
 def _page(head: dict[str, Field], lines: list[str], start: int) -> MarkdownFile:

@@ -19,9 +19,9 @@ from lamina.adapters.files.paths import expand_home
 from lamina.core.values.trust_record import NamedFile
 
 MEGABYTE = 1_000_000
-MOST_BYTES = 500 * MEGABYTE
-MOST_FILES = 5_000
-MOST_WORDS = 20_000
+MAX_BYTES = 500 * MEGABYTE
+MAX_FILES = 5_000
+MAX_WORDS = 20_000
 # What separates words, also inside of one argument: `--env-file=.env`, `sh -c "cd x && node y"`.
 _BETWEEN = re.compile(r"[\s=:,;|&<>()'\"`]+")
 _VARIABLE = re.compile(r"\$\{?\w*\}?|%\w+%")
@@ -83,8 +83,8 @@ class NamedFiles:
             TooManyFiles: there are too many, or they are too large.
         """
         words = tuple(dict.fromkeys(_words((command, *args, *env))))
-        if len(words) > MOST_WORDS:
-            raise TooManyFiles(f"its commands have more than {MOST_WORDS:,} words")
+        if len(words) > MAX_WORDS:
+            raise TooManyFiles(f"its commands have more than {MAX_WORDS:,} words")
         for word in words:
             self._add_word(word, self._start)
         for module in _modules(args):
@@ -178,8 +178,8 @@ class NamedFiles:
     def _add_file(self, path: str) -> None:
         if path in self._digests:
             return
-        if len(self._digests) >= MOST_FILES:
-            raise TooManyFiles(f"its commands name more than {MOST_FILES:,} files")
+        if len(self._digests) >= MAX_FILES:
+            raise TooManyFiles(f"its commands name more than {MAX_FILES:,} files")
         self._digests[path] = self._digest(path)
 
     def _digest(self, path: str) -> str:
@@ -188,8 +188,8 @@ class NamedFiles:
             with _open_file(path) as file:
                 while chunk := file.read(MEGABYTE):
                     self._bytes += len(chunk)
-                    if self._bytes > MOST_BYTES:
-                        limit = f"{MOST_BYTES // MEGABYTE} MB"
+                    if self._bytes > MAX_BYTES:
+                        limit = f"{MAX_BYTES // MEGABYTE} MB"
                         raise TooManyFiles(f"its commands name files of more than {limit}")
                     digest.update(chunk)
         except OSError as error:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from lamina.adapters.agents.agent_reader import open_door
 from lamina.adapters.agents.agent_yaml import AGENT_FILES
 from lamina.adapters.agents.declared_settings import SEARCHES, find_problem
-from lamina.adapters.agents.disk import MOST_BYTES
+from lamina.adapters.agents.disk import MAX_BYTES
 from lamina.adapters.agents.fields import Field, ProblemList, UnreadableText, read_yaml
 from lamina.adapters.agents.teamspark import SETTING_NAMES, TEAMSPARK_FILES, TEAMSPARK_KEYS
 from lamina.adapters.files.linked_root import LinkedRoot
@@ -202,7 +202,7 @@ def change_setting(place: Path, within: Path | None, name: str, value: Scalar) -
     try:
         door = open_door(place, within)
         file = _file_of(place, door)
-        data = door.read(file, MOST_BYTES)
+        data = door.read(file, MAX_BYTES)
         text = data.decode("utf-8")
         changed = set_value(text, *_place_of(text, name, value))
         expected = hashlib.sha256(data).hexdigest()

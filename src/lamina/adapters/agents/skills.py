@@ -21,7 +21,7 @@ from lamina.core.values.agent import Guide, Skill
 SKILL_FILE = "SKILL.md"
 OVERVIEW = "skills"
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_MOST_LETTERS = {"name": 64, "description": 1024, "compatibility": 500}
+_MAX_LETTERS = {"name": 64, "description": 1024, "compatibility": 500}
 # `Bash(git add:*) Read`: brackets belong to the name before them.
 _TOOL = re.compile(r"(?:[^\s,()]|\([^)]*\))+")
 # Of Claude Code: how it runs a skill, which is another matter here.
@@ -122,8 +122,8 @@ def _hint(sheet: Sheet) -> str:
 
 def _short_text(sheet: Sheet, name: str) -> str:
     text = one_line(sheet.text(name))
-    if len(text) > _MOST_LETTERS[name]:
-        sheet.complain(name, f"has {len(text):,} characters, and may have {_MOST_LETTERS[name]:,}")
+    if len(text) > _MAX_LETTERS[name]:
+        sheet.complain(name, f"has {len(text):,} characters, and may have {_MAX_LETTERS[name]:,}")
     return text
 
 
@@ -134,8 +134,8 @@ def _name_of(sheet: Sheet, folder: Path, page: MarkdownFile) -> str:
         if page.has_head:
             sheet.complain("name", f"is missing; it has to be {own!r}, as its folder")
         return own
-    if len(name) > _MOST_LETTERS["name"] or not _NAME.fullmatch(name):
-        problem = f"{name!r} has to be up to {_MOST_LETTERS['name']} of a-z, 0-9 and single dashes"
+    if len(name) > _MAX_LETTERS["name"] or not _NAME.fullmatch(name):
+        problem = f"{name!r} has to be up to {_MAX_LETTERS['name']} of a-z, 0-9 and single dashes"
         sheet.complain("name", f"{problem}; it is called {own!r}, as its folder")
         return own
     if name != folder.name:

@@ -23,7 +23,7 @@ _OPTIONS = {"maxOutputTokens": "max_tokens", "temperature": "temperature", "topP
 _DEFAULTS = {"max_tokens": 1000, "temperature": 0.5, "top_p": 0.5}
 _SEARCH = {"contextTopK": "top_k", "contextTopN": "top_n", "contextIncludeScore": "include_score"}
 _ASKING = ("always", "never", "tool")
-_TURNS, _MOST_TURNS = "maxChatTurns", 20
+_TURNS, _MAX_TURNS = "maxChatTurns", 20
 # Where our settings stand in its files.
 SETTING_NAMES = {ours: theirs for theirs, ours in _OPTIONS.items()} | {
     "model": "model", "max_requests": _TURNS, "ask_before_tools": "toolPermission",
@@ -124,7 +124,7 @@ def _read_settings(draft: AgentDraft, sheet: Sheet) -> None:
             keep_setting(draft, sheet.path, setting, whole)
     if sheet.has("toolPermission"):
         draft.settings["ask_before_tools"] = sheet.choice("toolPermission", _ASKING, "tool")
-    if (turns := sheet.whole_number(_TURNS, _MOST_TURNS, 1, 1000)) != _MOST_TURNS:
+    if (turns := sheet.whole_number(_TURNS, _MAX_TURNS, 1, 1000)) != _MAX_TURNS:
         draft.settings["max_requests"] = turns
     sheet.ignore(*_OPTIONS, *_SEARCH, *_ITS_OWN)
     sheet.finish()

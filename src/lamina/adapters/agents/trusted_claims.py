@@ -26,7 +26,7 @@ from lamina.errors import UsageError
 LOOSE_SETTINGS: Mapping[str, tuple[Any, ...]] = {"ask_before_tools": ("never",)}
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 # How many files of a server are shown one by one.
-_MOST_SHOWN = 20
+_MAX_SHOWN = 20
 
 
 def find_claims(
@@ -120,8 +120,8 @@ def _server_lines(
     elif own:
         lines.append(f"  runs {', '.join(map(show_text, own))} without asking you")
     mine = [file for file in files if file.server == name]
-    lines += [f"  file {show_text(file.path)} {_brief(file.digest)}" for file in mine[:_MOST_SHOWN]]
-    if rest := mine[_MOST_SHOWN:]:
+    lines += [f"  file {show_text(file.path)} {_brief(file.digest)}" for file in mine[:_MAX_SHOWN]]
+    if rest := mine[_MAX_SHOWN:]:
         digest = hashlib.sha256("".join(file.digest for file in rest).encode()).hexdigest()
         lines.append(f"  and {len(rest):,} files more {_brief(digest)}")
     return lines

@@ -13,7 +13,7 @@ from lamina.adapters.files.paths import LeadsOut, PathRefused, refuse_os_errors,
 from lamina.adapters.files.root import RootHandle
 
 # As many as Linux follows.
-MOST_LINKS = 40
+MAX_LINKS = 40
 
 
 class LinkedRoot:
@@ -46,7 +46,7 @@ class LinkedRoot:
                 real.append(name)
                 continue
             links += 1
-            if links > MOST_LINKS:
+            if links > MAX_LINKS:
                 raise PathRefused("refused", f"{inside} is a circle of links")
             if os.path.isabs(target):
                 try:

@@ -13,7 +13,7 @@ from lamina.adapters.files.paths import MEBIBYTE
 from lamina.errors import UsageError
 
 # The most of a file that a person names on the command line.
-MOST_BYTES = 20 * MEBIBYTE
+MAX_BYTES = 20 * MEBIBYTE
 # What a shell hands over, as for `<(command)`: somebody writes into it.
 _HANDED_OVER = ("/dev/fd/", "/proc/self/fd/")
 
@@ -33,8 +33,8 @@ def read_named_file(path: str | os.PathLike[str]) -> bytes:
     """
     if is_handed_over(path):
         with open(path, "rb") as file:
-            return file.read(MOST_BYTES)
-    data = read_own_file(path, MOST_BYTES)
+            return file.read(MAX_BYTES)
+    data = read_own_file(path, MAX_BYTES)
     if data is None:
         raise UsageError(f"{os.fspath(path)!r} cannot be read: {os.strerror(errno.ENOENT)}")
     return data

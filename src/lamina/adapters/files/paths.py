@@ -19,7 +19,7 @@ MEBIBYTE = 1024 * 1024
 # No system opens a longer path.
 LONGEST_PATH = 4096
 # Deeper folders could be created here, but then hardly be removed.
-MOST_PARTS = 128
+MAX_PARTS = 128
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 # Some file systems ignore these, so a name behind them is still hidden.
@@ -94,10 +94,8 @@ def clean_path(reference: str) -> PurePosixPath:
         raise PathRefused("refused", f"{beginning!r} is longer than a workspace path may be")
     path = PurePosixPath(reference)
     parts = path.parts
-    if len(parts) > MOST_PARTS:
-        raise PathRefused(
-            "refused", f"{reference[:60] + '…'!r} is deeper than {MOST_PARTS} folders"
-        )
+    if len(parts) > MAX_PARTS:
+        raise PathRefused("refused", f"{reference[:60] + '…'!r} is deeper than {MAX_PARTS} folders")
     if path.is_absolute() or ".." in parts or not parts or _DRIVE.fullmatch(parts[0]):
         raise PathRefused("refused", f"{reference!r} is not a path inside the workspace")
     if os.name == "nt" and any(map(_means_more_on_windows, parts)):

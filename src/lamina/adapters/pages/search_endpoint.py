@@ -27,7 +27,7 @@ from lamina.core.text.characters import describe_hidden, find_hidden
 from lamina.core.values.web_access import FoundPage, FoundPages, UnfetchedResource, WebRules
 from lamina.errors import UsageError
 
-MOST_RESULTS = 10
+MAX_RESULTS = 10
 # Characters of a title or a date, of a snippet, and of a content.
 LONGEST_LINE = 200
 LONGEST_SNIPPET = 1_000
@@ -63,11 +63,11 @@ def read_found(data: bytes | str) -> FoundPages:
         raise fetch_failure("unreadable", detail) from error
     pages: dict[str, FoundPage] = {}
     refused = 0
-    for raw in results[: 4 * MOST_RESULTS]:
+    for raw in results[: 4 * MAX_RESULTS]:
         page = _read_result(raw)
         if page is None:
             refused += 1
-        elif len(pages) < MOST_RESULTS:
+        elif len(pages) < MAX_RESULTS:
             pages.setdefault(page.url, page)
     warnings = [f"{page.url}: {hidden}" for page in pages.values() if (hidden := _hidden(page))]
     if refused:
@@ -106,7 +106,7 @@ def _clean(text: str | None, longest: int) -> str:
     return shown if len(shown) <= longest else f"{shown[: longest - 1].rstrip()}…"
 
 
-MOST_BYTES = 1_000_000
+MAX_BYTES = 1_000_000
 _AGENT = "Lamina (a person allowed this search)"
 
 
@@ -180,7 +180,7 @@ class SearchEndpoint:
         request = FetchRequest(
             accept="application/json",
             accepts_type=lambda kind: kind in ("application/json", ""),
-            limit=MOST_BYTES,
+            limit=MAX_BYTES,
             headers={
                 "User-Agent": _AGENT,
                 "Content-Type": "application/json",

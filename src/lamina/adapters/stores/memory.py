@@ -19,7 +19,7 @@ from lamina.core.journal import GrownEntries, Journal, journal_of, walk_back
 from lamina.core.journal.lines import write_lines
 from lamina.core.ports.store import JournalStore
 from lamina.core.values.entry import Entry, SessionEntry
-from lamina.core.values.sent_prefix import MINUTE, MOST_PREFIXES, RecentPrefixes, SentPrefix
+from lamina.core.values.sent_prefix import MAX_PREFIXES, MINUTE, RecentPrefixes, SentPrefix
 from lamina.core.values.totals import DeletedSession, ListedSession
 from lamina.errors import JournalError, SessionBusy, SessionMoved, UnknownSession
 
@@ -42,7 +42,7 @@ class MemorySentPrefixes:
         for key, at in self._requests:
             if now - MINUTE < at <= now:
                 rates[key] = rates.get(key, 0) + 1
-        return RecentPrefixes(prefixes=tuple(alive[:MOST_PREFIXES]), rates=rates)
+        return RecentPrefixes(prefixes=tuple(alive[:MAX_PREFIXES]), rates=rates)
 
     async def count(self, key: str, at: float) -> None:
         self._requests = [row for row in self._requests if row[1] > at - MINUTE]

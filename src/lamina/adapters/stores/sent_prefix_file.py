@@ -20,7 +20,7 @@ from lamina.adapters.files.cache_file import (
     is_busy,
     transaction,
 )
-from lamina.core.values.sent_prefix import MINUTE, MOST_PREFIXES, RecentPrefixes, SentPrefix
+from lamina.core.values.sent_prefix import MAX_PREFIXES, MINUTE, RecentPrefixes, SentPrefix
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class SentPrefixFile:
             rows = file.execute(
                 "SELECT prefix FROM prefixes WHERE target = ? AND expires >= ? "
                 "ORDER BY at DESC LIMIT ?",
-                (target, now, MOST_PREFIXES),
+                (target, now, MAX_PREFIXES),
             ).fetchall()
             counts = file.execute(
                 "SELECT key, count(*) FROM requests WHERE at > ? AND at <= ? GROUP BY key",

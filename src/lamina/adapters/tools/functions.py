@@ -30,10 +30,10 @@ import anyio.to_thread
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from lamina.adapters.tools.offered_tool import MOST_LETTERS, NO_SERVER, is_exposable, offer_tool
+from lamina.adapters.tools.offered_tool import MAX_LETTERS, NO_SERVER, is_exposable, offer_tool
 from lamina.adapters.tools.result_limits import (
     CALL_SECONDS,
-    MOST_CHARACTERS,
+    MAX_CHARACTERS,
     NO_RESULT,
     cut_output,
     fail,
@@ -261,7 +261,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 # Functions that timed out still run in their threads, and must not use up everyone's.
-_MOST_THREADS = 40
+_MAX_THREADS = 40
 
 
 class FunctionTool(Generic[P, R]):
@@ -278,13 +278,13 @@ class FunctionTool(Generic[P, R]):
         permission: Permission = "required",
         include: Include = "always",
         timeout: float = CALL_SECONDS,
-        max_characters: int = MOST_CHARACTERS,
+        max_characters: int = MAX_CHARACTERS,
         writes_marks: bool = False,
     ) -> None:
         own_name: str = name or getattr(function, "__name__", "") or type(function).__name__
         if not is_exposable(own_name):
             raise UsageError(
-                f"{own_name!r} cannot be the name of a tool: models take up to {MOST_LETTERS} of "
+                f"{own_name!r} cannot be the name of a tool: models take up to {MAX_LETTERS} of "
                 f"a-z, A-Z, 0-9, _ and -; give it another with tool(name=...)"
             )
         problem = ""
@@ -376,7 +376,7 @@ def tool(
     permission: Permission = "required",
     include: Include = "always",
     timeout: float = CALL_SECONDS,
-    max_characters: int = MOST_CHARACTERS,
+    max_characters: int = MAX_CHARACTERS,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
 
@@ -419,7 +419,7 @@ class FunctionTools:
         if name not in self._tools:
             return fail(f"There is no function {name!r}")
         if self._threads is None:
-            self._threads = anyio.CapacityLimiter(_MOST_THREADS)
+            self._threads = anyio.CapacityLimiter(_MAX_THREADS)
         return await self._tools[name].run(arguments, self._threads)
 
 

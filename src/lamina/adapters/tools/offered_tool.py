@@ -20,24 +20,24 @@ from lamina.core.values.message import ToolDefinition
 from lamina.core.values.tool import OfferedTool, Permission, Toolset, WithheldTool
 from lamina.errors import InvalidText
 
-MOST_LETTERS = 64
+MAX_LETTERS = 64
 _CLEAN = re.compile(r"[A-Za-z0-9_-]+")
 _DIGEST_LETTERS = 16
 
 
 def is_exposable(name: str) -> bool:
     """Whether every provider accepts this as the name of a tool."""
-    return len(name) <= MOST_LETTERS and _CLEAN.fullmatch(name) is not None
+    return len(name) <= MAX_LETTERS and _CLEAN.fullmatch(name) is not None
 
 
 def exposed_name(server: str, tool: str) -> str:
     """The name for the model. A clean pair can be read back: its first `__` ends the server. Any
     other gets a digest and has no `__`, so that it cannot be mistaken for a clean one."""
     pair = f"{server}__{tool}"
-    if _is_clean(server, tool) and len(pair) <= MOST_LETTERS:
+    if _is_clean(server, tool) and len(pair) <= MAX_LETTERS:
         return pair
     words = re.sub(r"[^A-Za-z0-9-]+", "_", f"{server}_{tool}").strip("_")
-    head = words[: MOST_LETTERS - _DIGEST_LETTERS - 1].rstrip("_") or "tool"
+    head = words[: MAX_LETTERS - _DIGEST_LETTERS - 1].rstrip("_") or "tool"
     return f"{head}_{digest_texts((server, tool))[:_DIGEST_LETTERS]}"
 
 

@@ -10,12 +10,12 @@ from lamina.core.text.excerpt import cut_text
 from lamina.core.text.secrets import count_marks
 from lamina.core.values.tool import ToolOutput
 
-MOST_CHARACTERS = 100_000
+MAX_CHARACTERS = 100_000
 CALL_SECONDS = 60.0
 NO_RESULT = "(no result)"
 
 
-def cut_output(text: str, limit: int = MOST_CHARACTERS, *, is_error: bool = False) -> ToolOutput:
+def cut_output(text: str, limit: int = MAX_CHARACTERS, *, is_error: bool = False) -> ToolOutput:
     """The output of a call, cut to `limit` characters, with all of it beside."""
     text = mend_text(text)
     shown = cut_text(text, limit)
@@ -50,5 +50,5 @@ def say_seconds(seconds: float) -> str:
     return f"{seconds:g} s"
 
 
-def fail(problem: str, limit: int = MOST_CHARACTERS) -> ToolOutput:
+def fail(problem: str, limit: int = MAX_CHARACTERS) -> ToolOutput:
     return cut_output(problem, limit, is_error=True)

@@ -21,8 +21,8 @@ from lamina.core.values.tool import OfferedTool, ToolOutput, Toolset
 from lamina.errors import UsageError
 
 READ_SKILL_FILE = "read_skill_file"
-MOST_BYTES = 10_000_000
-_MOST_LISTED = 200
+MAX_BYTES = 10_000_000
+_MAX_LISTED = 200
 _DESCRIPTION = (
     "Reads a file of a skill, by its path inside the skill's folder. The path of a folder, as '.', "
     "lists the files in it."
@@ -89,10 +89,10 @@ def _read(place: str | None, folder: Path, path: str) -> str:
         return _list_folder(root, folder, target)
     if not stat.S_ISREG(status.st_mode):
         raise _FileRefused("is not a regular file")
-    if status.st_size > MOST_BYTES:
-        limit = f"{MOST_BYTES // 1_000_000} MB"
+    if status.st_size > MAX_BYTES:
+        limit = f"{MAX_BYTES // 1_000_000} MB"
         raise _FileRefused(f"has {status.st_size:,} bytes, over the limit of {limit}")
-    data = root.read(target, MOST_BYTES)
+    data = root.read(target, MAX_BYTES)
     if b"\0" in data:
         raise _FileRefused("is not text")
     return data.decode("utf-8-sig", "replace")
@@ -124,7 +124,7 @@ def _list_files(root: LinkedRoot, folder: Path) -> list[str]:
     """The files in a folder and below, by their paths from there; no hidden ones."""
     paths: list[str] = []
     folders = [PurePosixPath()]
-    while folders and len(paths) <= _MOST_LISTED:
+    while folders and len(paths) <= _MAX_LISTED:
         here = folders.pop()
         inner: list[PurePosixPath] = []
         for name, status in root.entries(folder / here):
@@ -141,6 +141,6 @@ def _list_files(root: LinkedRoot, folder: Path) -> list[str]:
 def _list_folder(root: LinkedRoot, folder: Path, target: Path) -> str:
     files = _list_files(root, target)
     inside = root.real_path(target).relative_to(root.real_path(folder))
-    paths = [str(inside / file) for file in files[:_MOST_LISTED]]
-    more = ["…"] if len(files) > _MOST_LISTED else []
+    paths = [str(inside / file) for file in files[:_MAX_LISTED]]
+    more = ["…"] if len(files) > _MAX_LISTED else []
     return "\n".join((*paths, *more)) or "(no files)"

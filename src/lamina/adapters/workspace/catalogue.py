@@ -142,7 +142,7 @@ def _is_settled(status: os.stat_result, now: int) -> bool:
 R = TypeVar("R")
 
 # Up to this many notes, every file is checked each time: that takes milliseconds and is certain.
-MOST_WALKED_NOTES = 5_000
+MAX_WALKED_NOTES = 5_000
 # After this many nanoseconds every file is checked anyway: a watcher misses some changes.
 WALK_INTERVAL_NS = 300_000_000_000
 # Notes are saved in batches of this size, so little is lost if reading is interrupted.
@@ -174,7 +174,7 @@ class NoteCatalogue:
         file: Path | None = None,
         *,
         watcher: FolderWatcher | None = None,
-        most_walked: int = MOST_WALKED_NOTES,
+        most_walked: int = MAX_WALKED_NOTES,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
         self._root = root

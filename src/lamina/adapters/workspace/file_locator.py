@@ -17,7 +17,7 @@ from lamina.core.notes.note_names import NoteNames, list_paths
 from lamina.core.values.item import kind_of_file
 from lamina.core.values.note import Catalogue
 
-_MOST_LISTED = 8
+_MAX_LISTED = 8
 
 
 class FileLocation(Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class FileLocator:
             warnings = (match.warning,) if match.warning else ()
             return FileLocation(path=match.path, anchor=anchor or match.anchor, warnings=warnings)
         if match.matches:
-            names = list_paths(match.matches, _MOST_LISTED)
+            names = list_paths(match.matches, _MAX_LISTED)
             # A person who gives a suffix gives a path, and nothing is there.
             is_path = not beside and name.endswith(PurePosixPath(match.matches[0]).suffix)
             if is_path or match.how == "missing":
@@ -98,7 +98,7 @@ class FileLocator:
         if match.path is not None:
             return match.path
         if match.matches:
-            names = list_paths(match.matches, _MOST_LISTED)
+            names = list_paths(match.matches, _MAX_LISTED)
             raise PathRefused("ambiguous", f"{name!r} may mean any of {names}")
         raise PathRefused("missing", f"there is no folder {name} in the workspace")
 
@@ -110,7 +110,7 @@ class FileLocator:
         """
         match = self._picture_names.resolve(name, beside=beside)
         if match.how == "ambiguous":
-            names = list_paths(match.matches, _MOST_LISTED)
+            names = list_paths(match.matches, _MAX_LISTED)
             raise PathRefused("ambiguous", f"it may be any of {names}: give its path")
         return match.path
 

@@ -8,7 +8,7 @@ from threading import Lock
 from lamina.core.text.secrets import SecretFinding, cut_excerpt, find_secrets
 from lamina.core.values.item import Excerpt, content_version
 
-MOST_FILES = 256
+MAX_FILES = 256
 
 
 class FileSecrets:
@@ -35,7 +35,7 @@ class FileSecrets:
                 findings = find_secrets(text)
             # The one used last stands last.
             self._findings[version] = findings
-            if len(self._findings) > MOST_FILES:
+            if len(self._findings) > MAX_FILES:
                 del self._findings[next(iter(self._findings))]
             return findings
 

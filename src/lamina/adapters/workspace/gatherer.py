@@ -38,10 +38,10 @@ from lamina.core.values.note import Catalogue, Note
 from lamina.core.values.request import GatheredItems, LeftOut
 
 # The most files a folder or tag brings in; for more there is search.
-MOST_GATHERED = 2_000
-MOST_LISTED = 5_000
+MAX_GATHERED = 2_000
+MAX_LISTED = 5_000
 # How much of a header is shown with other lines of its table.
-MOST_HEADER = 1_000
+MAX_HEADER = 1_000
 
 
 class Gatherer:
@@ -234,7 +234,7 @@ class Gatherer:
         if start == 1 or not TRAITS[kind_of_file(path)].has_header:
             return stem
         header = self._secrets.cut_lines(text, 1, 1)
-        return f"{stem}: {(header.safe or header.text).strip()[:MOST_HEADER]}"
+        return f"{stem}: {(header.safe or header.text).strip()[:MAX_HEADER]}"
 
     def _section(self, location: FileLocation) -> GatheredItems:
         """The lines below a heading, up to the next one of its rank."""
@@ -258,13 +258,13 @@ class Gatherer:
         return self._group(item, "tag", [note.path for note in notes], f"#{tag}")
 
     def _group(self, item: ItemId, kind: str, paths: list[str], title: str) -> GatheredItems:
-        listing = "\n".join(f"- {path}" for path in paths[:MOST_LISTED]) or "(empty)"
-        if len(paths) > MOST_LISTED:
-            listing += f"\n(and {len(paths) - MOST_LISTED:,} more)"
+        listing = "\n".join(f"- {path}" for path in paths[:MAX_LISTED]) or "(empty)"
+        if len(paths) > MAX_LISTED:
+            listing += f"\n(and {len(paths) - MAX_LISTED:,} more)"
         main = Item(id=item, content=listing, workspace=self._root.id)
         texts = [path for path in paths if TRAITS[kind_of_file(path)].has_lines]
         readings, left_out = [LoadedItem(item=main)], []
-        for path in texts[:MOST_GATHERED]:
+        for path in texts[:MAX_GATHERED]:
             try:
                 reading = self._files.read(path)
             except PathRefused as refusal:
@@ -309,8 +309,8 @@ def _say_listed(title: str, others: int, texts: int) -> Iterator[str]:
     if others:
         what = "picture or PDF is" if others == 1 else "pictures and PDFs are"
         yield f"{title}: {others:,} {what} only listed; attach them by their own path"
-    if texts > MOST_GATHERED:
-        yield f"{title} holds {texts:,} texts; the first {MOST_GATHERED:,} are attached"
+    if texts > MAX_GATHERED:
+        yield f"{title} holds {texts:,} texts; the first {MAX_GATHERED:,} are attached"
 
 
 def _join(parts: Sequence[GatheredItems]) -> GatheredItems:

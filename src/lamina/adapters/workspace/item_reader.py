@@ -28,8 +28,8 @@ from lamina.core.values.item import (
 )
 
 # What is remembered: so many files, none of them larger than that.
-MOST_READINGS = 16
-MOST_BYTES = MEBIBYTE
+MAX_READINGS = 16
+MAX_BYTES = MEBIBYTE
 # A change this long ago can be told from any that follows.
 SETTLED_S = 0.1
 _Stamp = tuple[int, int, int, int, int]
@@ -69,9 +69,9 @@ class ItemReader:
         is_settled = self._now() - status.st_ctime > SETTLED_S
         with self._lock:
             self._latest.pop(key, None)
-            if is_settled and len(data) <= MOST_BYTES:
+            if is_settled and len(data) <= MAX_BYTES:
                 self._latest[key] = (_stamp(status), reading)
-            if len(self._latest) > MOST_READINGS:
+            if len(self._latest) > MAX_READINGS:
                 del self._latest[next(iter(self._latest))]
         return reading
 

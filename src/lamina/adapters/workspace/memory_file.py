@@ -17,7 +17,7 @@ from lamina.core.codec import mend_text
 from lamina.core.text.secrets import count_marks
 from lamina.errors import UsageError
 
-MOST_BYTES = 64 * 1024
+MAX_BYTES = 64 * 1024
 BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -106,7 +106,7 @@ class MemoryFile:
         Raises:
             UsageError: the file is there and cannot be read.
         """
-        data = await anyio.to_thread.run_sync(read_own_file, self.path, MOST_BYTES)
+        data = await anyio.to_thread.run_sync(read_own_file, self.path, MAX_BYTES)
         return "" if data is None else sha256(data).hexdigest()
 
     async def _bytes(self) -> str:
@@ -117,7 +117,7 @@ class MemoryFile:
         await anyio.to_thread.run_sync(self._replace, text)
 
     def _read(self) -> str:
-        data = read_own_file(self.path, MOST_BYTES)
+        data = read_own_file(self.path, MAX_BYTES)
         if data is None:
             return ""
         try:
@@ -128,8 +128,8 @@ class MemoryFile:
     def _replace(self, text: str) -> None:
         """All or nothing: writes a file beside it, then moves it into place."""
         data = text.encode()
-        if len(data) > MOST_BYTES:
-            raise UsageError(f"{self.path} would have more than {MOST_BYTES // 1024} kB")
+        if len(data) > MAX_BYTES:
+            raise UsageError(f"{self.path} would have more than {MAX_BYTES // 1024} kB")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(self.path.resolve(), data, keeps_mode=True)

@@ -20,11 +20,11 @@ from lamina.adapters.files.extras import install_hint
 from lamina.adapters.files.paths import PathRefused
 from lamina.core.text.characters import fold_text
 
-MOST_PAGES = 1_000
-MOST_CHARACTERS = 2_000_000
-MOST_SECONDS = 30.0
+MAX_PAGES = 1_000
+MAX_CHARACTERS = 2_000_000
+MAX_SECONDS = 30.0
 _MEGABYTES = 1_024
-_MOST_TITLE = 200
+_MAX_TITLE = 200
 _CHILD = Path(__file__).with_name("pdf_child.py")
 # What a process needs to start at all, which excludes keys and tokens.
 _ENVIRONMENT = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "TEMP")
@@ -54,9 +54,9 @@ class _ChildOutput(Struct, frozen=True, kw_only=True):
 def read_pdf(
     data: bytes,
     *,
-    most_pages: int = MOST_PAGES,
-    most_characters: int = MOST_CHARACTERS,
-    most_seconds: float = MOST_SECONDS,
+    most_pages: int = MAX_PAGES,
+    most_characters: int = MAX_CHARACTERS,
+    most_seconds: float = MAX_SECONDS,
 ) -> PdfText:
     """The text of the PDF in `data`. Blocks: call it in a thread.
 
@@ -73,7 +73,7 @@ def read_pdf(
         detail = _say_no_text(first["pages"], len(texts), output, most_seconds)
         raise PathRefused("unreadable", detail)
     return PdfText(
-        title=" ".join(_clean(first["title"] or "").split())[:_MOST_TITLE],
+        title=" ".join(_clean(first["title"] or "").split())[:_MAX_TITLE],
         text="\n\n".join(f"--- page {number} ---\n{text}" for number, text in texts.items()),
         pages=first["pages"],
         warnings=tuple(_warn(output, first["pages"], most_pages, most_characters, most_seconds)),

@@ -89,7 +89,7 @@ def _hide_secrets(note: Note) -> Note:
     return replace(note, **safe)
 
 
-MOST_TITLE = 80
+MAX_TITLE = 80
 
 
 class QueryItems:
@@ -137,4 +137,4 @@ def _title(query: NoteQuery) -> str:
 
 
 def _first_line(text: str) -> str:
-    return " ".join(text.strip().split("\n", 1)[0].split())[:MOST_TITLE]
+    return " ".join(text.strip().split("\n", 1)[0].split())[:MAX_TITLE]

@@ -16,9 +16,9 @@ from lamina.core.values.note import Catalogue, Note
 from lamina.errors import QueryError
 
 # The most notes that are listed, and the most characters of notes that are kept.
-MOST_HITS = 100
-MOST_KEPT = 50_000_000
-MOST_RESULTS = 200
+MAX_HITS = 100
+MAX_KEPT = 50_000_000
+MAX_RESULTS = 200
 
 
 class SearchBlocks:
@@ -42,7 +42,7 @@ class SearchBlocks:
             self._catalogue, self._results = catalogue, {}
         key = (search, at)
         if key not in self._results:
-            if len(self._results) >= MOST_RESULTS:
+            if len(self._results) >= MAX_RESULTS:
                 del self._results[next(iter(self._results))]
             self._results[key] = self._search(search, catalogue, at)
         return self._results[key]
@@ -61,7 +61,7 @@ class SearchBlocks:
                 raise QueryError(1, 1, f"{note.path}: {refusal}") from None
             if hit is not None:
                 count += 1
-                if len(hits) < MOST_HITS:
+                if len(hits) < MAX_HITS:
                     hits.append((hit, text))
         return self._render(hits, count)
 
@@ -96,6 +96,6 @@ class SearchBlocks:
             return None
         self._size += len(text) - (len(known[1]) if known else 0)
         self._texts[note.path] = (note.digest, text)
-        while self._size > MOST_KEPT and len(self._texts) > 1:
+        while self._size > MAX_KEPT and len(self._texts) > 1:
             self._size -= len(self._texts.pop(next(iter(self._texts)))[1])
         return text

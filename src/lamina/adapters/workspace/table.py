@@ -16,7 +16,7 @@ from lamina.core.text.secrets import cut_excerpt, find_secrets
 from lamina.core.values.item import Excerpt, Item, LoadedItem, item_id
 
 # Up to this many characters a table is shown whole: some 40,000 tokens.
-MOST_CHARACTERS = 100_000
+MAX_CHARACTERS = 100_000
 # Of a larger one, the share of them that the last rows have; the first ones have the rest.
 TAIL_SHARE = 0.2
 # How much of a file is looked at to find out what separates its values.
@@ -121,11 +121,11 @@ def _lay_out(text: str, separator: str, *, torn: bool = False) -> TableLayout | 
 
 def _find_gap(layout: TableLayout, size: int) -> range:
     """The rows that a large table is shown without, by their places in the layout."""
-    if size <= MOST_CHARACTERS:
+    if size <= MAX_CHARACTERS:
         return range(0)
-    tail = int(MOST_CHARACTERS * TAIL_SHARE)
+    tail = int(MAX_CHARACTERS * TAIL_SHARE)
     places = [start for start, _ in layout.starts]
-    first = max((at for at, place in enumerate(places) if place <= MOST_CHARACTERS - tail))
+    first = max((at for at, place in enumerate(places) if place <= MAX_CHARACTERS - tail))
     last = min(at for at, place in enumerate(places) if place >= size - tail)
     # The header stays, whatever its length.
     return range(max(1, first), min(last, len(places) - 1))

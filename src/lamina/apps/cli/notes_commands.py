@@ -51,8 +51,8 @@ NoteFolder = Annotated[
 
 WIDTH = 160
 # How much of what a check finds is shown; --all and --json have all of it.
-MOST_OF_A_KIND = 40
-MOST_DECISIONS = 5
+MAX_OF_A_KIND = 40
+MAX_DECISIONS = 5
 
 
 async def search_notes(
@@ -129,8 +129,8 @@ async def check_notes(folder: Path, as_json: bool, show_all: bool) -> tuple[str,
     problems = [finding for finding in findings if not finding.is_decided]
     if as_json:
         return msgspec.json.encode(findings).decode(), not problems
-    lines = _list_problems(problems, len(problems) if show_all else MOST_OF_A_KIND)
-    lines += _list_decisions(findings, len(findings) if show_all else MOST_DECISIONS)
+    lines = _list_problems(problems, len(problems) if show_all else MAX_OF_A_KIND)
+    lines += _list_decisions(findings, len(findings) if show_all else MAX_DECISIONS)
     notes = count_of(len(catalogue.notes), "note")
     kinds = Counter(problem.what for problem in problems)
     summary = ", ".join(f"{what} {number:,}" for what, number in kinds.most_common())

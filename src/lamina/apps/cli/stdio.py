@@ -23,7 +23,7 @@ from lamina.errors import UsageError
 
 CHUNK = 1 << 16
 # More than fits the largest window there is.
-MOST_INPUT = 16 << 20
+MAX_INPUT = 16 << 20
 # After so long a person may wonder what is waited for.
 PATIENCE_S = 2.0
 
@@ -116,12 +116,12 @@ def read_text(stream: TextIO | None, say: Callable[[str], None]) -> str:
     timer.daemon = True
     timer.start()
     try:
-        data = binary.read(MOST_INPUT + 1)
+        data = binary.read(MAX_INPUT + 1)
     finally:
         timer.cancel()
-    if len(data) > MOST_INPUT:
+    if len(data) > MAX_INPUT:
         raise UsageError(
-            f"standard input is longer than {MOST_INPUT >> 20} MB, which no model can read; "
+            f"standard input is longer than {MAX_INPUT >> 20} MB, which no model can read; "
             f"give a part of it"
         )
     try:

@@ -22,7 +22,7 @@ app = typer.Typer()
 # The columns beside the name, and how wide they are: together they leave a screen of 80 enough of
 # it for the name.
 COLUMNS = {"in": 6, "out": 6, "read": 7, "write": 6, "window": 6, "kept": 7, "source": 7}
-LEAST_NAME, MOST_NAME = 20, 40
+LEAST_NAME, MAX_NAME = 20, 40
 UNKNOWN = "?"
 SHORT = {OWN_FILE: "yours", NO_CHARGE: "free"}
 # Every other model of a provider.
@@ -45,7 +45,7 @@ def _show_all(console: Console, rows: Sequence[TargetRow]) -> None:
     for provider, group in groupby(rows, key=lambda row: row.target.partition(":")[0]):
         table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
         room = max(console.width - sum(COLUMNS.values()) - len(COLUMNS), LEAST_NAME)
-        table.add_column(provider, width=min(room, MOST_NAME), overflow="fold")
+        table.add_column(provider, width=min(room, MAX_NAME), overflow="fold")
         for heading, width in COLUMNS.items():
             justify: Literal["left", "right"] = "left" if heading == "source" else "right"
             table.add_column(heading, justify=justify, width=width, no_wrap=True)

@@ -112,12 +112,12 @@ def workspace_path(path: str, root: Path) -> str:
 
 
 SKIPPED = {"node_modules", "__pycache__"}
-MOST, SECONDS = 20_000, 0.5
+MAX, SECONDS = 20_000, 0.5
 # For so long a list is good enough.
 FRESH_S = 3.0
 
 
-def scan(root: Path, most: int = MOST, seconds: float = SECONDS) -> list[str]:
+def scan(root: Path, most: int = MAX, seconds: float = SECONDS) -> list[str]:
     """Files below `root` by their paths, folder by folder from the top; left out are hidden ones,
     links, names that nobody can type, and what cannot be looked at in time."""
     paths: list[str] = []

@@ -19,7 +19,7 @@ from lamina.core.notes.sections import heading_names, is_heading_anchor
 from lamina.core.values.note import Catalogue, Note, NoteQuery
 from lamina.errors import QueryError
 
-_MOST_LISTED = 3
+_MAX_LISTED = 3
 
 
 class NoteProblem(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -82,7 +82,7 @@ def _judge(path: str, kind: str, link: str, target: ResolvedName) -> NoteProblem
         return None
     others = [match for match in target.matches if match != target.path]
     where = _WHERE[target.nearness]
-    detail = f"{link!r} is {target.path} ({where}), not {list_paths(others, _MOST_LISTED)}"
+    detail = f"{link!r} is {target.path} ({where}), not {list_paths(others, _MAX_LISTED)}"
     return NoteProblem(
         path=path,
         what=f"decided {kind}",

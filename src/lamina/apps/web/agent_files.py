@@ -33,7 +33,7 @@ AgentFileKind = Literal[
 # What tokens are estimated with, whoever answers in the end.
 ENCODING = "o200k_base"
 # No one writes more by hand.
-MOST_BYTES = 2 * MEGABYTE
+MAX_BYTES = 2 * MEGABYTE
 _NAMED: dict[str, AgentFileKind] = {
     **dict.fromkeys(AGENT_FILES, "agent"), "persona.md": "persona", "memory.md": "memory",
     "mcp.json": "servers",
@@ -105,7 +105,7 @@ class AgentFiles:
 
     def read(self, path: str, loaded: LoadedAgent | None = None) -> AgentFile:
         name = self._allowed(path, loaded)
-        data, _ = self._root.read(self._real(name), MOST_BYTES, hidden=True)
+        data, _ = self._root.read(self._real(name), MAX_BYTES, hidden=True)
         return _file(name, data)
 
     def write(self, path: str, text: str, etag: str) -> AgentFile:
@@ -117,8 +117,8 @@ class AgentFiles:
         """
         name = self._allowed(path, None)
         data = text.encode("utf-8", "strict")
-        if len(data) > MOST_BYTES:
-            raise PathRefused("refused", f"{name} would have more than {MOST_BYTES:,} bytes")
+        if len(data) > MAX_BYTES:
+            raise PathRefused("refused", f"{name} would have more than {MAX_BYTES:,} bytes")
         real = self._real(name)
         if etag:
             self._root.write(real, data, replace=True, expected=etag, hidden=True)
@@ -139,7 +139,7 @@ class AgentFiles:
         if name not in {self.file_of(guide)[0] for guide in loaded.agent.guides}:
             raise UsageError(f"{name!r} is not the file of a rule or a reference; it is left alone")
         real = self._real(name)
-        data, _ = self._root.read(real, MOST_BYTES, hidden=True)
+        data, _ = self._root.read(real, MAX_BYTES, hidden=True)
         if sha256(data).hexdigest() != etag:
             # The door compares once more right before it writes, and says what is wrong.
             self._root.write(real, data, replace=True, expected=etag or "0", hidden=True)

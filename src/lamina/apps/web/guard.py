@@ -33,7 +33,7 @@ from lamina.apps.wiring.folders import data_folder
 Right = Literal["read", "chat", "admin"]
 
 LOGIN_S = 30 * 86_400
-_MOST_LOGINS = 200
+_MAX_LOGINS = 200
 
 
 class WebLogin(Struct, frozen=True, kw_only=True):
@@ -83,7 +83,7 @@ class Door:
         with self._file.locked():
             content = self._file.read()
             fresh = [login for login in content.logins if now - login.at < LOGIN_S]
-            logins = (*fresh[-_MOST_LOGINS:], WebLogin(digest=_digest(cookie), at=now))
+            logins = (*fresh[-_MAX_LOGINS:], WebLogin(digest=_digest(cookie), at=now))
             self._file.write(replace(content, logins=logins))
         self._logins = None
         return cookie
@@ -101,7 +101,7 @@ def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-MOST_BYTES = 32 * 1024 * 1024
+MAX_BYTES = 32 * 1024 * 1024
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _POLICY = "; ".join(
     (
@@ -182,7 +182,7 @@ class Guard:
             return _refuse(415, "not_json", f"the body has to be {JSON_TYPE}, not {kind!r}")
         length = headers.get("content-length", "0")
         if length.isascii() and length.isdigit() and (
-            len(length) > 18 or int(length) > MOST_BYTES
+            len(length) > 18 or int(length) > MAX_BYTES
         ):  # fmt: skip
             return _too_large()
         return None
@@ -218,8 +218,8 @@ async def read_body(request: Request) -> bytes:
     try:
         async for part in request.stream():
             size += len(part)
-            if size > MOST_BYTES:
-                raise Refusal(413, "too_large", f"a body may have {MOST_BYTES:,} bytes at most")
+            if size > MAX_BYTES:
+                raise Refusal(413, "too_large", f"a body may have {MAX_BYTES:,} bytes at most")
             parts.append(part)
     except ClientDisconnect as error:
         raise Refusal(400, "cut_off", "the connection ended before the body did") from error
@@ -227,7 +227,7 @@ async def read_body(request: Request) -> bytes:
 
 
 def _too_large() -> Response:
-    return _refuse(413, "too_large", f"a body may have {MOST_BYTES:,} bytes at most")
+    return _refuse(413, "too_large", f"a body may have {MAX_BYTES:,} bytes at most")
 
 
 def _refuse(status: int, code: str, message: str) -> Response:

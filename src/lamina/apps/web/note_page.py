@@ -113,8 +113,8 @@ class NoteCheck(Struct, frozen=True, kw_only=True):
 # How long a search in a page waits for what is new to be embedded.
 PATIENCE_S = 1.0
 # A longer text is no note that a person reads.
-MOST_TEXT = 4 * 1024 * 1024
-MOST_HITS = 200
+MAX_TEXT = 4 * 1024 * 1024
+MAX_HITS = 200
 
 
 class NoteShelf:
@@ -165,7 +165,7 @@ class NoteShelf:
         self, query: str, scope: Scope, limit: int, index: Index, why_words: str
     ) -> NoteHits:
         """Passages that fit, the best first. `why_words` says why meaning is not looked at."""
-        top = max(1, min(limit, MOST_HITS))
+        top = max(1, min(limit, MAX_HITS))
         result = await self._search(index).search(query, scope=scope, top=top)
         return _hits(query, result, _shown(result.hits), why_words)
 
@@ -174,7 +174,7 @@ class NoteShelf:
         catalogue = await self._workspace.catalogue()
         notes = [note for note in catalogue.notes if is_in_scope(note, scope)]
         notes.sort(key=lambda note: (-note.mtime, note.path))
-        shown = notes[: max(1, min(limit, MOST_HITS))]
+        shown = notes[: max(1, min(limit, MAX_HITS))]
         firsts = [(note.path, note.passages[0]) for note in shown if note.passages]
         excerpts = await self._workspace.excerpts(firsts)
         pairs = zip(firsts, excerpts, strict=True)
@@ -198,7 +198,7 @@ class NoteShelf:
         Raises:
             PathRefused: it is not there, hidden, no text, or outside of the folder.
         """
-        data, status = await run_sync(self._workspace.root.read, path, MOST_TEXT)
+        data, status = await run_sync(self._workspace.root.read, path, MAX_TEXT)
         if b"\0" in data[:8192]:
             raise PathRefused("unreadable", f"{path} is no text")
         text, problems = decode_note(data)
@@ -240,7 +240,7 @@ class NoteShelf:
         self, text: str, guides: Sequence[Guide], limit: int
     ) -> tuple[Completion, ...]:
         """What can stand behind an `@`."""
-        return await self._completions.match(text, guides, max(1, min(limit, MOST_HITS)))
+        return await self._completions.match(text, guides, max(1, min(limit, MAX_HITS)))
 
     async def bytes_of(self, path: str, limit: int) -> bytes:
         """A file's bytes.

@@ -352,7 +352,7 @@ async def _preview_with(
 
 
 # How many may wait for the thread.
-_MOST_WAITING = 16
+_MAX_WAITING = 16
 
 
 class Rehearsals:
@@ -395,7 +395,7 @@ class Rehearsals:
     ) -> RequestPreview:
         if self._portal is None:
             self._portal = self._thread.enter_context(start_blocking_portal())
-            self._limiter = anyio.CapacityLimiter(_MOST_WAITING)
+            self._limiter = anyio.CapacityLimiter(_MAX_WAITING)
             room = self._portal.wrap_async_context_manager(self._room.working())
             self._thread.enter_context(room)
         return await anyio.to_thread.run_sync(

@@ -125,7 +125,7 @@ BYTES_COUNTED = (
     "without the vendor's frame around them"
 )
 # Lines around a change, and how many of all are shown.
-AROUND, MOST_LINES = 3, 600
+AROUND, MAX_LINES = 3, 600
 
 
 class ComparedSegment(SegmentBrief, frozen=True, kw_only=True):
@@ -225,8 +225,8 @@ def compare_requests(
         moved=moved,
         movers=movers,
         **asdict(loss),
-        lines=tuple(lines[:MOST_LINES]),
-        is_cut=len(lines) > MOST_LINES,
+        lines=tuple(lines[:MAX_LINES]),
+        is_cut=len(lines) > MAX_LINES,
         segments=tuple(map(_compared, changes)),
         boundaries=tuple(boundary.reason for boundary in new_listed.request.context.boundaries),
         problems=(*old.problems, *new.problems),
@@ -383,7 +383,7 @@ def _readable(segment: Segment) -> str:
 
 def _diff(before: str, after: str) -> Iterator[DifferenceLine]:
     old, new = before.splitlines(), after.splitlines()
-    matcher = SequenceMatcher(None, old, new, autojunk=len(old) + len(new) > MOST_LINES)
+    matcher = SequenceMatcher(None, old, new, autojunk=len(old) + len(new) > MAX_LINES)
     for at, group in enumerate(matcher.get_grouped_opcodes(AROUND)):
         if at or group[0][1] > 0:
             yield DifferenceLine(mark="gap", text="", before=None, after=None)

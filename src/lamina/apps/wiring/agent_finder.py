@@ -22,7 +22,7 @@ from lamina.errors import LaminaError, UsageError
 WORKSPACE_FOLDER = ".lamina"
 AGENTS = "agents"
 PERSONA = "persona.md"
-_MOST_PERSONA = 100_000
+_MAX_PERSONA = 100_000
 
 
 class FoundAgent(Struct, frozen=True, kw_only=True):
@@ -246,7 +246,7 @@ def _workspace_persona(workspace: WorkspacePath) -> str:
         return ""
     path = Path(workspace) / WORKSPACE_FOLDER / PERSONA
     try:
-        data = LinkedRoot(workspace).read(path, _MOST_PERSONA)
+        data = LinkedRoot(workspace).read(path, _MAX_PERSONA)
     except PathRefused as refusal:
         # A link that leads nowhere goes no more unseen than one that leads out.
         if refusal.reason == "missing" and not path.is_symlink():
@@ -257,7 +257,7 @@ def _workspace_persona(workspace: WorkspacePath) -> str:
 
 def _user_persona() -> str:
     path = data_folder() / PERSONA
-    data = read_own_file(path, _MOST_PERSONA)
+    data = read_own_file(path, _MAX_PERSONA)
     return "" if data is None else _persona(path, data)
 
 

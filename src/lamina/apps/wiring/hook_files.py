@@ -22,7 +22,7 @@ from lamina.core.values.trust_record import Claims, Trust
 from lamina.engine.sources.hooks import Hook, Hooks, line_of
 from lamina.errors import HookError, UsageError
 
-MOST_BYTES = 1_000_000
+MAX_BYTES = 1_000_000
 # What modules of such files are called behind, so that they take the place of no other.
 _PACKAGE = "lamina_hooks"
 
@@ -51,7 +51,7 @@ def read_hook_file(
         UsageError: there is none, or it cannot be read.
     """
     name = os.path.expanduser(path)
-    source = read_own_file(name, MOST_BYTES)
+    source = read_own_file(name, MAX_BYTES)
     if source is None:
         raise UsageError(f"there is no file {name!r} to read hooks from")
     place, digest = os.path.realpath(name), hashlib.sha256(source).hexdigest()

@@ -17,7 +17,7 @@ from lamina.core.values.message import ToolCall, ToolDefinition
 from lamina.core.values.tool import OfferedTool
 
 # How many tools one search brings at most, and how much may be said of them.
-MOST_FOUND, FOUND_TOKENS = 10, 2_000
+MAX_FOUND, FOUND_TOKENS = 10, 2_000
 
 USE_TOOL = ToolDefinition(
     name="use_tool",
@@ -38,7 +38,7 @@ USE_TOOL = ToolDefinition(
 FIND_TOOLS = ToolDefinition(
     name="find_tools",
     description=(
-        f"Looks for tools that are not in this list: there are more. Brings up to {MOST_FOUND} "
+        f"Looks for tools that are not in this list: there are more. Brings up to {MAX_FOUND} "
         "that fit the query and were not there yet; its result says how they are called. Search "
         "for one thing at a time, and before you say that something cannot be done."
     ),

@@ -22,7 +22,7 @@ from lamina.core.values.request import LeftOut
 # The least digits of a digest that make a handle, and the most tokens of a page: of the room that a
 # request has at most this share, and never less than a few lines.
 DIGITS = 8
-MOST_TOKENS, LEAST_TOKENS, PAGE_SHARE = 8_000, 500, 8
+MAX_TOKENS, LEAST_TOKENS, PAGE_SHARE = 8_000, 500, 8
 _HANDLE = re.compile(rf"\s*r?([0-9a-f]{{{DIGITS},64}})\s*")
 
 READ_RESULT = ToolDefinition(
@@ -92,7 +92,7 @@ def say_how_to_read(digest: str) -> str:
 
 def page_tokens(limit: int) -> int:
     """The most tokens of a page, where requests may have `limit`."""
-    return max(LEAST_TOKENS, min(MOST_TOKENS, limit // PAGE_SHARE))
+    return max(LEAST_TOKENS, min(MAX_TOKENS, limit // PAGE_SHARE))
 
 
 Count = Callable[[str], int]

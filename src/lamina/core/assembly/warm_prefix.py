@@ -27,7 +27,7 @@ from lamina.core.values.settings import CacheRules, Target, cache_rules
 # room for as many of its own; otherwise it takes the next key.
 JOINABLE_RATE = 8
 # Sessions that begin alike have at most so many keys, 240 requests a minute together.
-MOST_KEYS = 16
+MAX_KEYS = 16
 _KEY_DIGITS = 32
 
 
@@ -102,7 +102,7 @@ def _shared_keys(prompt: Prompt) -> list[str]:
     tools = [segment.digest for segment in segments if segment.layer == "tools"]
     texts = [segment.digest for segment in segments if segment.layer != "tools"]
     stem = digest_value([*tools, *texts[:1]])[:_KEY_DIGITS]
-    return [stem, *(f"{stem}-{number}" for number in range(2, MOST_KEYS + 1))]
+    return [stem, *(f"{stem}-{number}" for number in range(2, MAX_KEYS + 1))]
 
 
 def _choose(keys: list[str], warm: Mapping[str, int], rates: Mapping[str, int]) -> str:

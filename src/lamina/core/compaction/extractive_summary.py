@@ -83,7 +83,7 @@ UNDER_WAY = "The question that is being worked on:"
 EARLIER = "An earlier summary, of what went before:"
 # The most of a summary that a quoted question, the earlier summary and a list of files may take.
 QUESTION_SHARE, EARLIER_SHARE, FILES_SHARE = 0.35, 0.4, 0.15
-MOST_LINES = 8
+MAX_LINES = 8
 # Lines that are worth keeping word for word. Other ways of writing are quoted less.
 _CONSTRAINT = re.compile(
     r"\b(must|mustn't|never|always|do not|don't|prefer|avoid|make sure)\b", re.I
@@ -178,7 +178,7 @@ def _marked_lines(messages: Sequence[Message], role: str, mark: re.Pattern[str])
             for line in typed_text(message).splitlines():
                 if mark.search(line):
                     lines[f"- {flatten(_without_bullet(line))}"] = None
-    return list(lines)[-MOST_LINES:]
+    return list(lines)[-MAX_LINES:]
 
 
 def _next_lines(past: Sequence[Message]) -> list[str]:
@@ -198,7 +198,7 @@ def _next_lines(past: Sequence[Message]) -> list[str]:
             next_lines += [] if listing else [f"- {flatten(_without_bullet(line))}"]
         elif line.strip():
             listing = False
-    return next_lines[-MOST_LINES:]
+    return next_lines[-MAX_LINES:]
 
 
 def _without_bullet(line: str) -> str:

@@ -28,7 +28,7 @@ from lamina.core.journal import SUMMARY_ID
 from lamina.core.text import escape_content, label_of, one_line
 from lamina.core.values.message import Context, Image, Message, Text, Thinking, ToolCall, ToolResult
 
-MOST_FILES = 100
+MAX_FILES = 100
 # Characters of the question that are repeated to the model.
 QUOTED = 4_000
 READ, MODIFIED = SECTIONS["read"], SECTIONS["modified"]
@@ -128,9 +128,9 @@ def _list_files(files: TouchedFiles) -> str:
 
 def _list(paths: Sequence[str]) -> str:
     """The latest of these, and how many more there are."""
-    rest = len(paths) - MOST_FILES
+    rest = len(paths) - MAX_FILES
     more = [f"- ({rest:,} more, not listed)"] if rest > 0 else []
-    return "\n".join([*more, *(f"- {one_line(path)}" for path in paths[-MOST_FILES:])])
+    return "\n".join([*more, *(f"- {one_line(path)}" for path in paths[-MAX_FILES:])])
 
 
 def _strip_fence(text: str) -> str:

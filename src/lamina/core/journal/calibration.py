@@ -5,16 +5,16 @@ request (an image, a cut stream) must not swing the budget.
 """
 
 # Tokenizers differ from our estimates by less than this, either way.
-LEAST_RATIO, MOST_RATIO = 0.5, 3.0
+LEAST_RATIO, MAX_RATIO = 0.5, 3.0
 # No request has more; a higher figure is an error.
-MOST_TOKENS = 1 << 40
+MAX_TOKENS = 1 << 40
 
 
 def is_believable(reported: int, counted: int) -> bool:
     """Whether a provider may have counted `reported` tokens where we count `counted`."""
-    if max(reported, counted) > MOST_TOKENS:
+    if max(reported, counted) > MAX_TOKENS:
         return False
-    return LEAST_RATIO * counted <= reported <= MOST_RATIO * counted
+    return LEAST_RATIO * counted <= reported <= MAX_RATIO * counted
 
 
 def calibrate(factor: float | None, reported: int, counted: int) -> float | None:

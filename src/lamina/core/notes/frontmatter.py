@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from yaml.events import Event
 
 # A head holds a few entries; a longer one is text.
-MOST_HEAD = 65_536
-MOST_VALUES = 5_000
-MOST_DEPTH = 32
+MAX_HEAD = 65_536
+MAX_VALUES = 5_000
+MAX_DEPTH = 32
 
 _FENCE = "---"
 _BLANKS = " \t\r"
@@ -69,7 +69,7 @@ def split_frontmatter(text: str) -> tuple[str | None, str, int]:
     if not begin or text[3:begin].strip(_BLANKS + "\n"):
         return none
     at = begin - 1
-    while (at := text.find("\n---", at, MOST_HEAD)) >= 0:
+    while (at := text.find("\n---", at, MAX_HEAD)) >= 0:
         stop = text.find("\n", at + 1)
         stop = len(text) if stop < 0 else stop
         if not text[at + 4 : stop].strip(_BLANKS):
@@ -224,8 +224,8 @@ class _Builder:
     def _value(self, event: Any, depth: int) -> Any:
         before = self._values
         self._count(1, event)
-        if depth > MOST_DEPTH:
-            raise _HeadRefused(f"it is nested more than {MOST_DEPTH} deep", self._line(event))
+        if depth > MAX_DEPTH:
+            raise _HeadRefused(f"it is nested more than {MAX_DEPTH} deep", self._line(event))
         kind = type(event).__name__
         if kind == "AliasEvent":
             if event.anchor not in self._anchors:
@@ -246,8 +246,8 @@ class _Builder:
 
     def _count(self, values: int, event: Any) -> None:
         self._values += values
-        if self._values > MOST_VALUES:
-            problem = f"it holds more than {MOST_VALUES:,} values, or its aliases repeat them"
+        if self._values > MAX_VALUES:
+            problem = f"it holds more than {MAX_VALUES:,} values, or its aliases repeat them"
             raise _HeadRefused(problem, self._line(event))
 
     def _until(self, end: str) -> Iterator[Any]:

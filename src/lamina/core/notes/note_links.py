@@ -20,8 +20,8 @@ from lamina.core.text.pictures import (
 )
 
 # Of a link the label matters only if it is a name, and those are short; a note has only so many.
-_MOST_LABEL = 200
-_MOST_LABELS = 1_000
+_MAX_LABEL = 200
+_MAX_LABELS = 1_000
 WIKILINK = re.compile(r"\[\[((?:[^\[\]\n]|\[(?!\[)|\](?!\]))*+)\]\]")
 # Most targets need no decoding; others are read with care.
 _LINK = re.compile(r"\](?:\((?:([^\s()<>\\&%]*+)\))?|:[ \t]+(\S++))")
@@ -59,13 +59,13 @@ def read_links(body: str, plain_text: str) -> NoteLinks:
             links.append((start, target))
         elif not target.partition("#")[0].lower().endswith(PICTURE_SUFFIXES):
             embeds.append(target)
-        if 0 < len(label) <= _MOST_LABEL and len(labels) < _MOST_LABELS:
+        if 0 < len(label) <= _MAX_LABEL and len(labels) < _MAX_LABELS:
             labels.setdefault(target, {})[label] = None
     links.sort(key=lambda link: link[0])
     return NoteLinks(
         links=tuple(dict.fromkeys([link for _, link in links])),
         embeds=tuple(dict.fromkeys(embeds)),
-        labels={target: tuple(names)[:_MOST_LABELS] for target, names in labels.items()},
+        labels={target: tuple(names)[:_MAX_LABELS] for target, names in labels.items()},
         pictures=pictures,
     )
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 NOTE_SUFFIX = ".md"
 # The most matches that a warning lists.
-_MOST_LISTED = 10
+_MAX_LISTED = 10
 _WIKILINK = re.compile(r"!?\[\[([^\n]*)\]\]")
 _BLOCK = re.compile(r"\^[A-Za-z0-9-]++\Z")
 # Dendron's links into another vault: `dendron://vault/note`.
@@ -314,7 +314,7 @@ class NoteNames:
         return max((path.count(", ") for path in self._paths), default=0)
 
 
-def list_paths(paths: Sequence[str], most: int = _MOST_LISTED) -> str:
+def list_paths(paths: Sequence[str], most: int = _MAX_LISTED) -> str:
     """Paths as a sentence lists them: the first ones, and how many more there are."""
     listing = ", ".join(map(repr, paths[:most]))
     return f"{listing} and {len(paths) - most:,} more" if len(paths) > most else listing

@@ -86,10 +86,10 @@ def _is_text(lines: list[str], at: int) -> bool:
     return not at or not lines[at - 1].strip() or bool(_ATX.match(lines[at - 1]))
 
 
-MOST_ITEMS = 20_000
-MOST_TEXT = 10_000
+MAX_ITEMS = 20_000
+MAX_TEXT = 10_000
 # Items further in count as siblings.
-MOST_DEEP = 40
+MAX_DEEP = 40
 _ITEM = re.compile(r"(?P<lead>[\s>]*+)(?P<marker>[-*+]|[0-9]{1,9}[.)])(?=[ \t]|\r?\Z)[ \t]*+")
 _TASK = re.compile(r"\[(.)\](?=\s|\Z)[ \t]*+")
 _RULE = re.compile(r"[\s>]*([-*_])[ \t]*(?:\1[ \t]*){2,}\r?\Z")
@@ -147,13 +147,11 @@ class _ItemFinder:
     def _begin(self, at: int, match: re.Match[str], line: str) -> None:
         self._close()
         indent = len(match["lead"].replace(">", "").expandtabs(4))
-        while self._above and (
-            indent < self._above[-1][0] + _STEP or len(self._above) >= MOST_DEEP
-        ):
+        while self._above and (indent < self._above[-1][0] + _STEP or len(self._above) >= MAX_DEEP):
             self._above.pop()
         if not self._above and indent >= _CODE_INDENT and not self._items:
             return
-        if len(self._items) >= MOST_ITEMS:
+        if len(self._items) >= MAX_ITEMS:
             return
         parent = self._above[-1][1] if self._above else -1
         self._above.append((indent, at + self._offset))
@@ -166,7 +164,7 @@ class _ItemFinder:
             return
         at, parent, marker, status, texts = self._open
         self._open = None
-        text = "\n".join(texts)[:MOST_TEXT]
+        text = "\n".join(texts)[:MAX_TEXT]
         block = _BLOCK_NAME.search(text) if "^" in text else None
         item = ListItem(
             at + self._offset, len(texts), parent, marker, status, text,

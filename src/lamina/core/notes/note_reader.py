@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from lamina.core.notes.frontmatter import MOST_HEAD, is_unclosed, read_properties, split_frontmatter
+from lamina.core.notes.frontmatter import MAX_HEAD, is_unclosed, read_properties, split_frontmatter
 from lamina.core.notes.note_links import WIKILINK, NoteLinks, read_links
 from lamina.core.notes.note_names import NOTE_SUFFIX
 from lamina.core.notes.note_outline import CodeBlock, Outline, find_items, read_outline
@@ -29,7 +29,7 @@ QUERY_INFOS: dict[str, Literal["block", "search", "script"]] = {
     "query": "search",
     "dataviewjs": "script",
 }
-MOST_INLINE = 200
+MAX_INLINE = 200
 _QUOTE = re.compile(r"[ \t]*>[ \t]?")
 # Code that begins with `=` and goes on like an expression; `==` and `=>` are code about code.
 _INLINE = re.compile(r"(?<!`)`(?P<mark>\$?=)(?P<text>(?![=>])[^`\n]*[^`\s][^`\n]*)`(?!`)")
@@ -70,7 +70,7 @@ def _find_inline(
             continue
         for match in _INLINE.finditer(line):
             spellings[match["mark"]].append(f"{match['mark']} {match['text'].strip()}")
-    inline, scripts = (tuple(dict.fromkeys(found))[:MOST_INLINE] for found in spellings.values())
+    inline, scripts = (tuple(dict.fromkeys(found))[:MAX_INLINE] for found in spellings.values())
     return inline, scripts
 
 
@@ -83,12 +83,12 @@ __all__ = ["READER_VERSION", "decode_note", "read_note", "split_frontmatter"]
 # Goes up when the same bytes give a different note, so that saved notes are read again.
 READER_VERSION = 6
 
-MOST_FIELDS = 5_000
+MAX_FIELDS = 5_000
 # What queries can show.
 SHOWN_FIELDS = (
     "properties", "aliases", "tags", "links", "embeds", "headings", "fields", "items",
 )  # fmt: skip
-_MOST_PROBLEMS = 10
+_MAX_PROBLEMS = 10
 
 _SEPARATORS = re.compile(r"[,\s]+")
 # What looks like a tag in a link is a heading.
@@ -153,7 +153,7 @@ def _find_fields(
         for at, line in enumerate(lines)
         if "::" in line and at not in skipped
         for field in find_fields(line.strip())
-    )[:MOST_FIELDS]
+    )[:MAX_FIELDS]
 
 
 def _without_secrets(note: Note, head: str) -> dict[str, Any]:
@@ -210,16 +210,16 @@ def _read_head(head: str | None, text: str) -> tuple[dict[str, Any], tuple[str, 
         return read_properties(head)
     if text.startswith("---") and is_unclosed(text):
         problem = "line 1: the frontmatter has no end; it is taken for a part of the text"
-        if len(text) > MOST_HEAD:
-            problem = f"{problem} (a head may have {MOST_HEAD:,} characters)"
+        if len(text) > MAX_HEAD:
+            problem = f"{problem} (a head may have {MAX_HEAD:,} characters)"
         return {}, (problem,)
     return {}, ()
 
 
 def _limit_problems(problems: tuple[str, ...]) -> tuple[str, ...]:
-    if len(problems) <= _MOST_PROBLEMS:
+    if len(problems) <= _MAX_PROBLEMS:
         return problems
-    return (*problems[:_MOST_PROBLEMS], f"and {len(problems) - _MOST_PROBLEMS:,} more problems")
+    return (*problems[:_MAX_PROBLEMS], f"and {len(problems) - _MAX_PROBLEMS:,} more problems")
 
 
 def _find_aliases(properties: dict[str, Any]) -> tuple[str, ...]:

@@ -25,8 +25,8 @@ from lamina.core.notes.query.scanner import problem_at
 from lamina.core.values.note import Note
 from lamina.errors import QueryError
 
-MOST_CHARACTERS = 2_000
-MOST_DEEP = 20
+MAX_CHARACTERS = 2_000
+MAX_DEEP = 20
 Place = Literal[
     "file", "path", "content", "tag", "line", "block", "section", "task", "task-todo", "task-done",
     "match-case", "ignore-case",
@@ -98,8 +98,8 @@ class _Parser:
         self._depth = 0
 
     def read_search(self) -> SearchTerm:
-        if len(self._text) > MOST_CHARACTERS:
-            raise self._problem(f"a search has at most {MOST_CHARACTERS:,} characters", 0)
+        if len(self._text) > MAX_CHARACTERS:
+            raise self._problem(f"a search has at most {MAX_CHARACTERS:,} characters", 0)
         if not self._text.strip():
             raise self._problem("there is nothing to search for", 0)
         term = self._read_alternatives(")")
@@ -219,8 +219,8 @@ class _Parser:
 
     def _deeper(self, token: re.Match[str]) -> None:
         self._depth += 1
-        if self._depth > MOST_DEEP:
-            raise self._problem(f"this is nested more than {MOST_DEEP} deep", token.start())
+        if self._depth > MAX_DEEP:
+            raise self._problem(f"this is nested more than {MAX_DEEP} deep", token.start())
 
 
 def _join(terms: list[SearchTerm]) -> SearchTerm:
@@ -228,7 +228,7 @@ def _join(terms: list[SearchTerm]) -> SearchTerm:
 
 
 # The most lines of a note that are shown.
-MOST_LINES = 5
+MAX_LINES = 5
 _COMPARED = re.compile(r"([<>]=?)\s*(-?[0-9.]+)")
 
 
@@ -284,7 +284,7 @@ def find_hit(term: SearchTerm, note: Note, text: str) -> SearchHit | None:
         for number, line in enumerate(searched.lines, 1)
         if line.strip() and any(mark(line) for mark in marks)
     ]
-    return SearchHit(note.path, tuple(lines[:MOST_LINES]))
+    return SearchHit(note.path, tuple(lines[:MAX_LINES]))
 
 
 def _may_fit(term: SearchTerm, note: _SearchedNote) -> bool:

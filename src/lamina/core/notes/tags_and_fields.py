@@ -32,8 +32,8 @@ def _says_something(character: str) -> bool:
 
 
 # Longer lines hold data, not sentences.
-MOST_CHARACTERS = 32_768
-MOST_FIELDS = 200
+MAX_CHARACTERS = 32_768
+MAX_FIELDS = 200
 _CLOSING = {"[": "]", "(": ")"}
 _BRACKET = re.compile(r"[\[\]()]")
 # A name may be decorated, as in `**Due date**:: 2026-01-31`, and may stand in a quote.
@@ -53,7 +53,7 @@ _SHORTHANDS = {
 
 def find_fields(line: str, *, whole_line: bool = True) -> list[tuple[str, str]]:
     """The fields of a line: those in brackets, or else the one that takes all of it."""
-    if "::" not in line or len(line) > MOST_CHARACTERS:
+    if "::" not in line or len(line) > MAX_CHARACTERS:
         return []
     fields = _find_bracketed(line)
     if not fields and whole_line and (field := _read_whole_line(line)):
@@ -74,7 +74,7 @@ def _find_bracketed(line: str) -> list[tuple[str, str]]:
     ends = dict.fromkeys(_CLOSING, 0)
     opening = -1
     at = 0
-    for _ in range(MOST_FIELDS):
+    for _ in range(MAX_FIELDS):
         separator = line.find("::", at)
         if separator < 0:
             break

@@ -14,7 +14,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 # Each pair of braces multiplies patterns; nobody means more than this.
-MOST_CHOICES = 256
+MAX_CHOICES = 256
 
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _ANY = re.compile(r"[^/]", re.DOTALL)
@@ -67,7 +67,7 @@ def _choices(glob: str) -> list[str]:
     choices: list[str] = []
     todo = [glob]
     while todo:
-        if len(choices) + len(todo) > MOST_CHOICES:
+        if len(choices) + len(todo) > MAX_CHOICES:
             return [glob]
         pattern = todo.pop()
         braces = _BRACES.search(pattern)

@@ -24,7 +24,7 @@ TERMS_VERSION = 1
 # A term by its hash and how often it occurs in the chunk, five bytes.
 PACKED = numpy.dtype([("term", "<u4"), ("count", "u1")])
 _HASH = numpy.dtype("<u4")
-_MOST_OFTEN = 255
+_MAX_OFTEN = 255
 _TEXT = numpy.uint64(32)
 # Characters of ASCII that are in no word end every word, in any script: what stands between two of
 # them has the same terms wherever it stands.
@@ -33,7 +33,7 @@ _APART = bytes(
     for code in range(256)
 )
 # Some 14 MB.
-_MOST_KEPT = 1 << 16
+_MAX_KEPT = 1 << 16
 
 
 def hash_term(term: str) -> int:
@@ -60,7 +60,7 @@ _hashes = _Hashes()
 
 def pack_texts(texts: Sequence[str]) -> list[bytes]:
     """The terms of each text, sorted by their hashes, each with its count."""
-    if len(_hashes) > _MOST_KEPT:
+    if len(_hashes) > _MAX_KEPT:
         _hashes.clear()
     hashes_of = _hashes.__getitem__
     # Bytes are joined as they are: a number for each word would cost more than finding it.
@@ -78,7 +78,7 @@ def pack_texts(texts: Sequence[str]) -> list[bytes]:
     terms = numbers[begins]
     records = numpy.empty(len(terms), PACKED)
     records["term"] = terms.astype(_HASH)
-    records["count"] = numpy.minimum(numpy.diff(begins, append=len(numbers)), _MOST_OFTEN)
+    records["count"] = numpy.minimum(numpy.diff(begins, append=len(numbers)), _MAX_OFTEN)
     content = records.tobytes()
     places = (numpy.searchsorted(terms, firsts) * PACKED.itemsize).tolist()
     return [content[start:end] for start, end in pairwise(places)]
@@ -87,7 +87,7 @@ def pack_texts(texts: Sequence[str]) -> list[bytes]:
 # A whole number for each chunk.
 Times = NDArray[numpy.int64]
 
-MOST_CHUNKS = 1 << 24
+MAX_CHUNKS = 1 << 24
 # Chunks that are sorted together: some 3 million terms of passages, 25 MB.
 PART = 1 << 15
 # How soon repetition stops to count, and how much long chunks are held back.
@@ -133,8 +133,8 @@ class Postings(Struct, frozen=True):
     def extended(self, packs: Sequence[bytes]) -> "Postings":
         """With these chunks, too, behind the others."""
         first, size = len(self), len(self) + len(packs)
-        if size > MOST_CHUNKS:
-            raise ValueError(f"a lexicon holds up to {MOST_CHUNKS:,} chunks, not {size:,}")
+        if size > MAX_CHUNKS:
+            raise ValueError(f"a lexicon holds up to {MAX_CHUNKS:,} chunks, not {size:,}")
         parts, lengths = list(self.parts), [self.lengths]
         for start in range(0, len(packs), PART):
             part, part_lengths = _gather(packs[start : start + PART], first + start)
@@ -178,7 +178,7 @@ def _sort(numbers: NDArray[numpy.uint64], size: int) -> _Part:
         size,
         terms[begins],
         numpy.append(begins, len(terms)),
-        (numbers >> numpy.uint64(8)).astype(numpy.int32) & (MOST_CHUNKS - 1),
+        (numbers >> numpy.uint64(8)).astype(numpy.int32) & (MAX_CHUNKS - 1),
         numbers.astype(numpy.uint8),
     )
 

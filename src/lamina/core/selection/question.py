@@ -12,13 +12,13 @@ from lamina.core.selection.terms import find_terms
 from lamina.core.values.selection import Query, QueryPart
 
 # Each part is embedded, which takes its milliseconds.
-MOST_SENTENCES = 12
-MOST_CLAUSES = 12
+MAX_SENTENCES = 12
+MAX_CLAUSES = 12
 WHOLE_CHARACTERS = 2_000
 # A part of fewer terms ("in Berlin", "please") says too little to be searched for alone.
 FEWEST_TERMS = 2
 # If a question has more things in it, only its sentences claim an item, not their clauses.
-MOST_CLAIMS = 8
+MAX_CLAIMS = 8
 # How much the turns before count, the latest first.
 RECENT_WEIGHTS = (0.5, 0.3)
 
@@ -41,13 +41,13 @@ _CLAUSE_END = re.compile(
 def split_question(text: str, recent: Sequence[str] = ()) -> Query:
     """What is asked by `text`, and by `recent` turns before it, the latest first, if it leans on
     them. A blank text asks for nothing."""
-    sentences = _ends(split_sentences(text), MOST_SENTENCES)
+    sentences = _ends(split_sentences(text), MAX_SENTENCES)
     if not sentences:
         return Query()
     clauses = {sentence: tuple(_clauses(sentence)) for sentence in sentences}
     single = {sentence for sentence, pieces in clauses.items() if len(pieces) < 2}
     things = sum(max(1, len(pieces)) for pieces in clauses.values())
-    by_clause = things <= MOST_CLAIMS
+    by_clause = things <= MAX_CLAIMS
     parts = {
         sentence: QueryPart(text=sentence, claims=sentence in single or not by_clause)
         for sentence in sentences
@@ -55,7 +55,7 @@ def split_question(text: str, recent: Sequence[str] = ()) -> Query:
     split_clauses = [
         clause for sentence in sentences if sentence not in single for clause in clauses[sentence]
     ]
-    for clause in _ends(split_clauses, MOST_CLAUSES):
+    for clause in _ends(split_clauses, MAX_CLAUSES):
         parts.setdefault(clause, QueryPart(text=clause, claims=by_clause))
     whole = "\n".join(_ends_of(text.strip()))
     claims = parts.pop(whole).claims if whole in parts else not parts

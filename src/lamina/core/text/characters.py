@@ -15,7 +15,7 @@ from itertools import chain
 
 from msgspec import Struct
 
-_MOST_SAMPLES = 4
+_MAX_SAMPLES = 4
 _MESSAGE_LENGTH = 80
 # kind -> the words for one and for several
 _WORDS = {
@@ -167,14 +167,14 @@ def _finding(kind: str, runs: list[tuple[int, str]], text: str) -> HiddenFinding
     first = runs[0][0]
     characters: dict[str, None] = {}
     for _, run in runs:
-        characters.update(dict.fromkeys(run[:_MOST_SAMPLES]))
-        if len(characters) >= _MOST_SAMPLES:
+        characters.update(dict.fromkeys(run[:_MAX_SAMPLES]))
+        if len(characters) >= _MAX_SAMPLES:
             break
     return HiddenFinding(
         kind=kind,
         count=sum(len(run) for _, run in runs),
         line=text.count("\n", 0, first) + 1,
-        samples=tuple(f"U+{ord(letter):04X}" for letter in list(characters)[:_MOST_SAMPLES]),
+        samples=tuple(f"U+{ord(letter):04X}" for letter in list(characters)[:_MAX_SAMPLES]),
         says=_decode(kind, runs),
     )
 
@@ -212,7 +212,7 @@ _BRAILLE_BLANK = "\u2800"
 # Format, control, and marks that sit on the character before; unassigned tags are dropped by place.
 _UNSEEN_CATEGORIES = frozenset(("Cf", "Cc", "Mn", "Me"))
 _TAG_PLANE = range(0xE0000, 0xE1000)
-_MOST_REMEMBERED = 50_000
+_MAX_REMEMBERED = 50_000
 
 
 class _Foldings(dict[int, str]):
@@ -221,7 +221,7 @@ class _Foldings(dict[int, str]):
     def __missing__(self, code: int) -> str:
         folding = _fold_character(chr(code))
         # Text that holds every character there is does not stay in memory for good.
-        if len(self) < _MOST_REMEMBERED:
+        if len(self) < _MAX_REMEMBERED:
             self[code] = folding
         return folding
 

@@ -55,7 +55,7 @@ _PLAIN = re.compile(r"[^\s()\\]++")
 # Deeper nesting is not a destination; the limit also keeps the scan linear.
 _MAX_DEPTH = 8
 # As much of a description is looked at.
-_MOST_ALT = 1_000
+_MAX_ALT = 1_000
 
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
@@ -143,7 +143,7 @@ def _locate_images(markdown: str, text: str) -> list[PicturePlace]:
                 start = open_brackets.pop()
                 if start < 0:
                     continue
-                alt = markdown[max(start + 2, mark.start() - _MOST_ALT) : mark.start()]
+                alt = markdown[max(start + 2, mark.start() - _MAX_ALT) : mark.start()]
                 definition = None
                 if inside := find_destination(text, position):
                     target_start, target_end, end = inside

@@ -188,7 +188,7 @@ def _with_overlap(lines: Sequence[NumberedLine], at: int, stop: int, more: int) 
     return (lines[at].text + after[:more]).lower()
 
 
-CONTEXT, MOST_CONTEXT = 2, 20
+CONTEXT, MAX_CONTEXT = 2, 20
 NO_PATTERN = "; find takes no regular expression, only * for anything and a|b for either"
 # How much of what was looked for is said again.
 _SHOWN = 80
@@ -257,7 +257,7 @@ class ResultPages:
         has = "line{} has" if len(numbers) == 1 else "lines{} have"
         what = f"all words of {sought}" if matches.loose else sought
         head = f"[{self._about}; {len(numbers)} {has.format(where)} {what}, marked with a colon]"
-        around = max(0, min(context, MOST_CONTEXT))
+        around = max(0, min(context, MAX_CONTEXT))
         marked = set(numbers)
 
         def render(count: int) -> str:

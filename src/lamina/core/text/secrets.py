@@ -94,7 +94,7 @@ def _json_web_tokens(text: str) -> Spans:
 
 
 _KEY_BEGINS = re.compile(r"-----BEGIN (?P<what>[A-Z0-9 ]{0,30}?PRIVATE KEY(?: BLOCK)?)-----")
-_MOST_KEY = 20_000
+_MAX_KEY = 20_000
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/]{32}")
 # A key without its end: fields, then words of base64, with the line breaks of JSON or of text and
 # whatever a quotation, a comment or an indentation puts before a line.
@@ -114,8 +114,8 @@ def _private_keys(text: str) -> Spans:
         if match.start() < key_end:
             continue
         closing = f"-----END {match['what']}-----"
-        end = text.find(closing, match.end(), match.end() + _MOST_KEY)
-        next_start = text.find("-----BEGIN ", match.end(), match.end() + _MOST_KEY)
+        end = text.find(closing, match.end(), match.end() + _MAX_KEY)
+        next_start = text.find("-----BEGIN ", match.end(), match.end() + _MAX_KEY)
         if end >= 0 and not 0 <= next_start < end:
             if not _KEY_LINE.search(text, match.end(), end):
                 continue
@@ -138,7 +138,7 @@ _TAIL_LINE = re.compile(r"[\s>#*|\"',+]{0,80}+([A-Za-z0-9+/]{1,100}+)={0,2}[\s\"
 def _tail_start(text: str, end: int) -> int | None:
     """Where the lines of a key begin that ends at `end` and lost its beginning."""
     first = None
-    lowest = max(0, end - _MOST_KEY)
+    lowest = max(0, end - _MAX_KEY)
     at = text.rfind("\n", lowest, end)
     while at > lowest:
         line_start = max(text.rfind("\n", lowest, at) + 1, lowest)
@@ -286,7 +286,7 @@ class SecretFinding(Struct, frozen=True, kw_only=True):
     end: int
 
 
-MOST_LOOKS = 8
+MAX_LOOKS = 8
 # Most hints hold a sign that is rare in what people type: without it none of them is looked for.
 _SIGNS = ("-", "_", ".", ":", "=", "")
 _HINTS = {
@@ -305,7 +305,7 @@ def find_secrets(text: str) -> tuple[SecretFinding, ...]:
     findings: tuple[SecretFinding, ...] = ()
     rest = text
     # One that touches another is recognised only once the other is out of its way.
-    for _ in range(MOST_LOOKS):
+    for _ in range(MAX_LOOKS):
         more = _find(rest)
         if not more:
             break

@@ -22,7 +22,7 @@ _FRAME = {"type", "properties", "required", "additionalProperties", "title", "$s
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")
 _LONGEST_SENTENCE = 160
 # Of arguments, how many characters a brief schema's signature has, and how many choices of one.
-_LONGEST_ARGUMENTS, _MOST_CHOICES = 2_000, 12
+_LONGEST_ARGUMENTS, _MAX_CHOICES = 2_000, 12
 # Where another word of a name begins: behind a sign, or with a capital.
 _NEXT_WORD = re.compile(r"[^\W_][\W_]+(?=[^\W_])|[a-z0-9](?=[A-Z])")
 
@@ -76,7 +76,7 @@ def _brief_field(schema: Any) -> dict[str, Any]:
     if not isinstance(schema, dict):
         return {}
     brief = {key: schema[key] for key in ("type", "enum") if key in schema}
-    if isinstance(choices := brief.get("enum"), list) and len(choices) > _MOST_CHOICES:
+    if isinstance(choices := brief.get("enum"), list) and len(choices) > _MAX_CHOICES:
         del brief["enum"]
     if "items" in schema:
         brief["items"] = _brief_field(schema["items"])

@@ -10,7 +10,7 @@ DIGEST_DIGITS = 16
 # The span that rates are of, in seconds.
 MINUTE = 60.0
 # How many beginnings of one target are looked at: the latest.
-MOST_PREFIXES = 64
+MAX_PREFIXES = 64
 
 # Who sent it: another session, or another branch of this one.
 PrefixSource = Literal["session", "branch"]

@@ -42,7 +42,7 @@ from lamina.errors import LaminaError
 # So many lines, and so much of them, tell what a file is.
 _VOTERS, _HEAD = 20, 4 * 1024 * 1024
 # Where they do not: so many lines and objects, and so much of what is not one object a line.
-_MOST_LINES, _MOST_VOTERS, _MOST_BROKEN = 1_000, 200, 1024 * 1024
+_MAX_LINES, _MAX_VOTERS, _MAX_BROKEN = 1_000, 200, 1024 * 1024
 # What a line of a journal ends in, before its checksum.
 _CHECKSUM = b',"sum":"'
 # A document is read at once; a larger one is none of ours.
@@ -119,7 +119,7 @@ def _read(
         documents = read_database(path) if path else ()
         found = [r for document in documents for r in read_opencode(document, name, problems)]
         return opencode.SOURCE, found
-    lines = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", _MOST_LINES)[:_MOST_LINES]
+    lines = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", _MAX_LINES)[:_MAX_LINES]
     if _is_journal(lines):
         # Loaded where there is a journal: most files are none.
         from lamina.core.journal import read_journal
@@ -176,9 +176,9 @@ def _parse_object(text: bytes) -> Object | None:
 def _scattered_objects(lines: Iterable[bytes]) -> list[Object]:
     """Objects of lines of which each may hold none, one or several."""
     found: list[Object] = []
-    room = _MOST_BROKEN
+    room = _MAX_BROKEN
     for line in lines:
-        if len(found) >= _MOST_VOTERS:
+        if len(found) >= _MAX_VOTERS:
             break
         if (value := _parse_object(line.strip())) is not None:
             found.append(value)
@@ -186,7 +186,7 @@ def _scattered_objects(lines: Iterable[bytes]) -> list[Object]:
             text = readable_text(line[:room])
             room -= len(line)
             pieces = [piece for piece in split_line(text, ()) if piece.is_object]
-            found += _whole_objects(p.text.encode() for p in pieces[: _MOST_VOTERS - len(found)])
+            found += _whole_objects(p.text.encode() for p in pieces[: _MAX_VOTERS - len(found)])
     return found
 
 

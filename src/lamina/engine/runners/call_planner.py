@@ -33,17 +33,17 @@ from lamina.engine.session.session_spending import ProviderCall
 from lamina.engine.sources.attachments import Attachments
 from lamina.errors import ProviderError, WindowExceeded
 
-MOST_CALLS = 8
+MAX_CALLS = 8
 PLANNER = f"""\
 You plan how a question is answered; you do not answer it. Call the tools whose results are needed \
 to answer it, all of them at once: you will not see what they give, and there is no second round. \
-So do not call a tool whose arguments depend on the result of another. Call at most {MOST_CALLS}. \
+So do not call a tool whose arguments depend on the result of another. Call at most {MAX_CALLS}. \
 Call none if the question can be answered from what it says and from what is attached to it.
 Of what is attached you see only titles, paths and first words; whoever answers sees all of it. \
 What you write besides calls is read by nobody."""
 ATTACHED = "attached"
 # How many attachments are listed, and how much of their text.
-MOST_ITEMS = 40
+MAX_ITEMS = 40
 SNIPPETS = 2
 SNIPPET_CHARACTERS = 200
 _FRONTMATTER = re.compile(r"\A---[ \t]*\n.*?^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
@@ -195,9 +195,9 @@ def summarize_attached(items: Sequence[Item]) -> str:
     members = [item for item in items if not is_member(item.id)]
     if not members:
         return ""
-    lines = [line for item in members[:MOST_ITEMS] for line in _describe(item)]
-    if len(members) > MOST_ITEMS:
-        lines.append(f"- and {len(members) - MOST_ITEMS:,} more")
+    lines = [line for item in members[:MAX_ITEMS] for line in _describe(item)]
+    if len(members) > MAX_ITEMS:
+        lines.append(f"- and {len(members) - MAX_ITEMS:,} more")
     text = "\n".join(lines)
     return f"<{ATTACHED}>\n{text}\n</{ATTACHED}>"
 

@@ -29,7 +29,7 @@ from lamina.engine.runners.agent import AgentMode, ToolList
 from lamina.engine.runners.answer import Answer, PlanPreview
 from lamina.engine.runners.approvals import ask_person, needs_decision
 from lamina.engine.runners.call_planner import (
-    MOST_CALLS,
+    MAX_CALLS,
     CallPlanner,
     PlannedCalls,
     describe_problems,
@@ -489,8 +489,8 @@ def check_plan(
             unclear += [(call, problem)] if problem != REMOVED else []
         elif (key := (checked.intended.name, checked.intended.arguments)) in there:
             wrong.append((call, "the same call stands before it"))
-        elif len(there) == MOST_CALLS:
-            wrong.append((call, f"a plan has at most {MOST_CALLS} calls"))
+        elif len(there) == MAX_CALLS:
+            wrong.append((call, f"a plan has at most {MAX_CALLS} calls"))
         else:
             there.add(key)
             right.append(checked)

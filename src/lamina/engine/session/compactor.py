@@ -32,7 +32,7 @@ from lamina.core.compaction.summary_instruction import is_usable_summary
 from lamina.core.compaction.summary_sheet import shorten
 from lamina.core.compaction.touched_files import TouchedFiles
 from lamina.core.journal import State
-from lamina.core.journal.calibration import MOST_RATIO, MOST_TOKENS
+from lamina.core.journal.calibration import MAX_RATIO, MAX_TOKENS
 from lamina.core.layers import MESSAGE_TOKENS
 from lamina.core.ledger import price_history
 from lamina.core.ports import Summarizer
@@ -314,7 +314,7 @@ class Compactions:
             return None
         if (reported := self.swallowed_overflow(state, target)) and state.requests.sent:
             # By its count: what we count as little may fill the window there.
-            scale = min(MOST_RATIO, min(reported, MOST_TOKENS) / max(1, state.requests.sent.tokens))
+            scale = min(MAX_RATIO, min(reported, MAX_TOKENS) / max(1, state.requests.sent.tokens))
             return await self._compactor(page, target, promotion).compact("overflow", scale)
         if self._summarizer is None:
             return None

@@ -22,9 +22,9 @@ from lamina.engine.record.layouts import Layouts
 from lamina.engine.record.record import Record
 
 # How many requests of other branches are compared: the latest.
-MOST_REQUESTS = 16
+MAX_REQUESTS = 16
 # How many entries are looked through for them.
-MOST_ENTRIES = 2_000
+MAX_ENTRIES = 2_000
 
 
 def branch_prefixes(
@@ -45,7 +45,7 @@ def branch_prefixes(
         if request.target != target.name or request.wire_form != WIRE_FORM:
             continue
         prefixes.append(_describe(request, record, state, target, lifetime))
-        if len(prefixes) == MOST_REQUESTS:
+        if len(prefixes) == MAX_REQUESTS:
             break
     return tuple(prefixes)
 
@@ -71,7 +71,7 @@ def _latest_first(record: Record) -> Iterator[Entry]:
 def _latest_ids(record: Record) -> Iterator[str]:
     """Entries are numbered in the order of writing."""
     number = entry_number(record.page().next_id()) or 0
-    return map(mint_id, range(number - 1, max(-1, number - 1 - MOST_ENTRIES), -1))
+    return map(mint_id, range(number - 1, max(-1, number - 1 - MAX_ENTRIES), -1))
 
 
 def _describe(

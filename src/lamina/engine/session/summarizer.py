@@ -53,7 +53,7 @@ ReadBlobs = Callable[[Prompt], Awaitable[Mapping[str, bytes]]]
 TOO_LONG = 2
 STEP_TOO_LONG = 1.5
 # What does not fit into so many parts is extracted, the oldest first.
-MOST_STEPS = 24
+MAX_STEPS = 24
 # With less room than this for a part there is nothing to sum up.
 LEAST_PART = 200
 # After so many in a row that failed, nobody is asked for the rest.
@@ -184,15 +184,15 @@ class SummaryWriter:
         most = int(plan.summary_tokens * STEP_TOO_LONG)
         # The largest instruction: that of the last part. A step answers, and is told, `most`.
         empty = SummaryPart(messages=range(0), text="")
-        around = self._count(step_instruction(plan, empty, MOST_STEPS, MOST_STEPS, "x"))
+        around = self._count(step_instruction(plan, empty, MAX_STEPS, MAX_STEPS, "x"))
         room = self._window - around - 2 * most - MESSAGE_TOKENS
         if room < LEAST_PART:
             return WrittenSummary(problem="the window is too small for the summarizer")
         parts = split_into_parts(dropped, room, self._count)
-        skipped = max(0, len(parts) - MOST_STEPS)
+        skipped = max(0, len(parts) - MAX_STEPS)
         carried, failures, extracted, problem = plan.previous_summary, 0, 0, ""
         if skipped:
-            problem = f"there are more than {MOST_STEPS} parts"
+            problem = f"there are more than {MAX_STEPS} parts"
         for number, part in enumerate(parts, 1):
             messages = dropped[part.messages.start : part.messages.stop]
             text, trouble, usage = "", "", Usage()

@@ -16,7 +16,7 @@ from statistics import median
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.core.assembly.engine_tools import FOUND_TOKENS, MOST_FOUND
+from lamina.core.assembly.engine_tools import FOUND_TOKENS, MAX_FOUND
 from lamina.core.assembly.inclusion import sort_tools
 from lamina.core.assembly.tool_offer import define_found, describe_found, is_described
 from lamina.core.journal import State
@@ -116,7 +116,7 @@ async def find_tools(
     words = note_query(query)
     sizes = {item: assembler.item_tokens(items[item]) for item in items if item not in late}
     sizes |= {item: assembler.definition_tokens(tool) for item, tool in late.items()}
-    room = min(room, FOUND_TOKENS) - assembler.count_text(_say(MOST_FOUND, known))
+    room = min(room, FOUND_TOKENS) - assembler.count_text(_say(MAX_FOUND, known))
     hits = _take(new, sizes, room)
     if new and not hits:
         return ToolFinds(text=_add_known([NO_ROOM], known))
@@ -144,14 +144,14 @@ def _take(
     ranking: Sequence[SelectedItem], sizes: Mapping[ItemId, int], room: int
 ) -> list[SelectedItem]:
     """What is brought of a ranking. The best one comes if there is room for it at all."""
-    spare = MOST_FOUND * median(sizes.values()) if sizes else 0.0
-    least = NEAR * max((hit.score or 0.0 for hit in ranking[:MOST_FOUND]), default=0.0)
+    spare = MAX_FOUND * median(sizes.values()) if sizes else 0.0
+    least = NEAR * max((hit.score or 0.0 for hit in ranking[:MAX_FOUND]), default=0.0)
     hits: list[SelectedItem] = []
     for hit in ranking:
         size = sizes[hit.item]
         if size > room or (hit.score is not None and hit.score < least):
             continue
-        if len(hits) < MOST_FOUND and (size <= spare or not hits):
+        if len(hits) < MAX_FOUND and (size <= spare or not hits):
             room, spare = room - size, spare - size
             hits.append(hit)
     return hits

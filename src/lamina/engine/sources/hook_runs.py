@@ -57,7 +57,7 @@ from lamina.errors import HookError, InvalidPatch, InvalidText, MessageDropped
 
 T = TypeVar("T")
 # The most that a hook may have people shown of one patch, in bytes of JSON.
-MOST_DISPLAY = 65_536
+MAX_DISPLAY = 65_536
 
 
 class HookScene(Struct, frozen=True, kw_only=True):
@@ -265,8 +265,8 @@ def _read_display(hook: Hook, display: Any) -> Display | None:
         with _naming(hook):
             display = read_display(display)
     data = canonical_bytes(_copy(display, Display))
-    if len(data) > MOST_DISPLAY:
-        problem = f"its display has {len(data):,} bytes, and at most {MOST_DISPLAY:,} are kept"
+    if len(data) > MAX_DISPLAY:
+        problem = f"its display has {len(data):,} bytes, and at most {MAX_DISPLAY:,} are kept"
         raise HookError(hook.name, problem)
     return msgspec.json.decode(data, type=Display)
 

@@ -21,7 +21,7 @@ from lamina.core.values.message import ToolResult, ToolText
 
 Secrets = Literal["redact", "warn", "off"]
 # The most texts that are known to be clean, or as they are without their secrets.
-MOST_TEXTS = 256
+MAX_TEXTS = 256
 
 
 class SecretScreen:
@@ -82,7 +82,7 @@ class SecretScreen:
         if (safe := self._plain.get(key)) is not None:
             return safe, ()
         safe, warnings = _screen(text, label, secrets)
-        if len(self._plain) >= MOST_TEXTS:
+        if len(self._plain) >= MAX_TEXTS:
             self._plain.clear()
         # What was screened is clean, and comes again.
         self._plain[key] = self._plain[label, safe, secrets] = safe

@@ -68,7 +68,7 @@ MANY, MANY_SHARE = 5_000, 3
 # How many rows are written in one go by a thread of their own; others may use the file in between.
 WRITTEN_LATER = 4096
 # From this many rows on, what waits to be written is written at once.
-MOST_WAITING = 65_536
+MAX_WAITING = 65_536
 DAY = 86_400
 
 
@@ -167,7 +167,7 @@ class ChunkFile:
         with self._lock:
             self._unwritten |= {(maker, digest): chunk for digest, chunk in chunks.items()}
             self._is_waiting |= later
-            if not later or len(self._unwritten) >= MOST_WAITING:
+            if not later or len(self._unwritten) >= MAX_WAITING:
                 self._write_unwritten()
 
     def write_later(self) -> None:

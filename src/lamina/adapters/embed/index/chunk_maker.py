@@ -315,7 +315,7 @@ def quote_beginning(text: str) -> str:
 # How many chunks are compared with a question at most, those that were embedded before included,
 # and how many a round takes. With fewer, less of what a complete index finds is found:
 # `bench/first_search.py`.
-MOST_COMPARED = 768
+MAX_COMPARED = 768
 ROUND = 128
 # After so many rounds in a row that bring nothing new to the best ones, enough was seen.
 QUIET_ROUNDS, BEST = 3, 10
@@ -339,7 +339,7 @@ class Comparison:
         self._questions = questions
         unsettled = rows[~table.is_settled[rows]]
         # What is few enough is embedded whole, the most promising first.
-        self._takes_all = len(unsettled) <= MOST_COMPARED
+        self._takes_all = len(unsettled) <= MAX_COMPARED
         self._rows = unsettled if self._takes_all else rows
         # The rows that were tried, whether or not they could be embedded.
         self.is_compared: NDArray[numpy.bool_] = numpy.zeros(len(digests), bool)
@@ -350,7 +350,7 @@ class Comparison:
 
     async def run(self, maker: ChunkMaker, deadline: float) -> None:
         """Embeds until `deadline`, and one batch in any case."""
-        total = min(MOST_COMPARED, len(self._rows))
+        total = min(MAX_COMPARED, len(self._rows))
         try:
             await self._run(maker, deadline, total)
         finally:
@@ -358,7 +358,7 @@ class Comparison:
 
     async def _run(self, maker: ChunkMaker, deadline: float, total: int) -> None:
         bar, quiet_rounds = -numpy.inf, 0
-        while (quiet_rounds < QUIET_ROUNDS or self._takes_all) and self.count < MOST_COMPARED:
+        while (quiet_rounds < QUIET_ROUNDS or self._takes_all) and self.count < MAX_COMPARED:
             some = await anyio.to_thread.run_sync(self._choose)
             if not len(some):
                 return
@@ -376,7 +376,7 @@ class Comparison:
 
     def _choose(self) -> Indices:
         left = self._rows[~self.is_compared[self._rows]]
-        return self._order.best(left, min(ROUND, MOST_COMPARED - self.count))
+        return self._order.best(left, min(ROUND, MAX_COMPARED - self.count))
 
     def _learn(self) -> float:
         """Guesses anew with what is embedded; returns the fit of the last of the best."""

@@ -22,7 +22,7 @@ from msgspec import Struct
 from lamina.adapters.providers.local.gguf import ARCHITECTURE, read_metadata
 
 # What the slots of a model may take, unless somebody says how many they want.
-MOST_BYTES = 2 << 30
+MAX_BYTES = 2 << 30
 _NUMBER_BYTES = 2  # llama.cpp keeps keys and values as half floats
 
 _NAMES = (
@@ -50,12 +50,12 @@ def token_bytes(path: Path) -> int | None:
 
 
 def most_slots(path: Path, window: int) -> int:
-    """How many slots of this window fit into `MOST_BYTES`; at least one.
+    """How many slots of this window fit into `MAX_BYTES`; at least one.
 
     Raises:
         ModelMissing: the file cannot be read.
     """
-    return max(1, MOST_BYTES // ((token_bytes(path) or 1) * window))
+    return max(1, MAX_BYTES // ((token_bytes(path) or 1) * window))
 
 
 SUFFIX = ".slot"

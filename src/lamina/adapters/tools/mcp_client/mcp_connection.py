@@ -19,7 +19,7 @@ import anyio.to_thread
 
 from lamina.adapters.files.extras import require
 from lamina.adapters.tools.mcp_client.config import ServerConfig
-from lamina.adapters.tools.mcp_client.process import MOST_MESSAGE_BYTES, ServerProcess
+from lamina.adapters.tools.mcp_client.process import MAX_MESSAGE_BYTES, ServerProcess
 from lamina.adapters.tools.result_limits import say_seconds
 from lamina.core.codec import mend_text
 from lamina.errors import UsageError
@@ -77,7 +77,7 @@ class Endpoint:
         async with (
             self._client() as http,
             streamable_http_client(
-                self._config.url, http_client=http, max_sse_event_size=MOST_MESSAGE_BYTES
+                self._config.url, http_client=http, max_sse_event_size=MAX_MESSAGE_BYTES
             ) as streams,
         ):
             yield streams
@@ -97,9 +97,9 @@ class Endpoint:
         self._status = response.status_code if response.status_code >= 400 else 0
 
 
-MOST_TOOLS = 1000
-MOST_ABOUT = 1000
-_MOST_PAGES = 100
+MAX_TOOLS = 1000
+MAX_ABOUT = 1000
+_MAX_PAGES = 100
 
 
 class Connection:
@@ -153,7 +153,7 @@ class Connection:
             with anyio.CancelScope(deadline=self.deadline) as limit:
                 async with self._opened() as client, anyio.create_task_group() as tasks:
                     self._client = client
-                    self.about = mend_text((client.instructions or "")[:MOST_ABOUT])
+                    self.about = mend_text((client.instructions or "")[:MAX_ABOUT])
                     await self.list_tools()
                     limit.deadline = math.inf
                     self.was_open = True
@@ -183,7 +183,7 @@ class Connection:
         self.is_stale = False
         tools: list[Tool] = []
         cursor: str | None = None
-        for _ in range(_MOST_PAGES):
+        for _ in range(_MAX_PAGES):
             try:
                 page = await client.list_tools(cursor=cursor)
             except MCPError as error:
@@ -192,10 +192,10 @@ class Connection:
                 raise
             tools += page.tools
             cursor = page.next_cursor
-            if cursor is None or len(tools) > MOST_TOOLS:
+            if cursor is None or len(tools) > MAX_TOOLS:
                 break
-        self.has_more_tools = cursor is not None or len(tools) > MOST_TOOLS
-        self.tools = tuple(tools[:MOST_TOOLS])
+        self.has_more_tools = cursor is not None or len(tools) > MAX_TOOLS
+        self.tools = tuple(tools[:MAX_TOOLS])
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> "CallToolResult":
         """Calls a tool; whatever the SDK raises is raised."""

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from lamina.adapters.tools.approved_definitions import Approvals
 from lamina.adapters.tools.mcp_client.config import ServerConfig, ServerList
-from lamina.adapters.tools.mcp_client.mcp_connection import MOST_TOOLS, Connection
+from lamina.adapters.tools.mcp_client.mcp_connection import MAX_TOOLS, Connection
 from lamina.adapters.tools.offered_tool import (
     ask_all,
     label_of,
@@ -28,7 +28,7 @@ from lamina.adapters.tools.offered_tool import (
     without_duplicates,
 )
 from lamina.adapters.tools.result_limits import (
-    MOST_CHARACTERS,
+    MAX_CHARACTERS,
     NO_RESULT,
     cut_output,
     fail,
@@ -293,7 +293,7 @@ class Server:
                 label = label_of(self.config.name, name)
                 complaints.append(WithheldTool(what=label, reason="invalid", detail=detail))
         if connection.has_more_tools:
-            detail = f"it lists more than {MOST_TOOLS:,} tools; those after them are not offered"
+            detail = f"it lists more than {MAX_TOOLS:,} tools; those after them are not offered"
             complaints.append(WithheldTool(what=self.config.name, reason="invalid", detail=detail))
         return complaints
 
@@ -338,7 +338,7 @@ class McpServers:
         *,
         approvals: Approvals | None = None,
         patience: ServerPatience | None = None,
-        max_characters: int = MOST_CHARACTERS,
+        max_characters: int = MAX_CHARACTERS,
         check: Callable[[ServerConfig], None] | None = None,
         of_agent: bool = False,
     ) -> None:

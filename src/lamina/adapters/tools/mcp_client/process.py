@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
     from mcp.shared.message import SessionMessage
 
-MOST_MESSAGE_BYTES = 64 * 1024 * 1024
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 _KEPT_WORDS = 4096
 _LONGEST_WORD = 300
 _FLUSH_SECONDS = 0.5
@@ -131,8 +131,8 @@ class ServerProcess:
                 parts, size = [], 0
             parts.append(rest)
             size += len(rest)
-            if size > MOST_MESSAGE_BYTES:
-                self.fault = f"it sent a message of more than {MOST_MESSAGE_BYTES:,} bytes"
+            if size > MAX_MESSAGE_BYTES:
+                self.fault = f"it sent a message of more than {MAX_MESSAGE_BYTES:,} bytes"
                 return
 
     async def _speak(

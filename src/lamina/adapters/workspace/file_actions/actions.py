@@ -24,7 +24,7 @@ from lamina.adapters.workspace.file_actions.text_edit import edit_text, say_line
 from lamina.adapters.workspace.file_actions.trash import Deed, Trash
 from lamina.adapters.workspace.file_actions.view import (
     DEPTH,
-    MOST_DEPTH,
+    MAX_DEPTH,
     Hide,
     as_it_is,
     has_control,
@@ -135,8 +135,8 @@ class FileActions:
             path: The folder, relative to the workspace; leave it out for the workspace itself.
             depth: How many folders deep it is shown, from 1 to 20.
         """
-        if not 1 <= depth <= MOST_DEPTH:
-            raise UsageError(f"`depth` is from 1 to {MOST_DEPTH}, not {depth}")
+        if not 1 <= depth <= MAX_DEPTH:
+            raise UsageError(f"`depth` is from 1 to {MAX_DEPTH}, not {depth}")
         if not stat.S_ISDIR(self._root.stat(path).st_mode):
             raise UsageError(f"{path} is a file; read it, or show the folder that it is in")
         start = str(clean_path(path)) if path.strip("./") else ""

@@ -20,7 +20,7 @@ import msgspec
 from lamina.adapters.files.paths import PathRefused, clean_path
 from lamina.adapters.files.root import Root
 from lamina.adapters.workspace.file_actions.view import (
-    MOST_CHARACTERS,
+    MAX_CHARACTERS,
     Hide,
     as_it_is,
     cut_around,
@@ -135,7 +135,7 @@ class PatternFinder:
 
 
 LONGEST_PATTERN = 1000
-MOST_CONTEXT = 20
+MAX_CONTEXT = 20
 # The most that goes to a finder at once, in characters and in files.
 _BATCH, _BATCH_FILES = 1_000_000, 256
 _NAMED = 5
@@ -209,9 +209,9 @@ def _check(search: GrepSearch) -> None:
         )
     if not search.regex and "\n" in search.pattern:
         raise UsageError("grep searches line by line; give a pattern without a line break")
-    if search.limit < 1 or not 0 <= search.context <= MOST_CONTEXT:
+    if search.limit < 1 or not 0 <= search.context <= MAX_CONTEXT:
         raise UsageError(
-            f"limit has to be 1 or more (not {search.limit}), and context 0 to {MOST_CONTEXT} "
+            f"limit has to be 1 or more (not {search.limit}), and context 0 to {MAX_CONTEXT} "
             f"(not {search.context})"
         )
 
@@ -254,7 +254,7 @@ class _Report:
     def __init__(self, search: GrepSearch) -> None:
         self._search = search
         self._lines: list[str] = []
-        self._room = MOST_CHARACTERS
+        self._room = MAX_CHARACTERS
         self._files = self._matches = self._shown_lines = self._total = 0
 
     def add(self, file: FileText, places: LineMatches) -> None:

@@ -10,7 +10,7 @@ from lamina.adapters.workspace.file_actions.view import ends_in_crlf, plural
 from lamina.errors import UsageError
 
 # Beyond this, counting stops.
-_MOST_COUNTED = 1000
+_MAX_COUNTED = 1000
 _LINES_NAMED = 5
 
 
@@ -43,7 +43,7 @@ def edit_text(path: str, text: str, old: str, new: str, *, replace_all: bool) ->
         raise UsageError(f"{path}: the text to replace is not there{_hint(text, old)}")
     lines = tuple(dict.fromkeys(_line(text, place) for place in places[:_LINES_NAMED]))
     if len(places) > 1 and not replace_all:
-        many = "at least " if len(places) >= _MOST_COUNTED else ""
+        many = "at least " if len(places) >= _MAX_COUNTED else ""
         raise UsageError(
             f"{path}: the text to replace is there {many}{len(places):,} times (first in "
             f"{say_lines(lines)}); give more of what stands around the one that is meant, or "
@@ -65,7 +65,7 @@ def _places(text: str, old: str) -> list[int]:
     """Where it begins, including overlapping places, which make an edit ambiguous."""
     places: list[int] = []
     at = text.find(old)
-    while at >= 0 and len(places) < _MOST_COUNTED:
+    while at >= 0 and len(places) < _MAX_COUNTED:
         places.append(at)
         at = text.find(old, at + 1)
     return places

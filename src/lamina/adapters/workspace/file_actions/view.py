@@ -14,9 +14,9 @@ from lamina.adapters.files.root import PathStatus
 from lamina.adapters.workspace.file_actions.trash import digest_of
 from lamina.errors import UsageError
 
-MOST_ENTRIES = 500
-MOST_LINES = 1000
-MOST_CHARACTERS = 50_000
+MAX_ENTRIES = 500
+MAX_LINES = 1000
+MAX_CHARACTERS = 50_000
 LONGEST_LINE = 2000
 # How much of a long line is shown before and after a match.
 _BEFORE, _AFTER = 80, 240
@@ -45,7 +45,7 @@ def show_name(name: str) -> str:
 
 def show_folder(entries: Sequence[PathStatus], unread: Sequence[str], *, whole_paths: bool) -> str:
     """What is in a folder, one entry per line."""
-    lines = [_entry(entry, whole_paths) for entry in entries[:MOST_ENTRIES]]
+    lines = [_entry(entry, whole_paths) for entry in entries[:MAX_ENTRIES]]
     if rest := len(entries) - len(lines):
         lines.append(f"[{rest:,} more of {len(entries):,}; list a folder further down]")
     lines += [f"[not listed: {show_name(entry)}]" for entry in unread[:_NAMED]]
@@ -89,8 +89,8 @@ def show_file(path: str, data: bytes, start: int, end: int | None, hide: Hide = 
 def show_lines(lines: Sequence[str], start: int, total: int, again: str) -> str:
     """Lines from number `start` on, as many as may be shown; `again` says how to get the rest."""
     texts: list[str] = []
-    room = MOST_CHARACTERS
-    for line in lines[:MOST_LINES]:
+    room = MAX_CHARACTERS
+    for line in lines[:MAX_LINES]:
         text = cut_line(line)
         if texts and len(text) + 1 > room:
             break
@@ -156,14 +156,14 @@ def _entry(entry: PathStatus, whole_path: bool) -> str:
             return f"{name}  (not a regular file)"
 
 
-DEPTH, MOST_DEPTH = 3, 20
+DEPTH, MAX_DEPTH = 3, 20
 # Names of files, and of folders, that one folder shows; and lines of the whole.
-MOST_NAMES = 40
-MOST_TREE_LINES = 400
+MAX_NAMES = 40
+MAX_TREE_LINES = 400
 # Kinds of files that are told apart where files are counted.
-MOST_KINDS = 5
+MAX_KINDS = 5
 # A folder can hold more than anybody would look through.
-MOST_FILES = 200_000
+MAX_FILES = 200_000
 _INDENT = "  "
 
 
@@ -188,14 +188,14 @@ def show_tree(start: str, folders: Iterable[str], files: Iterable[str], depth: i
     tree, is_cut = _plant(start, folders, files)
     for level in range(depth, 0, -1):
         lines = [f"{show_name(start or '.')}/ ({_describe(tree)})", *_draw(tree, level, _INDENT)]
-        if len(lines) <= MOST_TREE_LINES or level == 1:
+        if len(lines) <= MAX_TREE_LINES or level == 1:
             break
     if level < depth:
         lines.append(
             f"[shown {plural(level, 'level')} deep: more would be too long; name a folder]"
         )
     if is_cut:
-        lines.append(f"[there are more than {MOST_FILES:,} files; the others are not counted]")
+        lines.append(f"[there are more than {MAX_FILES:,} files; the others are not counted]")
     return "\n".join(lines)
 
 
@@ -206,7 +206,7 @@ def _plant(start: str, folders: Iterable[str], files: Iterable[str]) -> tuple[_F
         for _ in tree.below(PurePosixPath(path).parts[skip:]):
             pass
     for number, path in enumerate(files):
-        if number == MOST_FILES:
+        if number == MAX_FILES:
             return tree, True
         *above, name = PurePosixPath(path).parts[skip:]
         for folder in tree.below(above):
@@ -219,17 +219,17 @@ def _draw(folder: _Folder, depth: int, indent: str) -> Iterator[str]:
     if depth == 0:
         return
     names = sorted(folder.folders)
-    for name in names[:MOST_NAMES]:
+    for name in names[:MAX_NAMES]:
         below = folder.folders[name]
         yield f"{indent}{show_name(name)}/ ({_describe(below)})"
         yield from _draw(below, depth - 1, indent + _INDENT)
-    if hidden := names[MOST_NAMES:]:
+    if hidden := names[MAX_NAMES:]:
         count = sum(folder.folders[name].total for name in hidden)
         yield f"{indent}[{plural(len(hidden), 'more folder')} with {plural(count, 'file')}]"
     files = sorted(folder.files)
-    for name in files[:MOST_NAMES]:
+    for name in files[:MAX_NAMES]:
         yield f"{indent}{show_name(name)}"
-    if rest := files[MOST_NAMES:]:
+    if rest := files[MAX_NAMES:]:
         yield f"{indent}[{plural(len(rest), 'more file')}: {_count_kinds(rest)}]"
 
 
@@ -239,6 +239,6 @@ def _describe(folder: _Folder) -> str:
 
 def _count_kinds(names: Iterable[str]) -> str:
     kinds = Counter(PurePosixPath(name).suffix.lower()[1:] or "no suffix" for name in names)
-    parts = [f"{count:,} {show_name(kind)}" for kind, count in kinds.most_common(MOST_KINDS)]
-    others = len(kinds) - MOST_KINDS
+    parts = [f"{count:,} {show_name(kind)}" for kind, count in kinds.most_common(MAX_KINDS)]
+    others = len(kinds) - MAX_KINDS
     return ", ".join([*parts, plural(others, "other kind")] if others > 0 else parts)

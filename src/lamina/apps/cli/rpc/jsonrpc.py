@@ -20,7 +20,7 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 # Errors of Lamina: which one is in `data.code`.
 FAILED = -32000
-MOST_LINE = 32 << 20
+MAX_LINE = 32 << 20
 
 Id = str | int | float | None
 
@@ -51,7 +51,7 @@ class OverlongLine(Struct, frozen=True):
 
 
 async def split_lines(
-    chunks: AsyncIterator[bytes], most: int = MOST_LINE
+    chunks: AsyncIterator[bytes], most: int = MAX_LINE
 ) -> AsyncIterator[bytes | OverlongLine]:
     """Lines without their ends. What comes behind the last line end is no message: whoever wrote it
     was stopped in the middle."""
@@ -78,7 +78,7 @@ def read_call(line: bytes | OverlongLine) -> JsonRpcCall:
         JsonRpcFault: there is none.
     """
     if isinstance(line, OverlongLine):
-        raise JsonRpcFault(PARSE_ERROR, f"a message is longer than {MOST_LINE >> 20} MB")
+        raise JsonRpcFault(PARSE_ERROR, f"a message is longer than {MAX_LINE >> 20} MB")
     try:
         message = msgspec.json.decode(line)
     except RecursionError:

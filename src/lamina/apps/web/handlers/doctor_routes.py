@@ -56,7 +56,7 @@ class FindingRow(Loss[str | None], frozen=True, kw_only=True):
 
 
 # So much of a report is shown; sums are of all of it.
-MOST_FINDINGS, MOST_REQUESTS = 500, 5_000
+MAX_FINDINGS, MAX_REQUESTS = 500, 5_000
 
 
 class DoctorPage(Struct, frozen=True, kw_only=True):
@@ -85,19 +85,19 @@ def show_report(report: DoctorReport, *, with_text: bool) -> DoctorPage:
         lamina=report.lamina,
         prices_of=report.prices_of,
         with_text=with_text,
-        is_cut=len(report.findings) > MOST_FINDINGS or len(report.requests) > MOST_REQUESTS,
+        is_cut=len(report.findings) > MAX_FINDINGS or len(report.requests) > MAX_REQUESTS,
         programs=tuple(name_program(source) for source in report.read.sources if source),
         read=report.read,
         totals=report.totals,
         lost_share=report.totals.lost_share,
         causes=report.causes,
         findings=tuple(
-            _show_finding(finding, with_text) for finding in report.findings[:MOST_FINDINGS]
+            _show_finding(finding, with_text) for finding in report.findings[:MAX_FINDINGS]
         ),
         fixes=report.fixes,
         unknowns=report.unknowns,
         sessions=report.sessions,
-        requests=report.requests[:MOST_REQUESTS],
+        requests=report.requests[:MAX_REQUESTS],
     )
 
 

@@ -30,7 +30,7 @@ from lamina.engine.runners.answer import CitedSource
 from lamina.errors import UsageError
 
 LONGEST = 1_200
-_MOST_BYTES = 4_000_000
+_MAX_BYTES = 4_000_000
 
 
 def read_excerpt(folder: Path, source: CitedSource) -> str:
@@ -50,12 +50,12 @@ def read_excerpt(folder: Path, source: CitedSource) -> str:
 @lru_cache(maxsize=64)
 def _lines(folder: str, path: str, changed: int, size: int) -> tuple[str, ...]:  # noqa: ARG001
     """The lines of a file as it was when it had this size and time."""
-    data = LinkedRoot(folder).read(Path(folder, path), _MOST_BYTES)
+    data = LinkedRoot(folder).read(Path(folder, path), _MAX_BYTES)
     return tuple(data.decode("utf-8", "replace").splitlines())
 
 
 SESSION = "/api/workspaces/{workspace}/sessions/{session}"
-_MOST_ROWS = 500
+_MAX_ROWS = 500
 _AROUND = 80
 
 
@@ -64,7 +64,7 @@ async def show_messages(call: Call) -> MessageWindow:
     desk = call.desk
     journal, outline = await desk.read_outline(call.workspace, call.session)
     total = len(outline.rows)
-    limit = max(1, min(query.limit, _MOST_ROWS))
+    limit = max(1, min(query.limit, _MAX_ROWS))
     if query.around:
         place = outline.index_of(query.around)
         if place is None:

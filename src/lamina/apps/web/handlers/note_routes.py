@@ -20,7 +20,7 @@ from lamina.core.values.agent import Guide
 
 WORKSPACE = "/api/workspaces/{workspace}"
 # A picture that is larger is none that a page shows.
-MOST_FILE = 20 * 1024 * 1024
+MAX_FILE = 20 * 1024 * 1024
 
 
 class IndexedNotes(Struct, frozen=True, kw_only=True):
@@ -107,7 +107,7 @@ def _teller(report: Report, text: str) -> Callable[[int, int], None]:
 async def send_file(call: Call) -> SentFile:
     shelf = await _shelf(call)
     with refuse_paths("file"):
-        data = await shelf.bytes_of(call.path["path"], MOST_FILE)
+        data = await shelf.bytes_of(call.path["path"], MAX_FILE)
     media_type = kind_of_picture(data)
     # All else is saved by a browser, and never run in the page: also pictures that hold scripts.
     is_picture = media_type in ACCEPTED_TYPES

@@ -202,7 +202,7 @@ def _window(desk: Desk, settings: Settings) -> int:
 
 WORKSPACE = "/api/workspaces/{workspace}"
 SESSION = f"{WORKSPACE}/sessions/{{session}}"
-_MOST = 500
+_MAX = 500
 
 
 async def list_cards(call: Call) -> SessionPage:
@@ -216,7 +216,7 @@ async def list_cards(call: Call) -> SessionPage:
     if query.after:
         places = [place for place, row in enumerate(fitting) if row.session == query.after]
         start = places[0] + 1 if places else 0
-    page = fitting[start : start + max(1, min(query.limit, _MOST))]
+    page = fitting[start : start + max(1, min(query.limit, _MAX))]
     more = start + len(page) < len(fitting)
     return SessionPage(
         sessions=tuple([_card(call, row) for row in page]),

@@ -35,7 +35,7 @@ _NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
 _NAMES = "|".join(sorted(_UNIT_OF, key=len, reverse=True))
 _SPAN_PART = re.compile(rf"({_NUMBER})\s*({_NAMES})")
 _SPAN_GAP = re.compile(r"\s*,?\s*")
-MOST_SPAN_TEXT = 200
+MAX_SPAN_TEXT = 200
 # What a unit is in the next smaller one, and in the smaller ones behind it.
 _DAY_PARTS = (24, 24 * 60, 24 * 3_600, 24 * 3_600_000)
 _SMALLER: dict[str, tuple[float, ...]] = {
@@ -104,7 +104,7 @@ def find_date(text: str) -> datetime | None:
 def read_span(text: str) -> TimeSpan | None:
     """The span of time that a text spells, as `6 hours, 4 min`; None if it spells none."""
     text = text.strip()
-    if not text[:2].strip("-")[:1].isdigit() or len(text) > MOST_SPAN_TEXT:
+    if not text[:2].strip("-")[:1].isdigit() or len(text) > MAX_SPAN_TEXT:
         return None
     units = dict.fromkeys(UNITS, 0.0)
     at = 0

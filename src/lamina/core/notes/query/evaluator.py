@@ -135,8 +135,8 @@ def _stems(link: str) -> set[str]:
 
 
 # How many rows are shown if the query does not say.
-MOST_SHOWN = 200
-MOST_LIMIT = 10_000
+MAX_SHOWN = 200
+MAX_LIMIT = 10_000
 # At which time a query is asked, if nobody says.
 NO_TIME = datetime(1970, 1, 1)
 
@@ -172,7 +172,7 @@ def run_query(
         ]
     for step in query.steps:
         entries = run.take(step, entries)
-    shown = MOST_LIMIT if run.has_limit else MOST_SHOWN
+    shown = MAX_LIMIT if run.has_limit else MAX_SHOWN
     rows = run.show(query, entries, shown)
     return QueryResult(
         shape=query.shape,
@@ -249,7 +249,7 @@ class _Run:
             raise QueryError(1, 1, f"LIMIT: {error}") from None
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
             raise QueryError(1, 1, "LIMIT takes a number")
-        return max(0, int(min(value, MOST_LIMIT)))
+        return max(0, int(min(value, MAX_LIMIT)))
 
     def _group(self, name: str, ask: Ask, entries: list[_Entry]) -> list[_Entry]:
         """Entries by their common value, spelled as in the first of them."""

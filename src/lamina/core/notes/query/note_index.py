@@ -19,7 +19,7 @@ from lamina.core.notes.query.values import PageLink
 from lamina.core.values.note import Note
 
 _WIKILINK = re.compile(r"(!?)\[\[([^\[\]\n]*)\]\]")
-MOST_RESOLVED = 200_000
+MAX_RESOLVED = 200_000
 
 
 class QueryNotes:
@@ -51,7 +51,7 @@ class QueryNotes:
         key = (name, beside)
         resolution = self._resolved.get(key)
         if resolution is None:
-            if len(self._resolved) >= MOST_RESOLVED:
+            if len(self._resolved) >= MAX_RESOLVED:
                 self._resolved.clear()
             resolution = self._resolved[key] = self.names.resolve(name, beside=beside)
         return resolution

@@ -28,7 +28,7 @@ from lamina.core.notes.query.values import PageLink, TimeSpan, ValueType, WebLin
 from lamina.core.notes.query.work_limit import RowError
 
 # Deeper parts of a value count as null.
-MOST_DEEP = 20
+MAX_DEEP = 20
 _EPOCH = datetime(1970, 1, 1)
 
 # Comparable with any other, first by kind.
@@ -54,11 +54,11 @@ def key_of(value: Any, deep: int = 0) -> ValueKey:
             return (kind, _collate(value.path), value.target, _collate(value.subpath))
         case WebLink():
             return (kind, value.url)
-        case list() | tuple() if deep < MOST_DEEP:
+        case list() | tuple() if deep < MAX_DEEP:
             return (kind, tuple(key_of(member, deep + 1) for member in value))
         case Mapping() if (identity := getattr(value, "identity", None)) is not None:
             return (kind, (), tuple(map(str, identity)))
-        case Mapping() if deep < MOST_DEEP:
+        case Mapping() if deep < MAX_DEEP:
             names = sorted(map(str, value))
             keys = tuple(_collate(name) for name in names)
             return (kind, keys, tuple(key_of(value[name], deep + 1) for name in names))
@@ -125,7 +125,7 @@ _DAY_FORMAT = "MMMM dd, yyyy"
 _TIME_FORMAT = "h:mm a - MMMM dd, yyyy"
 NULL_TEXT = "-"
 # The most characters of a text that a query makes.
-MOST_TEXT = 100_000
+MAX_TEXT = 100_000
 
 
 def text_of(value: Any, deep: int = 0) -> str:
@@ -148,12 +148,12 @@ def text_of(value: Any, deep: int = 0) -> str:
             return link_text(value, value.display or _title(value))
         case WebLink():
             return f"[{value.display}]({value.url})"
-        case list() | tuple() if deep < MOST_DEEP:
-            listing = ", ".join(text_of(member, deep + 1) for member in value)[:MOST_TEXT]
+        case list() | tuple() if deep < MAX_DEEP:
+            listing = ", ".join(text_of(member, deep + 1) for member in value)[:MAX_TEXT]
             return f"[{listing}]" if deep else listing
-        case Mapping() if deep < MOST_DEEP:
+        case Mapping() if deep < MAX_DEEP:
             pairs = (f"{name}: {text_of(value[name], deep + 1)}" for name in value)
-            return f"{{ {', '.join(pairs)[:MOST_TEXT]} }}"
+            return f"{{ {', '.join(pairs)[:MAX_TEXT]} }}"
     return "<function>" if callable(value) else "…"
 
 
@@ -189,7 +189,7 @@ def _title(link: PageLink) -> str:
 
 
 Operation = Callable[[Any, Any], Any]
-MOST_MEMBERS = 100_000
+MAX_MEMBERS = 100_000
 
 
 def _scale(span: TimeSpan, factor: float) -> TimeSpan:
@@ -202,16 +202,16 @@ def _add_spans(first: TimeSpan, second: TimeSpan, sign: int = 1) -> TimeSpan:
 
 
 def _join_texts(first: Any, second: Any) -> str:
-    return (text_of(first) + text_of(second))[:MOST_TEXT]
+    return (text_of(first) + text_of(second))[:MAX_TEXT]
 
 
 def _repeat(text: str, count: float) -> str:
-    return text[:MOST_TEXT] * max(0, min(int(count), MOST_TEXT // max(len(text), 1)))
+    return text[:MAX_TEXT] * max(0, min(int(count), MAX_TEXT // max(len(text), 1)))
 
 
 def _join_lists(first: Any, second: Any) -> tuple[Any, ...]:
-    if len(first) + len(second) > MOST_MEMBERS:
-        raise RowError(f"a list has at most {MOST_MEMBERS:,} members")
+    if len(first) + len(second) > MAX_MEMBERS:
+        raise RowError(f"a list has at most {MAX_MEMBERS:,} members")
     return (*first, *second)
 
 

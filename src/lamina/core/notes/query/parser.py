@@ -52,8 +52,8 @@ from lamina.core.notes.query.syntax import (
 )
 
 # Every level takes some frames of Python's stack, here and when the query runs.
-MOST_DEEP = 30
-MOST_DIGITS = 15
+MAX_DEEP = 30
+MAX_DIGITS = 15
 _CONSTANTS = {"true": True, "false": False, "null": None}
 # From the loosest to the tightest; words are operators where an operator can stand.
 _RANKS: tuple[dict[str, str], ...] = (
@@ -163,8 +163,8 @@ class ExpressionParser:
         raise words.unexpected("a field, a value or a function", token)
 
     def _number(self, token: Token, sign: str) -> float:
-        if sum(map(str.isdigit, token.spelling)) > MOST_DIGITS:
-            problem = f"a number has at most {MOST_DIGITS} digits"
+        if sum(map(str.isdigit, token.spelling)) > MAX_DIGITS:
+            problem = f"a number has at most {MAX_DIGITS} digits"
             raise self._words.problem(problem, token.start)
         spelling = sign + token.spelling
         return float(spelling) if "." in spelling else int(spelling)
@@ -253,8 +253,8 @@ class ExpressionParser:
     @contextmanager
     def deeper(self, token: Token) -> Iterator[None]:
         self._depth += 1
-        if self._depth > MOST_DEEP:
-            problem = f"this is nested more than {MOST_DEEP} deep"
+        if self._depth > MAX_DEEP:
+            problem = f"this is nested more than {MAX_DEEP} deep"
             raise self._words.problem(problem, token.start)
         yield
         self._depth -= 1
@@ -268,7 +268,7 @@ def _say_wrong(word: str, spelling: str) -> str:
 
 
 # A query runs over every note: one with ten thousand conditions would take minutes.
-MOST_CHARACTERS = 10_000
+MAX_CHARACTERS = 10_000
 _CLAUSES = ("FROM", "WHERE", "GROUP BY", "SORT", "FLATTEN", "LIMIT")
 _DIRECTIONS = {"asc": False, "ascending": False, "desc": True, "descending": True}
 _SHAPES = get_args(Shape)
@@ -300,9 +300,9 @@ class _Parser:
         self._words = Scanner(text)
         # On the same scanner; it also counts the depth of sources.
         self._expressions = ExpressionParser(self._words)
-        if len(text) > MOST_CHARACTERS:
-            problem = f"a query has at most {MOST_CHARACTERS:,} characters"
-            raise self._words.problem(problem, MOST_CHARACTERS)
+        if len(text) > MAX_CHARACTERS:
+            problem = f"a query has at most {MAX_CHARACTERS:,} characters"
+            raise self._words.problem(problem, MAX_CHARACTERS)
 
     # -- the whole -------------------------------------------------------------------------------
 

@@ -25,8 +25,8 @@ from lamina.core.notes.query.dates import (
     read_span,
 )
 from lamina.core.notes.query.operators import (
-    MOST_MEMBERS,
-    MOST_TEXT,
+    MAX_MEMBERS,
+    MAX_TEXT,
     calculate,
     fold_case,
     is_truthy,
@@ -117,7 +117,7 @@ def need(value: Any, *kinds: type) -> Any:
 
 
 _NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?")
-MOST_ARGUMENTS = 200
+MAX_ARGUMENTS = 200
 
 
 def _object(scope: QueryScope, *values: Any) -> dict[str, Any]:
@@ -189,8 +189,8 @@ def _elink(scope: QueryScope, url: Any, display: Any = None) -> WebLink | None:
 
 
 CONSTRUCTORS = {
-    "object": QueryFunction(_object, 0, MOST_ARGUMENTS),
-    **dict.fromkeys(("list", "array"), QueryFunction(lambda _, *values: values, 0, MOST_ARGUMENTS)),
+    "object": QueryFunction(_object, 0, MAX_ARGUMENTS),
+    **dict.fromkeys(("list", "array"), QueryFunction(lambda _, *values: values, 0, MAX_ARGUMENTS)),
     "date": QueryFunction(_date, 1, 2, (0,)),
     "dur": QueryFunction(_dur, 1, 1, (0,)),
     "number": QueryFunction(_number, 1, 1, (0,)),
@@ -235,7 +235,7 @@ def _extreme(is_greatest: bool) -> QueryFunction:
         scope.limit.spend(len(some))
         return (max if is_greatest else min)(some, key=key_of, default=None)
 
-    return QueryFunction(call, 0, MOST_ARGUMENTS)
+    return QueryFunction(call, 0, MAX_ARGUMENTS)
 
 
 def _extreme_by(is_greatest: bool) -> QueryFunction:
@@ -375,7 +375,7 @@ def _judge(judge: Callable[[list[bool]], bool]) -> QueryFunction:
         scope.limit.spend(len(members))
         return judge([is_truthy(member) for member in members])
 
-    return QueryFunction(call, 0, MOST_ARGUMENTS)
+    return QueryFunction(call, 0, MAX_ARGUMENTS)
 
 
 def _join(scope: QueryScope, value: Any, separator: Any = None) -> str:
@@ -383,7 +383,7 @@ def _join(scope: QueryScope, value: Any, separator: Any = None) -> str:
     if not isinstance(value, _LISTS):
         return text_of(value)
     scope.limit.spend(len(value))
-    return between.join(map(text_of, value))[:MOST_TEXT]
+    return between.join(map(text_of, value))[:MAX_TEXT]
 
 
 def _filter(scope: QueryScope, members: Any, ask: Any) -> Any:
@@ -412,8 +412,8 @@ def _flat(scope: QueryScope, members: Any, depth: Any = 1) -> Any:
         inner = (member if isinstance(member, _LISTS) else (member,) for member in flat)
         flat = tuple(value for part in inner for value in part)
         scope.limit.spend(len(flat))
-        if len(flat) > MOST_MEMBERS:
-            raise RowError(f"a list has at most {MOST_MEMBERS:,} members")
+        if len(flat) > MAX_MEMBERS:
+            raise RowError(f"a list has at most {MAX_MEMBERS:,} members")
     return flat
 
 
@@ -440,13 +440,13 @@ LISTS = {
     "icontains": _container(fold_case),
     "econtains": _container(normalize_text, is_exact=True),
     "containsword": QueryFunction(_contains_word, 2, 2, (0, 1)),
-    "extract": QueryFunction(_extract, 1, MOST_ARGUMENTS, (0,)),
+    "extract": QueryFunction(_extract, 1, MAX_ARGUMENTS, (0,)),
     "sort": QueryFunction(_sort, 1, 2),
     "reverse": QueryFunction(_reverse, 1, 1),
     "length": QueryFunction(_length, 1, 1),
-    "nonnull": QueryFunction(_nonnull, 0, MOST_ARGUMENTS),
+    "nonnull": QueryFunction(_nonnull, 0, MAX_ARGUMENTS),
     "firstvalue": QueryFunction(
-        lambda scope, *values: next(iter(_nonnull(scope, *values)), None), 0, MOST_ARGUMENTS
+        lambda scope, *values: next(iter(_nonnull(scope, *values)), None), 0, MAX_ARGUMENTS
     ),
     "all": _judge(all),
     "any": _judge(any),
@@ -503,7 +503,7 @@ def _replace_matches(scope: QueryScope, text: Any, source: Any, replacement: Any
     result: str = _matching(
         scope, need(source, str), lambda pattern: pattern.replace(whole, filling)
     )
-    return result[:MOST_TEXT]
+    return result[:MAX_TEXT]
 
 
 def _split(scope: QueryScope, text: Any, source: Any, limit: Any = None) -> tuple[str, ...]:
@@ -518,7 +518,7 @@ def _replace(scope: QueryScope, text: Any, part: Any, replacement: Any) -> str:
     if len(new) > len(old) and len(whole) * len(new) > 10_000_000:
         raise RowError("the text would become too long")
     joined: str = whole.replace(old, new) if old else new.join(whole)
-    return joined[:MOST_TEXT]
+    return joined[:MAX_TEXT]
 
 
 def _starts(scope: QueryScope, text: Any, part: Any) -> bool:
@@ -532,7 +532,7 @@ def _ends(scope: QueryScope, text: Any, part: Any) -> bool:
 def _pad(is_left: bool) -> Callable[..., str]:
     def call(scope: QueryScope, text: Any, length: Any, padding: Any = " ") -> str:
         whole, filling = need(text, str), need(padding, str)
-        missing = min(int(need(length, int, float)), MOST_TEXT) - len(whole)
+        missing = min(int(need(length, int, float)), MAX_TEXT) - len(whole)
         if missing <= 0 or not filling:
             return str(whole)
         tail: str = (filling * (missing // len(filling) + 1))[:missing]

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from lamina.core.notes.query.operators import MOST_DEEP, link_text, number_text, span_text
+from lamina.core.notes.query.operators import MAX_DEEP, link_text, number_text, span_text
 from lamina.core.notes.query.rows import Item, OverlaidRow, QueryResult, QueryRow, item_of
 from lamina.core.notes.query.values import PageLink, TimeSpan, WebLink
 
 # The most characters of a cell; longer ones are cut.
-MOST_IN_CELL = 300
+MAX_IN_CELL = 300
 _NO_KEY = "(none)"
 # Including line ends outside Python, and terminal control characters.
 _UNSEEN = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
@@ -67,9 +67,9 @@ def _list_group(row: QueryRow, with_id: bool) -> Iterator[str]:
     head = f"- {show_value(row.id) or _NO_KEY} ({row.size:,})"
     if isinstance(value, list | tuple):
         yield head
-        yield from (f"  - {show_value(member) or _NO_KEY}" for member in value[:MOST_MEMBERS])
-        if len(value) > MOST_MEMBERS:
-            yield f"  - and {len(value) - MOST_MEMBERS:,} more"
+        yield from (f"  - {show_value(member) or _NO_KEY}" for member in value[:MAX_MEMBERS])
+        if len(value) > MAX_MEMBERS:
+            yield f"  - and {len(value) - MAX_MEMBERS:,} more"
     else:
         text = show_value(value)
         yield f"{head}: {text}" if text else head
@@ -88,7 +88,7 @@ def _task_groups(rows: Iterable[QueryRow], indent: str) -> Iterator[str]:
         yield f"{indent}- {show_value(row.id) or _NO_KEY} ({row.size:,})"
         members = row.rows or ()
         inner = [member for member in members if member.rows is not None]
-        if inner and len(indent) < 2 * MOST_DEEP:
+        if inner and len(indent) < 2 * MAX_DEEP:
             yield from _task_groups(inner, indent + "  ")
         else:
             yield from _task_lines([member.item for member in members], indent + "  ")
@@ -150,7 +150,7 @@ def _calendar(result: QueryResult) -> Iterator[str]:
         yield f"- no date in {result.heads[0]} ({others:,})"
 
 
-MOST_MEMBERS = 200
+MAX_MEMBERS = 200
 _SHAPES = {"table": _table, "list": _list, "task": _tasks, "calendar": _calendar}
 
 
@@ -169,9 +169,9 @@ def show_value(value: Any) -> str:
 
 def _one_line(text: str) -> str:
     # No more is processed than can be shown.
-    line = _UNSEEN.sub(" ", text[: 2 * MOST_IN_CELL]).strip()
-    is_cut = len(line) > MOST_IN_CELL or len(text) > 2 * MOST_IN_CELL
-    return line[:MOST_IN_CELL].rstrip() + "…" if is_cut else line
+    line = _UNSEEN.sub(" ", text[: 2 * MAX_IN_CELL]).strip()
+    is_cut = len(line) > MAX_IN_CELL or len(text) > 2 * MAX_IN_CELL
+    return line[:MAX_IN_CELL].rstrip() + "…" if is_cut else line
 
 
 def _show(value: Any, deep: int) -> str:
@@ -195,9 +195,9 @@ def _show(value: Any, deep: int) -> str:
             return link_text(value, value.display)
         case WebLink():
             return f"[{value.display}]({value.url})"
-        case list() | tuple() if deep < MOST_DEEP:
+        case list() | tuple() if deep < MAX_DEEP:
             return _show_several((_show(part, deep + 1) for part in value), len(value), "[]", deep)
-        case Mapping() if deep < MOST_DEEP:
+        case Mapping() if deep < MAX_DEEP:
             return _show_mapping(value, deep)
     return "a function" if callable(value) else "…"
 
@@ -223,7 +223,7 @@ def _show_several(parts: Iterable[str], size: int, brackets: str, deep: int) -> 
     """As many comma-separated parts as fit in a cell; in brackets if nested."""
     texts: list[str] = []
     # Leaves room for the count of the others, so that it is not cut off.
-    room = MOST_IN_CELL - 40
+    room = MAX_IN_CELL - 40
     for part in parts:
         texts.append(part if len(part) <= room else part[: max(room, 0)] + "…")
         room -= len(part) + 2

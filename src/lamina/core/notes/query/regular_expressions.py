@@ -10,9 +10,9 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-MOST_PATTERN = 1_000
+MAX_PATTERN = 1_000
 # The most places at which a search may stop to look.
-MOST_LOOKS = 50_000_000
+MAX_LOOKS = 50_000_000
 _TOKEN = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?<(?P<name>[A-Za-z_]\w*)>|\((?:\?(?:[:=!]|<[=!]))?|\)|"
     r"(?P<repeat>[*+?]|\{\d{1,4}(?P<open>,\d{0,4})?\})[?+]?|\||\$|.",
@@ -34,7 +34,7 @@ class SafePattern(Struct, frozen=True):
 
     def check(self, text: str) -> None:
         """Raises `PatternRefused` if the pattern may take too long on this text."""
-        if self.repeats and float(len(text) + 1) ** min(self.repeats + 1, 12) > MOST_LOOKS:
+        if self.repeats and float(len(text) + 1) ** min(self.repeats + 1, 12) > MAX_LOOKS:
             raise PatternRefused(
                 f"the pattern {self.source!r} may take too long for a text of {len(text):,} "
                 f"characters: it has {self.repeats} parts of any length"
@@ -81,8 +81,8 @@ def compile_pattern(source: str, ignore_case: bool = False) -> SafePattern:
     Raises:
         PatternRefused: it is no pattern, or may take too long.
     """
-    if len(source) > MOST_PATTERN:
-        raise PatternRefused(f"a pattern has at most {MOST_PATTERN:,} characters")
+    if len(source) > MAX_PATTERN:
+        raise PatternRefused(f"a pattern has at most {MAX_PATTERN:,} characters")
     translated, repeats = _inspect(source)
     try:
         # Letters and digits are those of English, as in JavaScript.

@@ -109,9 +109,9 @@ def find_field(row: Mapping[str, Any], name: str) -> Any:
 
 
 MakeLink = Callable[[str], PageLink]
-MOST_MEMBERS = 1_000
+MAX_MEMBERS = 1_000
 # Deeper parts of a property are null.
-MOST_DEEP = 20
+MAX_DEEP = 20
 _LINK = re.compile(r"(!?)\[\[([^\[\]\n]*)\]\]")
 _NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"', re.DOTALL)
@@ -150,7 +150,7 @@ def _read_members(text: str, make_link: MakeLink, zone: tzinfo | None) -> tuple[
         if not is_known or match is None or (comma is None and match.end() < len(text)):
             return None
         members.append(value)
-        if len(members) > MOST_MEMBERS:
+        if len(members) > MAX_MEMBERS:
             return None
         at = comma.end() if comma else len(text)
     return tuple(members)
@@ -177,7 +177,7 @@ def _read_one(text: str, make_link: MakeLink, zone: tzinfo | None) -> tuple[bool
 
 def read_property(value: Any, make_link: MakeLink, zone: tzinfo | None, deep: int = 0) -> Any:
     """A value of the frontmatter: its texts may be dates, spans or links."""
-    if deep > MOST_DEEP:
+    if deep > MAX_DEEP:
         return None
     match value:
         case str():
@@ -239,7 +239,7 @@ def list_links(note: Note) -> list[tuple[str, tuple[str, ...]]]:
 def _links_in(value: Any, deep: int = 0) -> list[str]:
     if isinstance(value, str):
         return _WIKILINK.findall(value) if "[[" in value else []
-    if not isinstance(value, dict | list) or deep > MOST_DEEP:
+    if not isinstance(value, dict | list) or deep > MAX_DEEP:
         return []
     members = value.values() if isinstance(value, dict) else value
     return [link for member in members for link in _links_in(member, deep + 1)]

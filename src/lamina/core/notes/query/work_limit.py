@@ -6,8 +6,8 @@ ends, on every machine at the same point.
 
 from lamina.errors import QueryError
 
-MOST_STEPS = 3_000_000
-MOST_ROWS = 100_000
+MAX_STEPS = 3_000_000
+MAX_ROWS = 100_000
 
 
 class RowError(Exception):
@@ -17,7 +17,7 @@ class RowError(Exception):
 class WorkLimit:
     """What is left of the work that a query may do."""
 
-    def __init__(self, steps: int = MOST_STEPS) -> None:
+    def __init__(self, steps: int = MAX_STEPS) -> None:
         self._left = steps
 
     def spend(self, steps: int) -> None:
@@ -28,9 +28,9 @@ class WorkLimit:
         """
         self._left -= steps
         if self._left < 0:
-            raise QueryError(1, 1, f"this query takes more than {MOST_STEPS:,} steps; narrow it")
+            raise QueryError(1, 1, f"this query takes more than {MAX_STEPS:,} steps; narrow it")
 
     def check_rows(self, rows: int) -> None:
         """Raises `QueryError` if there are too many rows."""
-        if rows > MOST_ROWS:
-            raise QueryError(1, 1, f"this query makes more than {MOST_ROWS:,} rows; narrow it")
+        if rows > MAX_ROWS:
+            raise QueryError(1, 1, f"this query makes more than {MAX_ROWS:,} rows; narrow it")
