@@ -192,7 +192,7 @@ def _write_request(
     )  # fmt: skip
     return page.write(
         RequestEntry,
-        target=target.name,
+        target=context.target,
         context=context,
         before=page.began_at,
         base=base.id if base else None,

@@ -50,7 +50,6 @@ from lamina.core.journal.request_copy import (
     RequestCopy,
     check_once,
     copy_for_request,
-    options_for_request,
 )
 from lamina.core.journal.state import (
     LastRequests,
@@ -58,6 +57,7 @@ from lamina.core.journal.state import (
     OpenTurn,
     State,
     known_renderer,
+    options_for_request,
     renderer_in,
 )
 

@@ -22,8 +22,15 @@ from lamina.core.codec import digest_bytes
 from lamina.core.journal.calibration import calibrate
 from lamina.core.journal.laid_versions import laid_items, lay_uses
 from lamina.core.journal.patch_effects import append_messages, calls_wait, patch_state
-from lamina.core.journal.request_copy import check_once, copy_for_request, options_for_request
-from lamina.core.journal.state import KnownItem, LastRequests, OpenTurn, RecordedBefore, State
+from lamina.core.journal.request_copy import check_once, copy_for_request
+from lamina.core.journal.state import (
+    KnownItem,
+    LastRequests,
+    OpenTurn,
+    RecordedBefore,
+    State,
+    options_for_request,
+)
 from lamina.core.values.entry import (
     AdoptEntry,
     BranchSummaryEntry,

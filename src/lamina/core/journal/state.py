@@ -26,7 +26,7 @@ from lamina.core.values.entry import (
 from lamina.core.values.envelope import Envelope, Options
 from lamina.core.values.item import Include, Item, ItemId
 from lamina.core.values.message import LoadedTool, Message, ToolDefinition, ToolResult
-from lamina.core.values.patch import OnceOps
+from lamina.core.values.patch import OnceOps, OptionsSet
 from lamina.core.values.settings import OPTION_SETTINGS, Settings
 from lamina.core.values.usage import Usage
 
@@ -196,7 +196,13 @@ class State(Struct, frozen=True, kw_only=True):
     @property
     def options(self) -> Options:
         """How a model is to answer: as options say, else as settings do."""
-        return self.envelope.options.over(self.settings.options)
+        own, settings = self.envelope.options, self.settings
+        given = {
+            name: value
+            for name in OPTION_SETTINGS
+            if getattr(own, name) is None and (value := getattr(settings, name)) is not None
+        }
+        return replace(own, **given) if given else own
 
     @property
     def settings_in_force(self) -> Settings:
@@ -204,6 +210,20 @@ class State(Struct, frozen=True, kw_only=True):
         options = {name: getattr(self.envelope.options, name) for name in OPTION_SETTINGS}
         given = {name: value for name, value in options.items() if value is not None}
         return replace(self.settings, **given) if given else self.settings
+
+
+def options_for_request(state: State) -> Options:
+    """The options of the request of `state`: those in force, and what is for it alone.
+
+    Raises:
+        InvalidPatch: an operation for it sets one that is out of range.
+    """
+    options = state.options
+    for once in state.once:
+        for op in once.ops:
+            if isinstance(op, OptionsSet):
+                options = op.over(options)
+    return options
 
 
 def known_renderer(request: RequestEntry, header: SessionEntry) -> int:
