@@ -299,12 +299,18 @@ def _unreported(state: State, left_out: Sequence[LeftOut]) -> list[LeftOut]:
     if state.requests.sent_standing is state.library.standing:
         return []
     reported = {omission.what for omission in left_out}
-    why = texts_of(state.requests.reasons) or "its block was removed"
-    return [
-        LeftOut(what=item, reason="removed", detail=f"{label_of(item)} no longer stands: {why}")
+    gone = [
+        item
         for item in state.requests.sent_standing
         if (item not in state.library.standing or _is_outdated(state, item))
         and item not in reported
+    ]
+    if not gone:
+        return []
+    why = texts_of(state.requests.reasons) or "its block was removed"
+    return [
+        LeftOut(what=item, reason="removed", detail=f"{label_of(item)} no longer stands: {why}")
+        for item in gone
     ]
 
 

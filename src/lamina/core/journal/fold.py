@@ -20,7 +20,6 @@ from msgspec.structs import replace
 
 from lamina.core.codec import digest_bytes
 from lamina.core.journal.calibration import calibrate
-from lamina.core.journal.laid_versions import laid_items, lay_uses
 from lamina.core.journal.patch_effects import append_messages, calls_wait, patch_state
 from lamina.core.journal.request_copy import check_once, copy_for_request
 from lamina.core.journal.state import (
@@ -29,6 +28,8 @@ from lamina.core.journal.state import (
     OpenTurn,
     RecordedBefore,
     State,
+    laid_items,
+    lay_uses,
     options_for_request,
 )
 from lamina.core.values.entry import (

@@ -10,8 +10,10 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from lamina.core.journal.laid_versions import (
+from lamina.core.journal.reasons import RecordedReason, find_moved_parts, reason_of
+from lamina.core.journal.state import (
     StandingItems,
+    State,
     apply_lay_ops,
     find_laid_versions,
     find_versions,
@@ -19,8 +21,6 @@ from lamina.core.journal.laid_versions import (
     laid_items,
     lay_uses,
 )
-from lamina.core.journal.reasons import RecordedReason, find_moved_parts, reason_of
-from lamina.core.journal.state import State
 from lamina.core.values.collections import Chain
 from lamina.core.values.envelope import LIBRARY, Envelope, LaidItem, SystemPart
 from lamina.core.values.item import ItemId

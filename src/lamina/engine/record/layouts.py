@@ -125,7 +125,7 @@ class Layouts:
             self._recall(last, assembler)
         sent = self._sent
         assert sent is not None
-        if last.target == target.name and (cause := _wire_change(last, sent.layout.wire, target)):
+        if (cause := _wire_change(last, sent.layout.wire, target)) and last.target == target.name:
             return replace(sent, cause=cause, replaced=True)
         if sent.cause is None and (cause := _hidden_pictures(last, sent, assembler, target)):
             return replace(sent, cause=cause)
