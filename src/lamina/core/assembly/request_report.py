@@ -182,7 +182,7 @@ def _write_request(
 ) -> RequestEntry:
     """Writes the entry of a request that goes on from `base`."""
     session, target, layout = page.state.session, draft.target, assembler.layout
-    agreeing, run = context.agreement.segments, prompt.cached_run()
+    agreeing = context.agreement.segments
     shared = agreeing if base else 0
     parameters = wire_parameters(
         page.state, target,
@@ -190,6 +190,7 @@ def _write_request(
         agreeing=agreeing, base=base,
         allowed_tools=draft.allowed_tools,
     )  # fmt: skip
+    run = prompt.cached_run()
     return page.write(
         RequestEntry,
         target=context.target,

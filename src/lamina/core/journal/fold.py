@@ -363,7 +363,7 @@ def _keep_item(state: State, item: Item, entry: str) -> State:
 
 def _append(state: State, message: Message, leaf: str) -> State:
     cached, turn = state.envelope.cached, state.turn
-    messages = cached.extend((message,))
+    place, messages = len(cached), cached.extend((message,))
     pictured = state.pictured or message.pictured
     if message.role != "user":
         if turn.behind_results and message.role == "tool":
@@ -390,7 +390,7 @@ def _append(state: State, message: Message, leaf: str) -> State:
         pictured=pictured,
         envelope=replace(state.envelope, cached=messages, tool_texts=()),
         library=library,
-        turn=OpenTurn(question=text, asked=message.id, start=len(cached)),
+        turn=OpenTurn(question=text, asked=message.id, start=place),
         turn_count=state.turn_count + 1,
         goal=state.goal or text,
         leaf=leaf,
