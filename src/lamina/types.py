@@ -37,7 +37,7 @@ from lamina.core.ports import (
     WorkspaceSource,
 )
 from lamina.core.text.citations import RenumberedAnswer, Source
-from lamina.core.values.agent import AgentChange, Guide, Guides, Problem
+from lamina.core.values.agent import AgentChange, Guide, Guides, Problem, Trust
 from lamina.core.values.collections import Chain
 from lamina.core.values.damage import Damage
 from lamina.core.values.entry import (
@@ -186,7 +186,6 @@ from lamina.core.values.tool import (
     WithheldTool,
 )
 from lamina.core.values.totals import DeletedSession, ListedSession, SessionTotals, TargetUsage
-from lamina.core.values.trust_record import Trust
 from lamina.core.values.usage import InputTransformation, Usage
 from lamina.core.values.web_access import (
     FetchedResource,

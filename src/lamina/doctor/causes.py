@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from lamina.core.audit.break_causes import CAUSES, cap_certainty, count_of
-from lamina.core.values.cache_break import CauseName, Certainty
+from lamina.core.audit.break_causes import CAUSES, CauseName, Certainty, cap_certainty, count_of
 from lamina.doctor.readings import Reading
 
 # How often something has to come, and how much more often than by chance, to be a pattern.

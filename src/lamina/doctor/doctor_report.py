@@ -21,9 +21,8 @@ from msgspec.structs import replace
 from lamina import __version__
 from lamina.adapters.files.own_file import open_regular_file
 from lamina.adapters.providers.model_book import load_book
-from lamina.core.audit.break_causes import CAUSES, count_of
+from lamina.core.audit.break_causes import CAUSES, Blame, BreakKind, CauseName, Certainty, count_of
 from lamina.core.ports import TargetBook
-from lamina.core.values.cache_break import Blame, BreakKind, CauseName, Certainty
 from lamina.core.values.settings import Target
 from lamina.doctor.collector import ReadFiles, RequestCollector
 from lamina.doctor.findings import (

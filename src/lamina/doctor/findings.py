@@ -12,9 +12,17 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.core.audit.break_causes import CAUSES, RecordDepth, blame_of, fix_for
+from lamina.core.audit.break_causes import (
+    CAUSES,
+    Blame,
+    BreakKind,
+    CauseName,
+    Certainty,
+    RecordDepth,
+    blame_of,
+    fix_for,
+)
 from lamina.core.ledger import cost_of
-from lamina.core.values.cache_break import Blame, BreakKind, CauseName, Certainty
 from lamina.core.values.prices import MILLION
 from lamina.core.values.settings import Target
 from lamina.core.values.usage import Usage

@@ -9,8 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lamina.core.audit.break_causes import RecordDepth
-from lamina.core.values.cache_break import CauseName
+from lamina.core.audit.break_causes import CauseName, RecordDepth
 from lamina.core.values.usage import Usage
 
 PartLayer = Literal["tools", "system", "messages"]

@@ -19,7 +19,7 @@ from typing import get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.core.values.cache_break import CauseName
+from lamina.core.audit.break_causes import CauseName
 from lamina.doctor.observed_request import PartLayer, PromptChange, PromptPart, RecordedPrompt
 
 LOOK_BACK = 20

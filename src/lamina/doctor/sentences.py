@@ -3,8 +3,7 @@
 from datetime import UTC, datetime
 
 from lamina.adapters.formats.agent_stores import SUFFIXES
-from lamina.core.audit.break_causes import CAUSES, count_of
-from lamina.core.values.cache_break import CauseName
+from lamina.core.audit.break_causes import CAUSES, CauseName, count_of
 from lamina.doctor.doctor_report import DoctorReport
 from lamina.doctor.findings import Finding
 

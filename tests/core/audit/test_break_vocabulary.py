@@ -6,13 +6,16 @@ import pytest
 
 from lamina.core.audit.break_causes import (
     CAUSES,
+    Blame,
+    BreakKind,
+    CauseName,
+    Certainty,
     RecordDepth,
     blame_of,
     cap_certainty,
     fix_for,
     name_verdict,
 )
-from lamina.core.values.cache_break import Blame, BreakKind, CauseName, Certainty
 from lamina.core.values.request import Agreement, Break, CacheMeaning, CacheVerdict, MovedPlace
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import patches, thorough
 
-from lamina.core.journal.laid_versions import StandingItems, apply_lay_ops, find_laid_versions
 from lamina.core.journal.patch_effects import apply_op
+from lamina.core.journal.state import StandingItems, apply_lay_ops, find_laid_versions
 from lamina.core.values.collections import Chain
 from lamina.core.values.envelope import Envelope, LaidItem
 from lamina.core.values.item import ItemId, note_id

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lamina.adapters.files.paths import expand_home
-from lamina.core.values.trust_record import NamedFile
+from lamina.core.values.agent import NamedFile
 
 MEGABYTE = 1_000_000
 MAX_BYTES = 500 * MEGABYTE

@@ -18,8 +18,7 @@ from msgspec import Struct
 from lamina.adapters.files.shared_file import SharedFile
 from lamina.core.text.characters import is_visible
 from lamina.core.text.secrets import find_secrets, redact
-from lamina.core.values.agent import Agent
-from lamina.core.values.trust_record import Claims, NamedFile, TrustRecord
+from lamina.core.values.agent import Agent, Claims, NamedFile, TrustRecord
 from lamina.errors import UsageError
 
 # Values that loosen what keeps a person safe. What only a person may say is never read from a file.

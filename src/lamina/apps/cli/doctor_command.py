@@ -15,8 +15,7 @@ from lamina.apps.cli.interrupts import run_async
 from lamina.apps.cli.outcome import exit_on_error, refuse_if
 from lamina.apps.cli.terminal_text import one_line, print_text, visible
 from lamina.apps.views.plain_text import format_json
-from lamina.core.audit.break_causes import CAUSES, count_of
-from lamina.core.values.cache_break import Certainty
+from lamina.core.audit.break_causes import CAUSES, Certainty, count_of
 from lamina.doctor.collector import StoreListing, collect
 from lamina.doctor.doctor_report import (
     Advice,

@@ -13,7 +13,7 @@ from lamina.apps.views.trusted_hooks import TrustAsker
 from lamina.apps.wiring.agent_defaults import AgentDefaults, read_agent_defaults
 from lamina.apps.wiring.hook_files import is_hook_file, read_hook_file
 from lamina.apps.wiring.trust_lookup import FolderTrust, keep_trust, trust_book
-from lamina.core.values.trust_record import TrustRecord
+from lamina.core.values.agent import TrustRecord
 from lamina.errors import UsageError
 
 

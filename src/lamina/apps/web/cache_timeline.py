@@ -15,11 +15,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.apps.web.request_summary import RequestRows, RequestSummary, reported_cached, usage_told
-from lamina.core.audit.break_causes import CAUSES, fix_for, name_verdict
+from lamina.core.audit.break_causes import (
+    CAUSES,
+    Blame,
+    BreakKind,
+    CauseName,
+    Certainty,
+    fix_for,
+    name_verdict,
+)
 from lamina.core.audit.requests import ListedRequest, RequestList, list_requests
 from lamina.core.journal import Journal
 from lamina.core.ports import TargetBook
-from lamina.core.values.cache_break import Blame, BreakKind, CauseName, Certainty
 from lamina.core.values.entry import (
     CACHE,
     PLAN,

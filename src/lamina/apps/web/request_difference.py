@@ -26,7 +26,15 @@ from lamina.apps.web.request_anatomy import (
     segment_bytes,
 )
 from lamina.apps.web.request_summary import RequestRows, RequestSummary
-from lamina.core.audit.break_causes import CAUSES, blame_of, fix_for, name_moved
+from lamina.core.audit.break_causes import (
+    CAUSES,
+    Blame,
+    BreakKind,
+    CauseName,
+    blame_of,
+    fix_for,
+    name_moved,
+)
 from lamina.core.audit.rebuilt_request import (
     RebuiltRequest,
     SegmentChange,
@@ -38,7 +46,6 @@ from lamina.core.journal import LIBRARY_SOURCE, Journal, State, fold_repaired, p
 from lamina.core.journal.reasons import MovedParts, find_moved_parts
 from lamina.core.ledger.agreement import shared_prefix
 from lamina.core.ports import TargetBook
-from lamina.core.values.cache_break import Blame, BreakKind, CauseName
 from lamina.core.values.damage import Damage
 from lamina.core.values.entry import EphemeralEntry, ModelEntry, TransformEntry
 from lamina.core.values.message import Text, ToolDefinition

@@ -22,11 +22,10 @@ from lamina.apps.wiring.agent_finder import (
     servers_path,
 )
 from lamina.apps.wiring.trust_lookup import FolderTrust, look_up_trust
-from lamina.core.values.agent import Agent, Project, tool_modes
+from lamina.core.values.agent import Agent, Project, Trust, tool_modes
 from lamina.core.values.envelope import Options
 from lamina.core.values.item import Include, ItemId
 from lamina.core.values.settings import Settings
-from lamina.core.values.trust_record import Trust
 from lamina.errors import UsageError
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from lamina.adapters.agents.trusted_claims import show_text
 from lamina.adapters.files.own_file import read_own_file
 from lamina.apps.wiring.trust_lookup import FolderTrust, judge_claims
-from lamina.core.values.trust_record import Claims, Trust
+from lamina.core.values.agent import Claims, Trust
 from lamina.engine.sources.hooks import Hook, Hooks, line_of
 from lamina.errors import HookError, UsageError
 

@@ -25,11 +25,11 @@ from lamina.core.ports import (
     WorkspaceSource,
 )
 from lamina.core.text.keywords import require_known
+from lamina.core.values.agent import Trust
 from lamina.core.values.envelope import Options
 from lamina.core.values.item import Item
 from lamina.core.values.message import ToolDefinition
 from lamina.core.values.settings import Settings
-from lamina.core.values.trust_record import Trust
 from lamina.engine.sources.hooks import Hooks
 from lamina.errors import UsageError
 

@@ -20,8 +20,7 @@ from lamina.adapters.agents.named_files import NamedFiles, TooManyFiles
 from lamina.adapters.agents.trusted_claims import TrustBook, find_claims, show_text
 from lamina.adapters.providers.local.model_catalogue import LOCAL_MODELS, LOCAL_PREFIX
 from lamina.apps.wiring.folders import data_folder
-from lamina.core.values.agent import Agent
-from lamina.core.values.trust_record import Claims, NamedFile, Trust, TrustRecord
+from lamina.core.values.agent import Agent, Claims, NamedFile, Trust, TrustRecord
 from lamina.errors import UsageError
 
 if TYPE_CHECKING:

@@ -195,13 +195,6 @@ def report_pruned(pruned: PruneOutcome, attached: Sequence[Attachment] = ()) -> 
     return reports
 
 
-def moves_tools(state: State) -> bool:
-    """Whether the list of tools is another one than was sent last."""
-    if state.envelope.tool_list == state.requests.sent_tools:
-        return False
-    return bool(_reasons_for(state, "tool:"))
-
-
 def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
     """The moment at which the prefix is dead anyway, if this is one."""
     last = state.requests.sent
@@ -213,10 +206,8 @@ def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
     if last.promotion != state.settings.promotion:
         reason = f"promotion changed from {last.promotion} to {state.settings.promotion}"
         return Boundary(kind="settings_change", reason=reason)
-    if moves_tools(state):
-        return Boundary(kind="tools_change", reason=_reasons_for(state, "tool:"))
-    if reasons := _reasons_for(state, "system:"):
-        return Boundary(kind="system_change", reason=reasons)
+    if state.requests.reasons and (change := _recorded_change(state)):
+        return change
     lifetime = cache_rules(state.settings, target).lifetime_s
     idle = now - (state.requests.cached_at or last.at)
     if lifetime is not None and (idle > lifetime or not lifetime):
@@ -225,19 +216,27 @@ def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
     return None
 
 
-def choose_renderer(state: State, target: Target, now: float) -> int:
-    """The renderer of the next request: today's where the prefix is dead anyway, else the one that
-    the last request was laid out by."""
-    boundary = find_boundary(state, target, now)
+def choose_renderer(state: State, boundary: Boundary | None) -> int:
+    """The renderer of the next request: today's where the prefix is dead anyway, which `boundary`
+    says, else the one that the last request was laid out by."""
     if boundary and boundary.kind in ("first_request", "expired", "model_change"):
         return RENDERER
     return renderer_in(state)
 
 
+def _recorded_change(state: State) -> Boundary | None:
+    """The boundary that was recorded for moving tools, or for moving system parts."""
+    why = _reasons_for(state, "tool:")
+    # They may be back where they were.
+    if why and state.envelope.tool_list != state.requests.sent_tools:
+        return Boundary(kind="tools_change", reason=why)
+    if why := _reasons_for(state, "system:"):
+        return Boundary(kind="system_change", reason=why)
+    return None
+
+
 def _reasons_for(state: State, prefix: str) -> str:
     """What was recorded for moving tools, or for moving system parts; the library is neither."""
-    if not state.requests.reasons:
-        return ""
     return texts_of(
         reason
         for reason in state.requests.reasons

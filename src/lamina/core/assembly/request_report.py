@@ -182,7 +182,7 @@ def _write_request(
 ) -> RequestEntry:
     """Writes the entry of a request that goes on from `base`."""
     session, target, layout = page.state.session, draft.target, assembler.layout
-    agreeing, run = context.agreement.segments, prompt.cached_run()
+    agreeing = context.agreement.segments
     shared = agreeing if base else 0
     parameters = wire_parameters(
         page.state, target,
@@ -190,9 +190,10 @@ def _write_request(
         agreeing=agreeing, base=base,
         allowed_tools=draft.allowed_tools,
     )  # fmt: skip
+    run = prompt.cached_run()
     return page.write(
         RequestEntry,
-        target=target.name,
+        target=context.target,
         context=context,
         before=page.began_at,
         base=base.id if base else None,
@@ -299,12 +300,18 @@ def _unreported(state: State, left_out: Sequence[LeftOut]) -> list[LeftOut]:
     if state.requests.sent_standing is state.library.standing:
         return []
     reported = {omission.what for omission in left_out}
-    why = texts_of(state.requests.reasons) or "its block was removed"
-    return [
-        LeftOut(what=item, reason="removed", detail=f"{label_of(item)} no longer stands: {why}")
+    gone = [
+        item
         for item in state.requests.sent_standing
         if (item not in state.library.standing or _is_outdated(state, item))
         and item not in reported
+    ]
+    if not gone:
+        return []
+    why = texts_of(state.requests.reasons) or "its block was removed"
+    return [
+        LeftOut(what=item, reason="removed", detail=f"{label_of(item)} no longer stands: {why}")
+        for item in gone
     ]
 
 

@@ -1,4 +1,4 @@
-"""One vocabulary for a cache that did not hit: which kinds, blames and certainties go together.
+"""One vocabulary for a cache that did not hit: kinds, blames, certainties, and which go together.
 
 Laws: a cause has one kind. `proven` needs the bytes of both requests, whatever the cause; what a
 provider's machines did is never in them, so a miss there is likely at best. The verdicts of the
@@ -10,9 +10,26 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from lamina.core.values.cache_break import Blame, BreakKind, CauseName, Certainty
 from lamina.core.values.prompt import Layer
 from lamina.core.values.request import Agreement, CacheMeaning, CacheVerdict
+
+# A recorded boundary; the lifetime passed; bytes changed; bytes agree and were not read.
+BreakKind = Literal["expected", "expired", "moved", "missed"]
+# Whoever writes the requests, the program that a person uses, whoever answers them, or no one.
+Blame = Literal["you", "tool", "vendor", "nobody"]
+# Seen in the bytes; the best explanation of the figures; the place is known and not the cause;
+# neither is.
+Certainty = Literal["proven", "likely", "located", "unknown"]
+
+CauseName = Literal[
+    "idle", "compaction", "model", "boundary", "rewound",
+    "clock", "system_changed", "tools_reordered", "tools_changed", "first_message",
+    "history_edited", "image", "thinking", "parameter", "trimmed", "key_order", "whitespace",
+    "update",
+    "marker", "look_back", "below_minimum", "fan_out", "gateway", "other_machine",
+    "unexplained",
+]  # fmt: skip
+
 
 # How much a record holds of requests: their bytes, what was said and used, or figures alone.
 RecordDepth = Literal["bodies", "transcript", "usage"]

@@ -24,12 +24,6 @@ from lamina.core.journal.journal import (
     read_journal,
     walk_back,
 )
-from lamina.core.journal.laid_versions import (
-    LaidVersions,
-    find_laid_versions,
-    has_grown,
-    laid_items,
-)
 from lamina.core.journal.patch_effects import SUMMARY_ID, apply_patch, shorten_patch
 from lamina.core.journal.plain_patch import open_patch, parse_op, read_display, read_op, read_patch
 from lamina.core.journal.reasons import (
@@ -50,14 +44,18 @@ from lamina.core.journal.request_copy import (
     RequestCopy,
     check_once,
     copy_for_request,
-    options_for_request,
 )
 from lamina.core.journal.state import (
+    LaidVersions,
     LastRequests,
     Library,
     OpenTurn,
     State,
+    find_laid_versions,
+    has_grown,
     known_renderer,
+    laid_items,
+    options_for_request,
     renderer_in,
 )
 

@@ -20,10 +20,18 @@ from msgspec.structs import replace
 
 from lamina.core.codec import digest_bytes
 from lamina.core.journal.calibration import calibrate
-from lamina.core.journal.laid_versions import laid_items, lay_uses
 from lamina.core.journal.patch_effects import append_messages, calls_wait, patch_state
-from lamina.core.journal.request_copy import check_once, copy_for_request, options_for_request
-from lamina.core.journal.state import KnownItem, LastRequests, OpenTurn, RecordedBefore, State
+from lamina.core.journal.request_copy import check_once, copy_for_request
+from lamina.core.journal.state import (
+    KnownItem,
+    LastRequests,
+    OpenTurn,
+    RecordedBefore,
+    State,
+    laid_items,
+    lay_uses,
+    options_for_request,
+)
 from lamina.core.values.entry import (
     AdoptEntry,
     BranchSummaryEntry,
@@ -355,7 +363,7 @@ def _keep_item(state: State, item: Item, entry: str) -> State:
 
 def _append(state: State, message: Message, leaf: str) -> State:
     cached, turn = state.envelope.cached, state.turn
-    messages = cached.extend((message,))
+    place, messages = len(cached), cached.extend((message,))
     pictured = state.pictured or message.pictured
     if message.role != "user":
         if turn.behind_results and message.role == "tool":
@@ -382,7 +390,7 @@ def _append(state: State, message: Message, leaf: str) -> State:
         pictured=pictured,
         envelope=replace(state.envelope, cached=messages, tool_texts=()),
         library=library,
-        turn=OpenTurn(question=text, asked=message.id, start=len(cached)),
+        turn=OpenTurn(question=text, asked=message.id, start=place),
         turn_count=state.turn_count + 1,
         goal=state.goal or text,
         leaf=leaf,

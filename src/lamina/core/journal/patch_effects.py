@@ -10,8 +10,10 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from lamina.core.journal.laid_versions import (
+from lamina.core.journal.reasons import RecordedReason, find_moved_parts, reason_of
+from lamina.core.journal.state import (
     StandingItems,
+    State,
     apply_lay_ops,
     find_laid_versions,
     find_versions,
@@ -19,8 +21,6 @@ from lamina.core.journal.laid_versions import (
     laid_items,
     lay_uses,
 )
-from lamina.core.journal.reasons import RecordedReason, find_moved_parts, reason_of
-from lamina.core.journal.state import State
 from lamina.core.values.collections import Chain
 from lamina.core.values.envelope import LIBRARY, Envelope, LaidItem, SystemPart
 from lamina.core.values.item import ItemId
@@ -47,12 +47,10 @@ from lamina.core.values.patch import (
     op_name,
     op_reason,
 )
-from lamina.errors import InvalidPatch, InvalidSetting
+from lamina.errors import InvalidPatch
 
 # The id of the message that stands for what a compaction removed.
 SUMMARY_ID = "summary"
-
-_OPTIONS = ("temperature", "top_p", "max_tokens", "reasoning")
 
 
 def apply_patch(
@@ -122,12 +120,7 @@ def apply_op(
             added = _with_ids(messages, "uncached", len(envelope.uncached))
             envelope = replace(envelope, uncached=envelope.uncached + added)
         case OptionsSet():
-            values = {name: getattr(op, name) for name in _OPTIONS}
-            changes = {name: value for name, value in values.items() if value is not None}
-            try:
-                envelope = replace(envelope, options=replace(envelope.options, **changes))
-            except InvalidSetting as error:
-                raise InvalidPatch(op_name(op), str(error)) from error
+            envelope = replace(envelope, options=op.over(envelope.options))
         case CompactionApply():
             envelope, start = _compact(envelope, op, start)
         case ItemLay():

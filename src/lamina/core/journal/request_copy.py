@@ -21,13 +21,12 @@ from lamina.core.journal.reasons import RecordedReason, find_moved_parts, find_r
 from lamina.core.journal.state import State
 from lamina.core.text import label_of
 from lamina.core.values.collections import Chain
-from lamina.core.values.envelope import Envelope, Options
+from lamina.core.values.envelope import Envelope
 from lamina.core.values.message import AbsentAttachment, Context, Message
 from lamina.core.values.patch import (
     MessagesCachedAppend,
     MessagesCachedReplace,
     OnceOps,
-    OptionsSet,
     Patch,
     op_name,
     op_reason,
@@ -78,16 +77,6 @@ def copy_for_request(state: State) -> RequestCopy:
         reasons=tuple(reasons),
         returning=returning,
     )
-
-
-def options_for_request(state: State) -> Options:
-    """The options of the request of `state`: those in force, and what is for it alone."""
-    options = state.options
-    for once in state.once:
-        for op in once.ops:
-            if isinstance(op, OptionsSet):
-                options = apply_op(Envelope(options=options), op, None, False)[0].options
-    return options
 
 
 def check_once(state: State, once: OnceOps) -> None:

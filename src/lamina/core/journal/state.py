@@ -1,16 +1,16 @@
-"""What a session amounts to at one entry of its tree.
+"""What a session amounts to at one entry of its tree, and the versions of items that stand in it.
 
-Law: a state is the fold of the path to its leaf, and holds nothing else. The library, the turn
+Laws: a state is the fold of the path to its leaf, and holds nothing else. The library, the turn
 under way and the last requests are values of their own. A session keeps the renderer that its
-last request was laid out by, until its prefix is dead anyway.
+last request was laid out by, until its prefix is dead anyway. An item counts as laid down if and
+only if its block stands in the envelope.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.core.journal.laid_versions import LaidVersions
 from lamina.core.journal.reasons import RecordedReason
 from lamina.core.values.collections import FrozenMap
 from lamina.core.values.entry import (
@@ -25,10 +25,135 @@ from lamina.core.values.entry import (
 )
 from lamina.core.values.envelope import Envelope, Options
 from lamina.core.values.item import Include, Item, ItemId
-from lamina.core.values.message import LoadedTool, Message, ToolDefinition, ToolResult
-from lamina.core.values.patch import OnceOps
+from lamina.core.values.message import LoadedTool, Message, ToolDefinition, ToolResult, Use
+from lamina.core.values.patch import (
+    ItemLay,
+    ItemSupersede,
+    LibraryConsolidate,
+    MessagesCachedAppend,
+    MessagesCachedReplace,
+    MessagesUncachedAppend,
+    OnceOps,
+    OptionsSet,
+    Patch,
+    PatchOp,
+)
 from lamina.core.values.settings import OPTION_SETTINGS, Settings
 from lamina.core.values.usage import Usage
+
+
+class LaidVersions(Struct, frozen=True, kw_only=True):
+    """The versions of an item whose blocks stand in the envelope, in order, and the one that
+    applies, none if it was superseded. `in_library` says that it needs no boundary to get there."""
+
+    versions: tuple[str, ...]
+    current: str
+    in_library: bool = False
+
+
+class StandingItems(Struct, frozen=True, kw_only=True):
+    """What stood in an envelope, so that those that grew out of it need not be looked through."""
+
+    envelope: Envelope
+    standing: Mapping[ItemId, LaidVersions]
+
+    def versions_in(self, envelope: Envelope, item: ItemId) -> tuple[str, ...]:
+        """The versions of an item whose blocks stand in `envelope`, a later one."""
+        if not has_grown(self.envelope, envelope):
+            return find_versions(envelope, item)
+        laid = self.standing.get(item)
+        versions = laid.versions if laid else ()
+        new = envelope.cached.since(len(self.envelope.cached))
+        uses = (use for message in new if message.context for use in message.context.uses)
+        return (*versions, *(u.version for u in uses if u.item == item and u.form == "full"))
+
+
+def has_grown(before: Envelope, after: Envelope) -> bool:
+    """Whether all that stood before still stands, with messages added behind it if at all."""
+    shared = after.cached.shared_with(before.cached)
+    return after.library is before.library and shared == len(before.cached)
+
+
+def find_versions(envelope: Envelope, item: ItemId) -> tuple[str, ...]:
+    """The versions of an item whose blocks stand in `envelope`; all of it is looked through."""
+    laid = find_laid_versions(envelope, {}).get(item)
+    return laid.versions if laid else ()
+
+
+def lay_uses(
+    standing: Mapping[ItemId, LaidVersions], uses: Iterable[Use]
+) -> Mapping[ItemId, LaidVersions]:
+    """What stands once a message with these uses was appended."""
+    after = dict(standing)
+    for use in uses:
+        before = after.get(use.item)
+        versions = before.versions if before else ()
+        if use.form == "full":
+            # A version that stands twice counts at its last place only.
+            versions = (*(version for version in versions if version != use.version), use.version)
+            after[use.item] = LaidVersions(versions=versions, current=use.version)
+        elif before and before.current != use.version:
+            after[use.item] = replace(before, current=use.version, in_library=False)
+    return after
+
+
+def find_laid_versions(
+    envelope: Envelope, before: Mapping[ItemId, LaidVersions]
+) -> Mapping[ItemId, LaidVersions]:
+    """What stands in `envelope`. `before` is what stood until now: a version chosen by name alone
+    ("changed back") and one that was superseded stay so while the blocks stand."""
+    library = {
+        laid.item: LaidVersions(versions=(laid.version,), current=laid.version, in_library=True)
+        for laid in envelope.library
+    }
+    contexts = (message.context for message in envelope.cached)
+    uses = (use for context in contexts if context for use in context.uses if use.form == "full")
+    after = dict(lay_uses(library, uses))
+    for item, then in before.items():
+        now = after.get(item)
+        if now is None or then.current == now.current:
+            continue
+        if then.current in now.versions or (not then.current and then.versions == now.versions):
+            after[item] = replace(now, current=then.current)
+    return after
+
+
+def apply_lay_ops(
+    standing: Mapping[ItemId, LaidVersions], patch: Patch
+) -> Mapping[ItemId, LaidVersions]:
+    """What stands, as a patch says of single versions: one that is laid down applies from then on,
+    one that is superseded no longer does."""
+    laid = {op.item: op.version for op in patch.ops if isinstance(op, ItemLay)}
+    gone = {(op.item, op.version) for op in patch.ops if isinstance(op, ItemSupersede)}
+    if not (laid or gone):
+        return standing
+    after = dict(standing)
+    for item, version in laid.items():
+        if (versions := after.get(item)) and version in versions.versions:
+            after[item] = replace(versions, current=version)
+    for item, version in gone:
+        if (versions := after.get(item)) and versions.current == version:
+            after[item] = replace(versions, current="")
+    return after
+
+
+def laid_items(op: PatchOp) -> list[tuple[ItemId, str]]:
+    """The item versions that an op lays down, whose contents have to be there."""
+    match op:
+        case ItemLay(item=item, version=version):
+            return [(item, version)]
+        case LibraryConsolidate(items=items):
+            return [(laid.item, laid.version) for laid in items]
+        case (
+            MessagesCachedReplace(messages=messages)
+            | MessagesCachedAppend(messages=messages)
+            | MessagesUncachedAppend(messages=messages)
+        ):
+            contexts = [message.context for message in messages]
+            uses = [use for context in contexts if context for use in context.uses]
+            return [(use.item, use.version) for use in uses if use.form == "full"]
+        case _:
+            return []
 
 
 class KnownItem(Struct, frozen=True, kw_only=True):
@@ -196,7 +321,13 @@ class State(Struct, frozen=True, kw_only=True):
     @property
     def options(self) -> Options:
         """How a model is to answer: as options say, else as settings do."""
-        return self.envelope.options.over(self.settings.options)
+        own, settings = self.envelope.options, self.settings
+        given = {
+            name: value
+            for name in OPTION_SETTINGS
+            if getattr(own, name) is None and (value := getattr(settings, name)) is not None
+        }
+        return replace(own, **given) if given else own
 
     @property
     def settings_in_force(self) -> Settings:
@@ -204,6 +335,20 @@ class State(Struct, frozen=True, kw_only=True):
         options = {name: getattr(self.envelope.options, name) for name in OPTION_SETTINGS}
         given = {name: value for name, value in options.items() if value is not None}
         return replace(self.settings, **given) if given else self.settings
+
+
+def options_for_request(state: State) -> Options:
+    """The options of the request of `state`: those in force, and what is for it alone.
+
+    Raises:
+        InvalidPatch: an operation for it sets one that is out of range.
+    """
+    options = state.options
+    for once in state.once:
+        for op in once.ops:
+            if isinstance(op, OptionsSet):
+                options = op.over(options)
+    return options
 
 
 def known_renderer(request: RequestEntry, header: SessionEntry) -> int:

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from msgspec import Struct
-from msgspec.structs import asdict, force_setattr, replace
+from msgspec.structs import force_setattr
 
 from lamina.core.values.collections import Chain
 from lamina.core.values.item import ItemId
@@ -119,11 +119,6 @@ class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def effort(self) -> str | None:
         """What a vendor is told of `reasoning`: nothing if it is off."""
         return None if self.reasoning == "off" else self.reasoning
-
-    def over(self, others: "Options") -> "Options":
-        """These options, and `others` where these say nothing."""
-        given = {name: value for name, value in asdict(self).items() if value is not None}
-        return replace(others, **given) if given else others
 
 
 class Envelope(Struct, frozen=True, kw_only=True):

@@ -7,10 +7,15 @@ Every op that changes what was or may have been sent carries `reason`, the journ
 from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from lamina.core.values.envelope import LaidItem, SystemPart
+from lamina.core.values.envelope import LaidItem, Options, SystemPart
 from lamina.core.values.item import ItemId
 from lamina.core.values.message import Message, ToolDefinition, ToolResult
+from lamina.errors import InvalidPatch, InvalidSetting
+
+# What `OptionsSet` can set.
+_OPTIONS = ("temperature", "top_p", "max_tokens", "reasoning")
 
 
 class Op(Struct, frozen=True, kw_only=True, tag_field="op", omit_defaults=True):
@@ -100,6 +105,20 @@ class OptionsSet(Op, frozen=True, kw_only=True, tag="options_set"):
     max_tokens: int | None = None
     reasoning: str | None = None
     scope: Literal["cached", "uncached"] | None = None
+
+    def over(self, options: Options) -> Options:
+        """The options with what this sets.
+
+        Raises:
+            InvalidPatch: one of them is out of range.
+        """
+        values = {name: getattr(self, name) for name in _OPTIONS}
+        changes = {name: value for name, value in values.items() if value is not None}
+        try:
+            return replace(options, **changes)
+        except InvalidSetting as error:
+            raise InvalidPatch("options_set", str(error)) from error
+
     reason: str = ""
 
 

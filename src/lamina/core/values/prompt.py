@@ -112,8 +112,13 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         front, history, steps = len(self.front), len(self.history), len(self.steps)
-        tokens = _until(self.front, front) + _until(self.history, history) + _sum(self.asked)
-        tokens += _until(self.steps, steps) + _sum(self.tail)
+        tokens = 0
+        for links in (self.front, self.history, self.steps):
+            if links:
+                tokens += links[-1].tokens
+        # Nearly always there is one, or none.
+        for segment in (*self.asked, *self.tail):
+            tokens += segment.tokens
         force_setattr(self, "tokens", tokens)
         turn = front + history
         asked = turn + len(self.asked)
@@ -200,15 +205,17 @@ class Prompt(Struct, frozen=True, kw_only=True):
         front, history, asked, steps, end = self.ends
         if index >= end:
             return self.tokens
-        tokens = _until(self.front, min(index, front))
-        if index > front:
-            tokens += _until(self.history, min(index, history) - front)
-        if index > history:
-            tokens += _sum(self.asked[: index - history])
-        if index > asked:
-            tokens += _until(self.steps, min(index, steps) - asked)
-        if index > steps:
-            tokens += _sum(self.tail[: index - steps])
+        tokens = 0
+        parts = ((self.front, 0, front), (self.history, front, history), (self.steps, asked, steps))
+        for links, start, until in parts:
+            if start < until and index > start:
+                tokens += links[min(index, until) - start - 1].tokens
+        # Empty slices where `index` stands in front of them.
+        for segment in (
+            *self.asked[: max(0, index - history)],
+            *self.tail[: max(0, index - steps)],
+        ):
+            tokens += segment.tokens
         return tokens
 
     def shared_run(self) -> int:
@@ -249,19 +256,7 @@ def run_on(running: str, digest: str) -> str:
 
 def total_tokens(links: Chain[SegmentLink]) -> int:
     """What the segments of a chain amount to."""
-    return _until(links, len(links))
-
-
-def _until(links: Chain[SegmentLink], count: int) -> int:
-    return links[count - 1].tokens if count else 0
-
-
-def _sum(segments: tuple[Segment, ...]) -> int:
-    # Nearly always there is one, or none.
-    tokens = 0
-    for segment in segments:
-        tokens += segment.tokens
-    return tokens
+    return links[-1].tokens if links else 0
 
 
 class LayerSize(Struct, frozen=True, kw_only=True):

@@ -171,11 +171,6 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at a storage fee; only Lamina's own client can do that."""
 
     @property
-    def options(self) -> Options:
-        """What of it goes along with a request, where no option says otherwise."""
-        return Options(temperature=self.temperature, top_p=self.top_p, max_tokens=self.max_tokens)
-
-    @property
     def spend_limits(self) -> SpendLimits:
         """The most that may be spent."""
         return SpendLimits(turn=self.spend_turn, session=self.spend_session, day=self.spend_day)
@@ -195,7 +190,8 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
             value = getattr(self, name)
             if value is not None and not _within(value, 0):
                 raise InvalidSetting(name, value, "must be a number from 0 on")
-        self.options  # noqa: B018 - raises what an option would
+        # Refuses what an option would.
+        Options(temperature=self.temperature, top_p=self.top_p, max_tokens=self.max_tokens)
         if self.max_requests is not None and self.max_requests < 1:
             raise InvalidSetting("max_requests", self.max_requests, "must be at least 1")
         if not all(host.strip() for host in self.allow_hosts):

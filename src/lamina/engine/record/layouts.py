@@ -99,9 +99,9 @@ class Layouts:
         """The room for a request. What a provider reports never moves a count that is exact, and
         only ever takes room away from an estimate: who reports too little must not be sent more
         than fits."""
-        factor = 1.0
-        if not self.book.counter(target).exact:
-            factor = max(1.0, state.calibration.get(target.name, 1.0))
+        factor = max(1.0, state.calibration.get(target.name, 1.0))
+        if factor > 1.0 and self.book.counter(target).exact:
+            factor = 1.0
         return make_budget(state.settings, target, options_for_request(state).max_tokens, factor)
 
     def remember(self, request: RequestEntry, prompt: Prompt) -> None:
@@ -125,7 +125,7 @@ class Layouts:
             self._recall(last, assembler)
         sent = self._sent
         assert sent is not None
-        if last.target == target.name and (cause := _wire_change(last, sent.layout.wire, target)):
+        if (cause := _wire_change(last, sent.layout.wire, target)) and last.target == target.name:
             return replace(sent, cause=cause, replaced=True)
         if sent.cause is None and (cause := _hidden_pictures(last, sent, assembler, target)):
             return replace(sent, cause=cause)
@@ -285,7 +285,7 @@ def _hidden_pictures(
 ) -> Boundary | None:
     """That words stand for pictures which the same model was sent, or the other way round: more is
     known of it by now."""
-    if last.target != target.name or last.hides_pictures == assembler.layout.hides_pictures:
+    if last.hides_pictures == assembler.layout.hides_pictures or last.target != target.name:
         return None
     if not any(_is_picture(segment) for segment in sent.prompt):
         return None

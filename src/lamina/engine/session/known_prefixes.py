@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from lamina.core.assembly.boundary import find_boundary
 from lamina.core.assembly.warm_prefix import cache_form, describe_prefix, sent_key
 from lamina.core.audit.requests import recorded_digests
 from lamina.core.codec import entry_number, mint_id
@@ -15,6 +14,7 @@ from lamina.core.journal import State, options_for_request
 from lamina.core.ports import SentPrefixes
 from lamina.core.values.entry import WIRE_FORM, Entry, ReplyEntry, RequestEntry
 from lamina.core.values.prompt import Prompt
+from lamina.core.values.request import Boundary
 from lamina.core.values.sent_prefix import DIGEST_DIGITS, NOTHING_RECENT, RecentPrefixes, SentPrefix
 from lamina.core.values.settings import Target, cache_rules
 from lamina.core.values.usage import Usage
@@ -32,8 +32,10 @@ def branch_prefixes(
 ) -> tuple[SentPrefix, ...]:
     """The requests to `target` that were answered on any branch and may be in its cache, the latest
     first; none if the last of them is the one that `state` goes on from."""
+    if not state.requests.branched:
+        return ()
     lifetime = cache_rules(state.settings, target).lifetime_s
-    if lifetime is None or not state.requests.branched:
+    if lifetime is None:
         return ()
     last = state.requests.sent
     prefixes: list[SentPrefix] = []
@@ -101,12 +103,15 @@ class KnownPrefixes:
         self._layouts = layouts
         self.shared = shared
 
-    async def recent(self, state: State, target: Target, now: float) -> RecentPrefixes:
-        """What a request to `target` may find that was not sent on the path of `state`."""
+    async def recent(
+        self, state: State, target: Target, now: float, boundary: Boundary | None
+    ) -> RecentPrefixes:
+        """What a request to `target` may find that was not sent on the path of `state`. What other
+        sessions sent is looked up only if the request is at a `boundary`."""
         if cache_rules(state.settings, target).lifetime_s is None:
             return NOTHING_RECENT
         recent = NOTHING_RECENT
-        if self.shared is not None and find_boundary(state, target, now) is not None:
+        if self.shared is not None and boundary is not None:
             recent = await self.shared.recent(target.name, now)
         if branches := branch_prefixes(self._record, state, target, now):
             recent = replace(recent, prefixes=(*branches, *recent.prefixes))

@@ -12,7 +12,7 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.core.assembly.boundary import choose_renderer
+from lamina.core.assembly.boundary import choose_renderer, find_boundary
 from lamina.core.assembly.planner import foresee, plan_results, plan_turn
 from lamina.core.assembly.request_draft import CallResults, Draft, Ephemera, Page, RequestPlan
 from lamina.core.assembly.request_report import read_attachments, sizes_of
@@ -153,7 +153,7 @@ class Drafts:
     ) -> SystemParts:
         """The system prompt that a question will be sent with, if nothing changes from here on."""
         target, promotion = brief.frame.target, brief.frame.promotion
-        renderer = choose_renderer(page.state, target, page.at)
+        renderer = choose_renderer(page.state, find_boundary(page.state, target, page.at))
         assembler = self._layouts.assembler_for(target, promotion, renderer)
         state = foresee(page, self._draft(page, brief, here, ephemera), assembler)
         envelope = copy_for_request(state).envelope
@@ -370,8 +370,10 @@ class TurnLifecycle:
             before=before,
         )
         page, draft = await self._drafts.make(page, brief, self._implementations)
-        draft = replace(draft, recent=await self.prefixes.recent(page.state, target, page.at))
-        renderer = choose_renderer(page.state, target, page.at)
+        boundary = find_boundary(page.state, target, page.at)
+        recent = await self.prefixes.recent(page.state, target, page.at, boundary)
+        draft = replace(draft, recent=recent)
+        renderer = choose_renderer(page.state, boundary)
         assembler = self.layouts.assembler_for(target, promotion, renderer)
         sent = self.layouts.last_sent(page.state, assembler, target)
         plan = plan_turn(page, draft, assembler, sent)

@@ -208,7 +208,7 @@ def _event(
         msgspec.convert(msgspec.to_builtins(definitions), tuple[ToolDefinition, ...])
         for definitions in (envelope.tools, envelope.listed)
     )
-    options = envelope.options.over(page.state.settings.options)
+    options = replace(page.state, envelope=envelope).options
     envelope = replace(envelope, tools=tools, listed=listed, options=options)
     envelope = with_compiled_system(envelope, page.state)
     if scene.foresee is not None:
