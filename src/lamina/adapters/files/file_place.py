@@ -38,13 +38,13 @@ class FilePlace(NamedTuple):
         return FilePlace(name, self.folder)
 
 
-def read_up_to(handle: int, most: int, size: int) -> bytes:
+def read_up_to(handle: int, limit: int, size: int) -> bytes:
     """Return the content of a file, up to `limit` bytes; `size` is its expected size."""
     parts = []
     # One byte more than expected, so that the first read sees the end.
-    while most > 0 and (part := os.read(handle, min(most, max(size + 1, 4096)))):
+    while limit > 0 and (part := os.read(handle, min(limit, max(size + 1, 4096)))):
         parts.append(part)
-        most -= len(part)
+        limit -= len(part)
         size -= len(part)
     return b"".join(parts)
 

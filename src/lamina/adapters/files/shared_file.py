@@ -36,11 +36,11 @@ class SharedFile(Generic[T]):
     """The file at `path`, read as `form`. `noun` names its content, and `if_deleted` what a person
     has to do again if it is deleted."""
 
-    def __init__(self, path: Path, form: type[T], noun: str, anew: str) -> None:
+    def __init__(self, path: Path, form: type[T], noun: str, if_deleted: str) -> None:
         self.path = path
         self._form = form
         self._noun = noun
-        self._anew = anew
+        self._if_deleted = if_deleted
 
     def read(self) -> T:
         """Return its content; an empty record if the file does not exist.
@@ -60,7 +60,7 @@ class SharedFile(Generic[T]):
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise UsageError(
                 f"the {self._noun} in {str(self.path)!r} are damaged ({error}) and were not "
-                f"changed; fix the file, or delete it to {self._anew}"
+                f"changed; fix the file, or delete it to {self._if_deleted}"
             ) from error
         if content.version != (known := self._form().version):
             raise UsageError(
