@@ -119,10 +119,10 @@ class CatalogueFile:
                 if rows or lost_rows:
                     self._try(partial(_write, rows=rows, lost_rows=lost_rows), None, "written")
 
-    def _try(self, act: Callable[[sqlite3.Connection], T], otherwise: T, deed: str) -> T:
+    def _try(self, act: Callable[[sqlite3.Connection], T], default: T, deed: str) -> T:
         with self._lock:
             if not self._usable:
-                return otherwise
+                return default
             try:
                 self._cache.close_if_deleted()
                 return self._cache.attempt(act, self._warnings.append)
@@ -134,7 +134,7 @@ class CatalogueFile:
                     f"the catalogue {self.path} cannot be {deed} ({error}); notes are held in "
                     "memory only, and read again in the next process"
                 )
-                return otherwise
+                return default
 
 
 # -- rows ------------------------------------------------------------------------------------------

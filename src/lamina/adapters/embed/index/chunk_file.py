@@ -264,9 +264,9 @@ class ChunkFile:
             with self._lock:
                 is_waiting = self._is_waiting and self._write_unwritten(WRITTEN_LATER)
 
-    def _write_unwritten(self, most: int | None = None) -> bool:
+    def _write_unwritten(self, limit: int | None = None) -> bool:
         """Write unwritten rows, or some of them; return whether more are left."""
-        chunks = dict(islice(self._unwritten.items(), most))
+        chunks = dict(islice(self._unwritten.items(), limit))
         is_written = self._write(lambda file: self._keep_chunks(file, chunks))
         if is_written:
             for key in chunks:
@@ -349,15 +349,15 @@ class ChunkFile:
 
     # -- the file ----------------------------------------------------------------------------------
 
-    def _read(self, act: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+    def _read(self, act: Callable[[sqlite3.Connection], T], default: T) -> T:
         if not self._readable:
-            return otherwise
+            return default
         try:
             return self._attempt(act)
         except CACHE_ERRORS as error:
             self._readable = self._writable = False
             self._say(f"the index {self.path} cannot be read ({error}); it is kept in memory only")
-            return otherwise
+            return default
 
     def _write(self, act: Callable[[sqlite3.Connection], None]) -> bool:
         if not self._writable:

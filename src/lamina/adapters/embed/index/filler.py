@@ -42,7 +42,7 @@ class IndexFiller:
         self._share = share
 
     async def fill(
-        self, digests: Sequence[bytes], read_texts: ReadTexts, progress: Progress | None, most: int
+        self, digests: Sequence[bytes], read_texts: ReadTexts, progress: Progress | None, limit: int
     ) -> int:
         """Embed up to `limit` of the texts that are not embedded yet, in this order; return how
         many. `progress` gets the number of embedded texts out of all."""
@@ -51,9 +51,9 @@ class IndexFiller:
             known = await anyio.to_thread.run_sync(self._file.find_known, name, digests)
             unknown = [digest for digest in dict.fromkeys(digests) if digest not in known]
             total, made_count = len(known) + len(unknown), 0
-            chosen = unknown[:most]
-            for start in range(0, len(chosen), BATCH):
-                batch = chosen[start : start + BATCH]
+            missing = unknown[:limit]
+            for start in range(0, len(missing), BATCH):
+                batch = missing[start : start + BATCH]
                 try:
                     made_count += await self._fill_batch(await read_texts(batch), {*batch})
                 except ModelMissing:
