@@ -2,7 +2,7 @@
 
 Laws: a PDF cannot block, crash or fill this process: it is read in another one, with limits on time
 and memory and without this one's environment. The same bytes give the same text, unless time runs
-out, which is reported. A page cannot pass for the beginning of another.
+out, which is reported. Text on a page cannot pretend to start another page.
 """
 
 import importlib.util
@@ -26,16 +26,16 @@ MAX_SECONDS = 30.0
 _MEGABYTES = 1_024
 _MAX_TITLE = 200
 _CHILD = Path(__file__).with_name("pdf_child.py")
-# What a process needs to start at all, which excludes keys and tokens.
+# The variables that a process needs to start at all, without keys and tokens.
 _ENVIRONMENT = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "TEMP")
-# How the library writes a hyphen at the end of a line, and halves of characters.
+# How the library writes a hyphen at the end of a line, and lone surrogates.
 _HYPHENS = re.compile(r"[\x02\ufffe]")
 _NO_TEXT = re.compile(r"[\x00\ud800-\udfff\uffff]")
 _LIKE_OURS = re.compile(r"\W*page\W+\d", re.IGNORECASE)
 
 
 class PdfText(Struct, frozen=True, kw_only=True):
-    """What a PDF says: its own title, if it has one, and its pages, each under a line of ours."""
+    """The text of a PDF: its own title, if it has one, and its pages, each under a line of ours."""
 
     title: str = ""
     text: str
@@ -44,7 +44,7 @@ class PdfText(Struct, frozen=True, kw_only=True):
 
 
 class _ChildOutput(Struct, frozen=True, kw_only=True):
-    """How the other process ended, and what it wrote until then."""
+    """How the other process ended, and its output."""
 
     lines: tuple[dict[str, Any], ...]
     timed_out: bool = False
@@ -58,7 +58,7 @@ def read_pdf(
     most_characters: int = MAX_CHARACTERS,
     most_seconds: float = MAX_SECONDS,
 ) -> PdfText:
-    """The text of the PDF in `data`. Blocks: call it in a thread.
+    """Return the text of the PDF in `data`. Blocks: call it in a thread.
 
     Raises:
         PathRefused: it is locked or damaged, has no text, or no reader is installed.
@@ -103,7 +103,7 @@ def _run(data: bytes, most_pages: int, most_characters: int, most_seconds: float
 
 
 def _lines(output: bytes) -> tuple[dict[str, Any], ...]:
-    """The complete lines of the output; the last one may have been cut off."""
+    """Return the complete lines of the output; the last one may have been cut off."""
     whole, _, _ = output.rpartition(b"\n")
     return tuple(json.loads(line) for line in whole.splitlines())
 

@@ -1,6 +1,6 @@
 """Reads one PDF in a process of its own. Run by its path, never imported: see `pdf`.
 
-Law: it knows only the bytes that come in; it cannot open a file for writing, and it ends at its
+Law: it sees only the bytes of its input; it cannot open a file for writing, and it ends at its
 limits. It writes each page at once, as a line of JSON, so a crash costs only the page it happens
 on.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def main(place: str, most_pages: int, most_characters: int, megabytes: int, seconds: int) -> None:
-    # Where the library is; nothing else of the caller's path is known here.
+    # The folder of the library; nothing else of the caller's path is available here.
     sys.path.append(place)
     import pypdfium2
     from pypdfium2 import raw
@@ -42,7 +42,7 @@ def main(place: str, most_pages: int, most_characters: int, megabytes: int, seco
 
 
 def _limit(megabytes: int, seconds: int) -> None:
-    """Limits set by the system, where it has them."""
+    """Set the system's limits, where it has them."""
     try:
         import resource
     except ImportError:
