@@ -165,7 +165,7 @@ class FolderScan(NamedTuple):
 
 class NoteCatalogue:
     """The notes below `root`. If `file` is given, the catalogue is kept there from one process to
-    the next. `watcher` is started only once there are more than `most_walked` notes. Safe to use
+    the next. `watcher` is started only once there are more than `max_walked` notes. Safe to use
     from several threads."""
 
     def __init__(
@@ -174,14 +174,14 @@ class NoteCatalogue:
         file: Path | None = None,
         *,
         watcher: FolderWatcher | None = None,
-        most_walked: int = MAX_WALKED_NOTES,
+        max_walked: int = MAX_WALKED_NOTES,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
         self._root = root
         self._file = None if file is None else CatalogueFile(file)
         self._watcher = watcher
         self._is_watching = False
-        self._most_walked = most_walked
+        self._most_walked = max_walked
         self._now = now
         self._lock = RLock()
         self._known: dict[str, KnownNote] | None = None

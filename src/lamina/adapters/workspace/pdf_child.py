@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 
-def main(place: str, most_pages: int, most_characters: int, megabytes: int, seconds: int) -> None:
+def main(place: str, max_pages: int, max_characters: int, megabytes: int, seconds: int) -> None:
     # The folder of the library; nothing else of the caller's path is available here.
     sys.path.append(place)
     import pypdfium2
@@ -26,8 +26,8 @@ def main(place: str, most_pages: int, most_characters: int, megabytes: int, seco
         _say({"failed": "locked" if is_locked else "damaged"})
         return
     _say({"pages": count, "title": document.get_metadata_value("Title")})
-    room = most_characters
-    for index in range(min(count, most_pages)):
+    room = max_characters
+    for index in range(min(count, max_pages)):
         try:
             page = document[index]
             text = page.get_textpage().get_text_range()
