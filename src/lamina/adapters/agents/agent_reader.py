@@ -134,8 +134,8 @@ def load_agent(
         disk = Disk(root, ProblemList(), relative=relative, door=door)
     except LeadsOut:
         raise UsageError(
-            f"the agent at {str(path)!r} is a link out of {str(door.path)!r} and is not opened; "
-            f"to use the target, give its own path"
+            f"the agent at {str(path)!r} leads out of {str(door.path)!r} by a link and is not "
+            f"opened; to use what it leads to, name that by its own path"
         ) from None
     except PathRefused as refusal:
         problem = "it does not exist" if refusal.reason == "missing" else refusal.detail
@@ -144,8 +144,8 @@ def load_agent(
     is_agent = _read_folder(draft, base) if is_folder else _read_file(draft, base)
     if not is_agent:
         raise UsageError(
-            f"{str(path)!r} contains no agent; an agent is {_KNOWN}. `lamina agent new NAME` "
-            f"creates one"
+            f"{str(path)!r} holds no agent; one is {_KNOWN}. "
+            f"`lamina agent new NAME` writes one to begin with"
         )
     add_overview(draft)
     return LoadedAgent(agent=draft.agent(), stamps=disk.stamps)
