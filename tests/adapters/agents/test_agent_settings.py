@@ -130,7 +130,7 @@ def test_a_file_of_teamspark_is_changed_in_its_own_words(tmp_path: Path) -> None
     text = (tmp_path / "tsagent.yaml").read_text("utf-8")
     assert text == "metadata:\n  name: x\nsettings:\n  topP: 0.9\n  maxChatTurns: 5\n"
     assert read_agent(tmp_path).settings["max_requests"] == 5
-    with pytest.raises(UsageError, match="has no place for window"):
+    with pytest.raises(UsageError, match="have no setting 'window'"):
         change_setting(tmp_path, None, "window", 5)
 
 
@@ -144,7 +144,7 @@ def test_a_file_of_teamspark_is_changed_in_its_own_words(tmp_path: Path) -> None
         ({"agent.yaml": "name: x\n"}, "spend_unknown", "allow", "for a person to say"),
         ({"agent.yaml": "name: x\n"}, "ask_above_cost", 9.0, "for a person to say"),
         ({"agent.yaml": "name: x\n"}, "temprature", 1, "did you mean 'temperature'"),
-        ({"tsagent.json": "{}"}, "temperature", 0.3, "is no YAML"),
+        ({"tsagent.json": "{}"}, "temperature", 0.3, "is not YAML"),
         ({"AGENTS.md": "Be kind."}, "temperature", 0.3, "no settings of its own"),
     ],
 )

@@ -173,7 +173,7 @@ def test_a_tokenizer_with_a_wrong_byte_is_not_used(embedding_cache: Path) -> Non
 
 def test_a_graph_that_cannot_be_kept_says_where(ungraphed: Path) -> None:
     graph_path().mkdir()
-    with pytest.raises(ModelMissing, match=r"cannot be kept in .*all-MiniLM.*LAMINA_CACHE"):
+    with pytest.raises(ModelMissing, match=r"cannot be stored in .*all-MiniLM.*LAMINA_CACHE"):
         embed("hello")
     assert len(list(MINILM.folder.iterdir())) == 3
 

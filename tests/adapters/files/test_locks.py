@@ -61,7 +61,7 @@ def test_decisions_are_not_written_while_another_one_writes(
     file = SharedFile(tmp_path / "trust.json", Decisions, "decisions", "decide again")
     other = open_for_lock(tmp_path / "trust.json.lock")
     assert lock_file(other)
-    with pytest.raises(UsageError, match="are being written by another process"), file.locked():
+    with pytest.raises(UsageError, match="have been locked by another process"), file.locked():
         raise AssertionError("two have the lock")
     os.close(other)
     with file.locked():

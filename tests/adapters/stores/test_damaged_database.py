@@ -210,7 +210,7 @@ def test_entries_that_are_only_in_a_log_are_read_or_an_error_says_where_they_are
     async def read() -> None:
         whole, without = (SqliteStore(place / "kept.sqlite", wait=0.0) for place in places)
         assert mint_id(COUNT) in (await whole.read("a")).entries
-        with pytest.raises(JournalError, match=r"newest entries are in kept\.sqlite-wal"):
+        with pytest.raises(JournalError, match=r"newest entries are in 'kept\.sqlite-wal'"):
             await without.read("a")
 
     in_a_child_without_rights(lambda: anyio.run(read))
@@ -223,7 +223,7 @@ def test_entries_that_are_only_in_a_log_are_read_or_an_error_says_where_they_are
 
 @pytest.mark.parametrize(
     ("what", "message"),
-    [("text", "is no database of sessions"), ("folder", "is a folder, where a database")],
+    [("text", "is not a session database"), ("folder", "is a folder, not a session database")],
 )
 def test_what_is_no_database_is_called_so(what: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "kept.sqlite"

@@ -182,7 +182,7 @@ async def test_machines_in_three_time_zones_share_one_day(
 async def test_an_account_has_one_zone_and_refuses_others(tmp_path: Path) -> None:
     berlin = timezone(timedelta(hours=1))
     await reserve(SpendFile(tmp_path / ACCOUNT, zone=berlin), 0.01)
-    with pytest.raises(SpendLedgerError, match=r"counts its days in UTC\+01:00, not in UTC"):
+    with pytest.raises(SpendLedgerError, match=r"counts days in zone UTC\+01:00, not UTC"):
         await reserve(SpendFile(tmp_path / ACCOUNT), 0.01)
     await reserve(SpendFile(tmp_path / ACCOUNT, zone=berlin), 0.01)
 

@@ -271,7 +271,7 @@ def test_nothing_is_written_to_a_session_that_an_index_does_not_lead_to(tmp_path
         journal = await store.read(SESSION)
         assert list(journal.entries) == [mint_id(number) for number in range(4)]
         assert "the end of the session is missing: 000004 to 000005" in str(journal.damage)
-        with pytest.raises(JournalError, match=r"kept\.sqlite is damaged .* no entry was added"):
+        with pytest.raises(JournalError, match=r"kept\.sqlite' is damaged .* no entry was added"):
             await store.open(SESSION)
 
     run(body())

@@ -192,13 +192,13 @@ def unknown(value: "Nowhere") -> None: ...  # type: ignore[name-defined] # noqa:
 @pytest.mark.parametrize(
     ("function", "problem"),
     [
-        (odd, r"tool 'odd', parameter 'value': Odd cannot be given as JSON"),
+        (odd, r"tool 'odd', parameter 'value': Odd cannot be passed as JSON"),
         (starred, r"tool 'starred', parameter 'names': .*\*args and \*\*kwargs cannot be offered"),
         (named, r"tool 'named', parameter 'names': .*\*args and \*\*kwargs cannot be offered"),
         (bare, r"tool 'bare', parameter 'value': it has no annotation"),
         (positional, r"tool 'positional', parameter 'value': .* remove the '/'"),
         (unknown, r"tool 'unknown': its signature cannot be read: name 'Nowhere'"),
-        (lambda: None, r"'<lambda>' cannot be the name of a tool"),
+        (lambda: None, r"'<lambda>' is not a valid tool name"),
     ],
 )
 def test_a_function_that_no_model_could_call_is_refused_at_once(
@@ -213,7 +213,7 @@ def test_options_that_cannot_be_are_refused() -> None:
         tool(permission="never")(odd)  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="seconds above 0"):
         tool(timeout=0)(starred)
-    with pytest.raises(UsageError, match="two functions are both called 'forecast'"):
+    with pytest.raises(UsageError, match="two functions are called 'forecast'"):
         FunctionTools(forecast, forecast)
 
 
@@ -363,7 +363,9 @@ def test_a_function_says_when_it_is_included() -> None:
     assert searched.include == "agent"
     # When it is included is no part of what it is.
     assert searched.digest == tool(tide).offered.digest
-    with pytest.raises(UsageError, match="include is 'always', 'manual' or 'agent', not 'often'"):
+    with pytest.raises(
+        UsageError, match="include must be 'always', 'manual' or 'agent', not 'often'"
+    ):
         tool(include="often")(tide)  # type: ignore[call-overload]
 
 

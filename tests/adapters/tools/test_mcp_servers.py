@@ -167,7 +167,7 @@ async def test_a_server_that_dies_at_once_is_not_started_over_and_over(
             servers.retry("dies")
             await servers.toolset()
             assert len(starts.pids) == 4 + 1
-            with pytest.raises(UsageError, match="there are: 'dies', 'odd'"):
+            with pytest.raises(UsageError, match="known servers: 'dies', 'odd'"):
                 servers.retry("nope")
 
 

@@ -34,7 +34,7 @@ class Edits(RuleBasedStateMachine):
         self.kept = self.place / "kept.sqlite"
         self.walked = NoteCatalogue(self.root)
         self.watched = NoteCatalogue(
-            self.root, watcher=FolderWatcher(self.root.path), most_walked=-1
+            self.root, watcher=FolderWatcher(self.root.path), max_walked=-1
         )
         self.is_watched = False
 

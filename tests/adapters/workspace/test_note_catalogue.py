@@ -351,7 +351,7 @@ def test_names_are_made_once_for_a_catalogue(root: CountingRoot, vault: Path) ->
 @pytest.fixture
 def watched(root: CountingRoot) -> NoteCatalogue:
     """Of a folder that counts as large."""
-    return NoteCatalogue(root, now=later, watcher=FolderWatcher(root.path), most_walked=1)
+    return NoteCatalogue(root, now=later, watcher=FolderWatcher(root.path), max_walked=1)
 
 
 def test_a_small_folder_is_walked_each_time(root: CountingRoot) -> None:
@@ -397,7 +397,7 @@ def test_a_new_folder_has_all_of_it_looked_at(
 def test_a_watched_folder_is_walked_now_and_then(root: CountingRoot) -> None:
     clock = [later()]
     watcher = FolderWatcher(root.path)
-    notes = NoteCatalogue(root, now=lambda: clock[0], watcher=watcher, most_walked=1)
+    notes = NoteCatalogue(root, now=lambda: clock[0], watcher=watcher, max_walked=1)
     for _ in range(5):
         notes.refresh()
     assert root.walks == 2
@@ -461,7 +461,7 @@ def test_changes_are_not_lost_on_who_stops_it_half_way(
 
 def test_that_a_folder_cannot_be_watched_is_said_once(root: CountingRoot, tmp_path: Path) -> None:
     elsewhere = FolderWatcher(tmp_path / "nowhere")
-    notes = NoteCatalogue(root, now=later, watcher=elsewhere, most_walked=1)
+    notes = NoteCatalogue(root, now=later, watcher=elsewhere, max_walked=1)
     first = notes.refresh()
     assert [notes.refresh() is first for _ in range(3)] == [True] * 3
     assert root.walks == 4

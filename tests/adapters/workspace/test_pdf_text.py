@@ -52,9 +52,9 @@ def make_pdf(*pages: str, title: str = "", locked: bool = False, squeezed: bool 
     return written + b"trailer << %s >>\nstartxref\n%d\n%%%%EOF\n" % (trailer, written_to)
 
 
-def refused(data: bytes, most_seconds: float = 30) -> PathRefused:
+def refused(data: bytes, max_seconds: float = 30) -> PathRefused:
     with pytest.raises(PathRefused) as caught:
-        read_pdf(data, most_seconds=most_seconds)
+        read_pdf(data, max_seconds=max_seconds)
     assert caught.value.reason == "unreadable"
     return caught.value
 
@@ -83,13 +83,13 @@ def test_a_page_cannot_pass_for_the_beginning_of_another(line: str) -> None:
 
 def test_limits_of_pages_and_characters_are_said() -> None:
     data = make_pdf("aaaa", "bbbb", "cccc")
-    first = read_pdf(data, most_pages=2)
+    first = read_pdf(data, max_pages=2)
     assert first.text == "--- page 1 ---\naaaa\n\n--- page 2 ---\nbbbb"
     assert first.warnings == ("only the first 2 of 3 pages are read",)
-    short = read_pdf(data, most_characters=6)
+    short = read_pdf(data, max_characters=6)
     assert short.text == "--- page 1 ---\naaaa\n\n--- page 2 ---\nbb"
     assert short.warnings == ("read up to page 2 of 3: 6 characters",)
-    exact = read_pdf(data, most_characters=12)
+    exact = read_pdf(data, max_characters=12)
     assert (exact.text, exact.warnings) == (read_pdf(data).text, ())
 
 

@@ -35,14 +35,14 @@ def test_a_new_agent_passes_its_check_and_is_never_written_over(work: Path) -> N
     checked = output("agent", "check", "ada", "--strict", cwd=work)
     assert checked == "1 agent: no problems.\n"
     (work / ".lamina/agents/ada/persona.md").write_text("Mine.")
-    assert "is there already, and nothing was written" in error("agent", "new", "ada", cwd=work)
+    assert "already exists; nothing was written" in error("agent", "new", "ada", cwd=work)
     assert (work / ".lamina/agents/ada/persona.md").read_text() == "Mine."
     output("agent", "new", "Ben 2", "--in", "others", cwd=work)
     assert (
         json.loads(output("agent", "show", "others/Ben 2", "--json", cwd=work))["name"] == "Ben 2"
     )
     for name in ("..", "a/b", ""):
-        assert "cannot be the name of a folder" in error("agent", "new", name, cwd=work)
+        assert "is not a valid folder name" in error("agent", "new", name, cwd=work)
 
 
 @pytest.mark.parametrize("name", ["no", "1.0", "a: b", "ünï", "#x", "- x", "'q'"])
@@ -103,8 +103,9 @@ def test_a_new_agent_is_said_to_be_found_by_its_name_where_it_can_be(work: Path)
     assert "`lamina chat --agent others/ada`" in output(
         "agent", "new", "ada", "--in", "others", cwd=work
     )
-    assert "'notes.md/ada' cannot be made: Not a directory; --in FOLDER" in error(
-        "agent", "new", "ada", "--in", "notes.md", cwd=work
+    assert (
+        "'notes.md/ada' cannot be created: Not a directory; choose another place with --in FOLDER"
+        in error("agent", "new", "ada", "--in", "notes.md", cwd=work)
     )
 
 

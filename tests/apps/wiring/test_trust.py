@@ -274,4 +274,4 @@ def test_everything_is_shown_with_what_nobody_would_see(home: Path) -> None:
         "  header X-Key=${KEY:-}",
         "  runs get without asking you",
     )
-    assert look("a").claims.lines == ("model: openai:gpt-5 is sent what you ask",)
+    assert look("a").claims.lines == ("model: your questions are sent to openai:gpt-5",)

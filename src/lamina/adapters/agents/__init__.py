@@ -1,7 +1,7 @@
-"""Agents on disk, in our own format and in those that people already have.
+"""Agents on disk, in our own format and in the formats that people already use.
 
-Laws: nothing that is read is ever run. Nothing outside an agent's root is opened. Whatever is wrong
-with a file is a problem with its place, and costs only the part that is wrong.
+Laws: nothing that is read is ever run. Nothing outside an agent's root is opened. Every fault in a
+file is reported as a problem with its place, and affects only the faulty part.
 
 Private: see `lamina` for what is public.
 """

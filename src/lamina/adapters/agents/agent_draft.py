@@ -10,7 +10,7 @@ from lamina.core.values.agent import Agent, Project, Skill
 
 
 class AgentDraft:
-    """What was read so far. `disk` is where it is read from, and `place` the given path."""
+    """What has been read so far. `disk` reads the files, and `place` is the given path."""
 
     def __init__(self, disk: Disk, place: Path, name: str) -> None:
         self.disk = disk
@@ -33,7 +33,7 @@ class AgentDraft:
         # The skills by the file they were read from, whatever links lead there.
         self.skill_files: dict[tuple[int, int], int] = {}
         self.relations: dict[str, tuple[str, ...]] = {}
-        # Every item that relations name, with the file and line.
+        # Every item named in relations, with its file and line.
         self.mentions: list[tuple[str, str, int]] = []
 
     def agent(self) -> Agent:

@@ -1,8 +1,8 @@
-"""Finds out which kind of agent is at a path, reads it, and reads it again when its files change.
+"""Detects the kind of agent at a path, reads it, and reads it again when its files change.
 
 Laws: a path without an agent is the caller's error; everything else is a problem of the agent,
-which is read as well as possible. An agent is checked before every turn, so the next call sees
-every edit; if nothing changed, that costs one check per file.
+which is read as far as possible. An agent is checked before every turn, so the next call sees every
+edit; if nothing changed, this takes one check per file.
 """
 
 import os
@@ -49,7 +49,7 @@ from lamina.core.values.agent import Agent, Guides, Problem, tool_modes
 from lamina.errors import UsageError
 
 CURSOR_RULES = ".cursor/rules"
-# In the order in which they are read: of links to one folder the first counts.
+# In reading order: if several link to one folder, the first counts.
 SKILL_FOLDERS = (
     "skills", ".claude/skills", ".agents/skills", ".cursor/skills", ".github/skills",
     ".codex/skills", ".gemini/skills", ".opencode/skills",
@@ -62,7 +62,7 @@ _KNOWN = (
 
 
 def _read_either(draft: AgentDraft, folder: Path, file: Path) -> None:
-    """Reads the folder of an `agent.yaml`, which TeamSpark has as well."""
+    """Read the folder of an `agent.yaml`, a name that TeamSpark uses too."""
     sheet = _parse_yaml(draft, file)
     is_theirs = sheet is not None and TEAMSPARK_KEYS & set(sheet.entries)
     read = read_teamspark_folder if is_theirs else read_agent_folder
@@ -70,7 +70,7 @@ def _read_either(draft: AgentDraft, folder: Path, file: Path) -> None:
 
 
 def _parse_yaml(draft: AgentDraft, file: Path) -> Sheet | None:
-    """What the YAML of an agent says, ours or TeamSpark's; None if it says nothing, which is
+    """Return the content of an agent's YAML, ours or TeamSpark's; None if there is none, which is
     reported."""
     text, label = draft.disk.text(file), draft.disk.label(file)
     if text is None:
@@ -95,7 +95,7 @@ def _read_theirs(draft: AgentDraft, folder: Path, file: Path) -> None:
     read_teamspark_folder(draft, folder, parse_teamspark_file(draft, file))
 
 
-# Files that make the folder around them an agent.
+# Files that make their folder an agent.
 _FOLDER_READERS: Mapping[str, Callable[[AgentDraft, Path, Path], None]] = {
     **dict.fromkeys(AGENT_FILES, _read_either),
     **dict.fromkeys(TEAMSPARK_FILES, _read_theirs),
@@ -103,19 +103,18 @@ _FOLDER_READERS: Mapping[str, Callable[[AgentDraft, Path, Path], None]] = {
 
 
 class LoadedAgent(Struct, frozen=True, kw_only=True):
-    """An agent, with the stamps of all files and folders that were read for it."""
+    """An agent with the stamps of all files and folders that were read for it."""
 
     agent: Agent
     stamps: dict[str, Stamp]
 
 
 def read_agent(path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None) -> Agent:
-    """The agent in a folder or a file. `within` is the workspace that brings it, out of which not
-    even its own folder may lead; without one, a person named it, and links on the way to it are
-    theirs.
+    """Return the agent in a folder or a file. `within` is the workspace that contains it, which not
+    even a link to its folder may leave; without one, a person named the path and may use links.
 
     Raises:
-        UsageError: there is no agent.
+        UsageError: the path contains no agent.
     """
     return load_agent(path, within).agent
 
@@ -123,7 +122,7 @@ def read_agent(path: str | os.PathLike[str], within: str | os.PathLike[str] | No
 def load_agent(
     path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None
 ) -> LoadedAgent:
-    """Like `read_agent`, with the stamps that show whether it changed."""
+    """Return the agent as `read_agent` does, with the stamps that show whether it changed."""
     agent_path = expand_home(path)
     base = full_path(agent_path)
     door = open_door(base, within)
@@ -153,7 +152,7 @@ def load_agent(
 
 
 def holds_agent(path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None) -> bool:
-    """Whether a folder holds an agent of any kind; its files are not opened."""
+    """Return whether a folder contains an agent of any kind, without opening its files."""
     base = full_path(path)
     files = (*_FOLDER_READERS, SKILL_FILE, AGENTS_FILE, *CLAUDE_FILES, *SERVER_FILES)
     folders = (CURSOR_RULES, CLAUDE_RULES, *SKILL_FOLDERS)
@@ -169,9 +168,9 @@ def holds_agent(path: str | os.PathLike[str], within: str | os.PathLike[str] | N
 
 
 def open_door(base: Path, within: str | os.PathLike[str] | None) -> LinkedRoot:
-    """What an agent at a path is opened through: the workspace that brings it, the repository it is
-    part of, or its own folder; the outermost of these. All of them are spelled as a person spelled
-    them, so that no link inside decides about it."""
+    """Return the root through which an agent is opened: the outermost of the workspace that
+    contains it, its repository, and its own folder. All are spelled as a person spelled them, so
+    that no link inside can change the choice."""
     own = base if base.is_dir() else base.parent
     folders = [own, _repository(own) or own]
     if within is not None:
@@ -184,8 +183,8 @@ def _spellings(folder: str | os.PathLike[str]) -> tuple[Path, Path]:
 
 
 def _repository(folder: Path) -> Path | None:
-    """The repository that a folder is part of. A home under version control is none: whatever a
-    person downloads there would be part of it."""
+    """Return the repository that a folder is part of. A home folder under version control does not
+    count: everything a person downloads there would be part of it."""
     home = Path(os.path.realpath(os.path.expanduser("~")))
     for parent in (folder, *folder.parents):
         if (parent / ".git").exists():
@@ -196,8 +195,8 @@ def _repository(folder: Path) -> Path | None:
 
 
 def _root(door: LinkedRoot, folder: Path) -> Path:
-    """The folder that nothing may lead out of: the repository, or else this folder. An agent that
-    is complete in itself is its own root."""
+    """Return the folder that no link may leave: the repository, or else this folder. A
+    self-contained agent is its own root."""
     disk = Disk(folder, ProblemList(), door=door)
     files = (*_FOLDER_READERS, SKILL_FILE)
     if any(disk.is_file(folder / name) for name in files) or _has_rules(disk, folder):
@@ -218,7 +217,7 @@ def _read_folder(draft: AgentDraft, folder: Path) -> bool:
 
 
 def _read_all(draft: AgentDraft, folder: Path) -> bool:
-    """Reads all files of other formats in a folder."""
+    """Read all files of other formats in a folder."""
     disk, root = draft.disk, draft.disk.root
     chain = [parent for parent in (folder, *folder.parents) if parent.is_relative_to(root)][::-1]
     instructions = Instructions(draft)
@@ -264,7 +263,7 @@ def _read_file(draft: AgentDraft, path: Path) -> bool:
 
 
 def _read_json_file(draft: AgentDraft, path: Path) -> None:
-    """Reads servers, or a TeamSpark agent in JSON."""
+    """Read servers, or a TeamSpark agent in JSON."""
     whole, label = parse_server_file(draft, path), draft.disk.label(path)
     if whole is None:
         return
@@ -275,7 +274,7 @@ def _read_json_file(draft: AgentDraft, path: Path) -> None:
 
 
 def _read_yaml_file(draft: AgentDraft, path: Path) -> None:
-    """Reads a TeamSpark agent, or an `agent.yaml` without its folder."""
+    """Read a TeamSpark agent, or an `agent.yaml` without its folder."""
     if (sheet := _parse_yaml(draft, path)) is not None:
         is_theirs = TEAMSPARK_KEYS & set(sheet.entries)
         read = read_teamspark if is_theirs else read_agent_sheet
@@ -283,8 +282,8 @@ def _read_yaml_file(draft: AgentDraft, path: Path) -> None:
 
 
 class AgentFolder:
-    """The agent at a path, as it is now; `within` is the workspace that brings it, if one does.
-    `loaded` is the agent as it was read before, if it was."""
+    """The current agent at a path; `within` is the workspace that contains it, if any. `loaded` is
+    the agent as it was read before, if it was."""
 
     def __init__(
         self,
@@ -293,19 +292,19 @@ class AgentFolder:
         *,
         loaded: LoadedAgent | None = None,
     ) -> None:
-        # Absolute, so that it stays the same if the process changes its folder.
+        # Absolute, so that it does not depend on the current folder.
         self.path = Path(os.path.abspath(expand_home(path)))
         self._within = None if within is None else os.path.abspath(within)
         self._latest = loaded
-        # Why there is no agent any more.
+        # Why the agent no longer exists.
         self._gone = ""
         self._lock = anyio.Lock()
 
     async def agent(self) -> Agent:
-        """The agent; read again only if one of its files changed.
+        """Return the agent, reading it again only if one of its files changed.
 
         Raises:
-            UsageError: there is no agent, and never was.
+            UsageError: there has never been an agent.
         """
         async with self._lock:
             latest = await anyio.to_thread.run_sync(self._look)
@@ -333,7 +332,7 @@ class AgentFolder:
         except UsageError as error:
             if self._latest is None:
                 raise
-            # It was deleted while in use: the agent is empty now, and a problem says so.
+            # It was deleted while in use: return an empty agent with a problem that says so.
             self._gone = str(error)
             problem = Problem(path=str(self.path), problem=f"the agent is gone: {error}")
             agent = Agent(name=self._latest.agent.name, problems=(problem,), place=str(self.path))

@@ -1,5 +1,5 @@
-"""An agent in our own format: a folder with `agent.yaml`, and files named after their content. How
-it is read, and what a new one starts from.
+"""Agents in our own format: a folder with `agent.yaml`, and files named after their content. Reads
+them, and writes the skeleton of a new one.
 
 Law: a new agent overwrites nothing.
 """
@@ -34,7 +34,7 @@ _PROJECT_FILES = ("prompt.md", "context.md")
 
 
 def read_agent_folder(draft: AgentDraft, folder: Path, sheet: Sheet | None) -> None:
-    """Reads the folder of an agent; `sheet` is its `agent.yaml`, None if that says nothing."""
+    """Read the folder of an agent; `sheet` is its `agent.yaml`, None if that has no content."""
     disk = draft.disk
     if sheet is not None:
         read_agent_sheet(draft, sheet)
@@ -52,7 +52,7 @@ def read_agent_folder(draft: AgentDraft, folder: Path, sheet: Sheet | None) -> N
 
 
 def _complain_of_relations(draft: AgentDraft) -> None:
-    """Warns of names in relations that do not exist; of tools, only servers are known here."""
+    """Warn of names in relations that do not exist; for tools, only the server is checked."""
     there = {str(guide.id) for guide in draft.guides.all}
     for item, path, line in draft.mentions:
         kind, _, key = item.partition(":")
@@ -103,7 +103,7 @@ def _read_relations(draft: AgentDraft, sheet: Sheet) -> None:
 
 
 def _related(draft: AgentDraft, sheet: Sheet, item: str, field: Field) -> str:
-    """The id of an item; a tool may be named as `apps/web/tool`."""
+    """Return the id of an item; a tool may be named as `apps/web/tool`."""
     item = item.strip()
     if ":" not in item and "/" in item:
         item = f"tool:{item}"
@@ -201,14 +201,13 @@ _MEMORY = ""
 
 
 def write_skeleton(name: str, parent: str | os.PathLike[str]) -> Path:
-    """Writes the folder of a new agent, and returns it.
+    """Write the folder of a new agent and return it.
 
     Raises:
-        UsageError: the name is not valid, something is there already, or nothing can be written
-            there.
+        UsageError: the name is not valid, the folder exists already, or it cannot be written.
     """
     if not name or name in (".", "..") or name != Path(name).name or "\\" in name or "\0" in name:
-        raise UsageError(f"{name!r} cannot be the name of a folder; use letters, digits and dashes")
+        raise UsageError(f"{name!r} is not a valid folder name; use letters, digits and dashes")
     folder = Path(parent) / name
     files = {
         # JSON is YAML: quotes only if the name needs them.
@@ -222,10 +221,10 @@ def write_skeleton(name: str, parent: str | os.PathLike[str]) -> Path:
     try:
         folder.mkdir(parents=True)
     except FileExistsError:
-        raise UsageError(f"{str(folder)!r} is there already, and nothing was written") from None
+        raise UsageError(f"{str(folder)!r} already exists; nothing was written") from None
     except OSError as error:
-        problem = f"{str(folder)!r} cannot be made: {error.strerror or error}"
-        raise UsageError(f"{problem}; --in FOLDER puts it elsewhere") from error
+        problem = f"{str(folder)!r} cannot be created: {error.strerror or error}"
+        raise UsageError(f"{problem}; choose another place with --in FOLDER") from error
     for path, text in files.items():
         (folder / path).parent.mkdir(exist_ok=True)
         with (folder / path).open("x", encoding="utf-8", newline="\n") as file:

@@ -1,6 +1,6 @@
-"""The settings of an agent, under the names that sessions use.
+"""The settings of an agent, by the names that sessions use.
 
-Law: a wrong setting costs only itself.
+Law: a wrong setting affects no other.
 """
 
 from difflib import get_close_matches
@@ -24,20 +24,20 @@ _OPTIONS = {info.name for info in fields(Options)}
 _WORDS: dict[Any, str] = {
     int: "a whole number", float: "a number", str: "a text", bool: "true or false",
 }  # fmt: skip
-# What keeps a person safe is theirs to decide: an agent may come from anywhere.
+# Only a person decides about their safety: an agent may come from anywhere.
 _PERSONS = ("web", "allow_hosts", "secrets", "spend_unknown", "ask_above_cost")
 _SETTINGS = {info.name for info in fields(Settings)} - set(_PERSONS)
 
 
 def read_settings(draft: AgentDraft, sheet: Sheet) -> None:
-    """Reads an object of settings."""
+    """Read an object of settings."""
     for name, field in sheet.entries.items():
         if field.data is not None:
             keep_setting(draft, sheet.path, name, field)
 
 
 def keep_setting(draft: AgentDraft, path: str, name: str, field: Field) -> None:
-    """Keeps a setting or an option, if there is one of that name and the value is valid."""
+    """Keep a setting or an option if it exists and its value is valid."""
     if name in SEARCHES:
         draft.settings[name] = read_search(draft, path, name, field)
     elif name in _OPTIONS:
@@ -49,7 +49,7 @@ def keep_setting(draft: AgentDraft, path: str, name: str, field: Field) -> None:
 
 
 def find_problem(name: str, value: Any) -> str:
-    """Why an agent cannot have a setting of this value; empty if it can."""
+    """Return why an agent cannot have a setting with this value; empty if it can."""
     whole, dot, part = name.partition(".")
     if whole in SEARCHES and dot:
         return _no_part(part) or _problem(part, value, SearchSettings)
@@ -84,7 +84,7 @@ def _keep(
 
 
 def _problem(name: str, value: Any, form: type[msgspec.Struct]) -> str:
-    """What is wrong with a value; empty if it is fine."""
+    """Return what is wrong with a value; empty if it is valid."""
     kind = next(info.type for info in fields(form) if info.name == name)
     choices = get_args(kind)
     if choices and all(isinstance(choice, str) for choice in choices) and value not in choices:
@@ -107,7 +107,8 @@ def _problem(name: str, value: Any, form: type[msgspec.Struct]) -> str:
 
 
 def read_search(draft: AgentDraft, path: str, name: str, field: Field) -> dict[str, Any]:
-    """Settings of a search: the name of a preset, whether to search at all, or one by one."""
+    """Return the settings of a search, given as the name of a preset, as true or false, or one by
+    one."""
     if isinstance(field.data, bool):
         return {"search": field.data}
     if field.is_scalar:
@@ -130,7 +131,7 @@ def read_search(draft: AgentDraft, path: str, name: str, field: Field) -> dict[s
 
 
 def _no_part(part: str) -> str:
-    """Why a search has no such part; empty if it has."""
+    """Return why a search has no such part; empty if it has."""
     if part in _SEARCH_FIELDS:
         return ""
     near = get_close_matches(part, sorted(_SEARCH_FIELDS), n=1)
@@ -150,7 +151,7 @@ def _preset(draft: AgentDraft, path: str, name: str, field: Field) -> dict[str, 
 
 
 def read_model(draft: AgentDraft, path: str, field: Field | None) -> str:
-    """A model as `provider:id`; empty if it has another form."""
+    """Return a model as `provider:id`; empty if it has another form."""
     if field is None:
         return ""
     name = field.text.strip() if field.is_scalar else ""
@@ -163,6 +164,7 @@ def read_model(draft: AgentDraft, path: str, field: Field | None) -> str:
 
 
 def as_number(field: Field) -> Field:
-    """The field with a number that was written as a text, as older programs did."""
+    """Return the field with a number in place of a number written as text, as older programs
+    did."""
     value = number_of(field)
     return field if value is None else Field(line=field.line, data=value, text=field.text)

@@ -1,8 +1,8 @@
 """The values of a YAML or JSON file with their lines, and the problems found while it is read.
 
-Laws: a value of the wrong kind is a problem at its line and counts as its default. YAML gives
-only texts, numbers, lists and objects; a document whose aliases repeat it endlessly is refused,
-and names that are written twice are reported. JSON gives the same values as YAML.
+Laws: a value of the wrong kind is a problem at its line, and the default is used. YAML gives only
+texts, numbers, lists and objects; a document whose aliases repeat it endlessly is refused, and
+duplicate names are reported. JSON gives the same values as YAML.
 """
 
 import re
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from yaml.nodes import Node
 
 
-# Per file; no one reads more, and a hostile file may have thousands.
+# The limit per file: no one reads more, and a hostile file may have thousands.
 MAX_PROBLEMS = 200
 
 
 class ProblemList:
-    """Problems in the order they were found, each only once."""
+    """Problems in the order they were found, without duplicates."""
 
     def __init__(self) -> None:
         self._problems: dict[Problem, None] = {}
@@ -62,7 +62,7 @@ _MARKS = re.compile(r"[{},]")
 
 
 class Field(Struct, frozen=True, kw_only=True):
-    """A value as plain data. `text` is a scalar as it is written, so that version 1.10 is not 1.1;
+    """A value as plain data. `text` is a scalar as written, so that version 1.10 is not 1.1;
     `entries` and `items` belong to an object or a list."""
 
     line: int
@@ -91,12 +91,12 @@ class Field(Struct, frozen=True, kw_only=True):
 
     @property
     def spelling(self) -> str:
-        """What the file says, in a message."""
+        """Return the value as the file writes it, for a message."""
         return repr(self.text) if self.is_scalar else self.kind
 
 
 class UnreadableText(Exception):
-    """A text that is not YAML or JSON, or that we refuse to read."""
+    """A text is not YAML or JSON, or we refuse to read it."""
 
     def __init__(self, problem: str, line: int | None) -> None:
         super().__init__(problem)
@@ -107,7 +107,7 @@ class UnreadableText(Exception):
 def report_twin(
     entries: Mapping[str, Field], name: str, path: str, problems: ProblemList, line: int
 ) -> None:
-    """Complains of a name that is there already."""
+    """Report a name that is already present."""
     if name in entries:
         earlier = entries[name].line
         problem = f"{name!r} is written twice, at line {earlier} and here; this counts"
@@ -115,7 +115,7 @@ def report_twin(
 
 
 class Sheet:
-    """The entries of an object, read by name; `finish` reports those that were not read."""
+    """The entries of an object, read by name; `finish` reports unread ones."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class Sheet:
         return field.text
 
     def whole_number(self, name: str, default: int, low: int, high: int) -> int:
-        """A whole number, or the nearest allowed one."""
+        """Return a whole number, or the nearest allowed one."""
         field = self.field(name)
         if field is None:
             return default
@@ -197,7 +197,7 @@ class Sheet:
         return default
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """The texts of a list, or of a comma-separated text."""
+        """Return the texts of a list, or of a comma-separated text."""
         field = self.field(name)
         if field is None:
             return ()
@@ -226,11 +226,11 @@ class Sheet:
         return Sheet(self.object(name), self.path, self.problems, self.line_of(name))
 
     def ignore(self, *names: str) -> None:
-        """Marks entries as known but not used here."""
+        """Mark entries as known but not used here."""
         self._known_names.update(names)
 
     def finish(self) -> None:
-        """Warns of entries that were not read."""
+        """Warn of entries that were not read."""
         names = sorted(self._known_names)
         for name, field in self.entries.items():
             if name not in self._known_names:
@@ -241,7 +241,7 @@ class Sheet:
 
 
 def number_of(field: Field) -> int | float | None:
-    """A number, even if it is written as a text."""
+    """Return a number, even if it is written as text."""
     value = field.data
     if isinstance(value, bool):
         return None
@@ -258,7 +258,7 @@ def number_of(field: Field) -> int | float | None:
 
 
 def split_commas(text: str) -> tuple[str, ...]:
-    """Parts between commas; commas inside braces do not count, as in `**/*.{ts,tsx}`."""
+    """Return the parts between commas; commas inside braces do not count, as in `**/*.{ts,tsx}`."""
     parts, start, depth = [], 0, 0
     for mark in _MARKS.finditer(text):
         depth = max(0, depth + {"{": 1, "}": -1, ",": 0}[mark[0]])
@@ -277,7 +277,7 @@ _PLAIN = {"str", "int", "float", "bool", "null", "timestamp", "binary", "value",
 
 
 def read_yaml(text: str, path: str, problems: ProblemList, first_line: int = 1) -> Field | None:
-    """The one document of a text that begins at a line of its file; None if it is empty.
+    """Return the one document of a text that begins at a line of its file; None if it is empty.
 
     Raises:
         UnreadableText: it is not YAML, or was refused.
@@ -301,7 +301,7 @@ def read_yaml(text: str, path: str, problems: ProblemList, first_line: int = 1) 
 
 
 def _loader(text: str, first_line: int) -> Any:
-    """A loader that stops at too many values. The one in C is faster, but a text of brackets
+    """Return a loader that stops at too many values. The one in C is faster, but a text of brackets
     crashes the process."""
     import yaml
 
@@ -343,7 +343,7 @@ class _YamlReader:
             if isinstance(node, SequenceNode):
                 items = tuple(self.read(member) for member in node.value)
                 return Field(line=line, data=[item.data for item in items], items=items)
-            # Half characters can be written as escapes, but not sent.
+            # Lone surrogates can be written as escapes, but not sent.
             node.value = mend_text(node.value)
             return Field(line=line, data=self._scalar(node), text=node.value)
         finally:
@@ -395,12 +395,12 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false|null", re.ASCII)
 _WORDS = {"true": True, "false": False, "null": None}
 _MAX_DEPTH = 100
-# Only used at a quote; raw line breaks in a text do no harm.
+# Only used at a quote; raw line breaks in a text are harmless.
 _STRINGS = JSONDecoder(strict=False)
 
 
 def read_json(text: str, path: str, problems: ProblemList) -> Field:
-    """The value that a text holds.
+    """Return the value of a JSON text.
 
     Raises:
         UnreadableText: it is not JSON.

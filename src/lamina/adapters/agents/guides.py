@@ -1,6 +1,7 @@
 """Rules and references from files: their names, when they join, and what is wrong with them.
 
-Law: a text that was read is a guide, however wrong its head is; two guides never share a name.
+Law: every text that was read is a guide, however wrong its frontmatter is; two guides never share a
+name.
 """
 
 import re
@@ -19,9 +20,9 @@ from lamina.core.values.agent import DEFAULT_LEVEL, HIGHEST_LEVEL, LOWEST_LEVEL,
 from lamina.core.values.item import Include
 
 INCLUDES: tuple[str, ...] = get_args(Include)
-# A text as long as several books is sent only if a person adds it, not because a file says so.
+# A text as long as several books is sent only if a person adds it, not because its file says so.
 MAX_CHARACTERS = MEGABYTE
-# Invisible characters, and those that reverse the direction of what follows.
+# Invisible characters, and those that reverse the direction of the following text.
 _UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Cs"}
 _HEADLESS = (
     "has no head between lines of '---', so it joins only when it is added by hand; "
@@ -42,7 +43,7 @@ class GuideSet:
         return tuple(self._guides.values())
 
     def add(self, guide: Guide, path: str, line: int | None = None, *, within: str = "") -> Guide:
-        """Adds a guide; if its name is taken, under a name that says where it is from."""
+        """Add a guide; if its name is taken, under a name that says where it is from."""
         guide = self._lighten(guide, path, line)
         self._check_text(guide, path, line)
         first = self._guides.get((guide.kind, guide.name))
@@ -84,7 +85,7 @@ class GuideSet:
 
 
 def clean_name(name: str, path: str, problems: ProblemList, line: int | None) -> str:
-    """A name that can be shown and typed; empty if nothing is left of it."""
+    """Return a name that can be shown and typed; empty if nothing is left of it."""
     visible = "".join(letter for letter in name if unicodedata.category(letter) not in _UNSEEN)
     visible = unicodedata.normalize("NFC", visible).strip()
     if visible != name.strip():
@@ -105,8 +106,8 @@ def place_of(path: str, line: int | None) -> str:
 def walk_guides(
     disk: Disk, folder: Path, suffixes: Collection[str], problem: str
 ) -> Iterator[tuple[Path, str]]:
-    """The files below a folder that end in one of the suffixes, each with the name of the inner
-    folder it is in. Other files get the problem, if there is one."""
+    """Yield the files below a folder that end in one of the suffixes, each with the name of its
+    inner folder. Other files are reported with `problem`, if there is one."""
     for path in disk.walk(folder):
         if path.suffix.lower() in suffixes:
             yield path, path.parent.name if path.parent != folder else ""
@@ -115,8 +116,8 @@ def walk_guides(
 
 
 def read_page(disk: Disk, path: Path, headless: str = "") -> tuple[MarkdownFile, Sheet] | None:
-    """A Markdown file and the sheet of its head; None if it cannot be read. `headless` is the
-    warning for a text without a head."""
+    """Return a Markdown file and the sheet of its frontmatter; None if it cannot be read.
+    `headless` is the warning for a text without frontmatter."""
     text, label = disk.text(path), disk.label(path)
     if text is None:
         return None
@@ -127,7 +128,7 @@ def read_page(disk: Disk, path: Path, headless: str = "") -> tuple[MarkdownFile,
 
 
 def read_guides(disk: Disk, guides: GuideSet, folder: Path, kind: GuideKind) -> None:
-    """Adds the guides in a folder of our own form, and below it."""
+    """Add the guides in a folder of our own format and below it."""
     problem = f"is not read: a {kind} is a file that ends in .md"
     for path, within in walk_guides(disk, folder, (".md",), problem):
         add_guide(disk, guides, path, kind, within=within)
@@ -136,7 +137,7 @@ def read_guides(disk: Disk, guides: GuideSet, folder: Path, kind: GuideKind) -> 
 def add_guide(
     disk: Disk, guides: GuideSet, path: Path, kind: GuideKind, *, within: str = ""
 ) -> None:
-    """Adds the guide in a file of our own form."""
+    """Add the guide in a file of our own format."""
     if (parts := read_page(disk, path, _HEADLESS)) is not None:
         page, sheet = parts
         guides.add(guide_of(sheet, kind, path.stem, page), sheet.path, page.line, within=within)
@@ -145,7 +146,8 @@ def add_guide(
 def guide_of(
     sheet: Sheet, kind: GuideKind, stem: str, page: MarkdownFile, priority: str = "priority"
 ) -> Guide:
-    """The guide from a head and a text; `stem` is its name if the head gives none."""
+    """Return the guide from frontmatter and text; `stem` is its name if the frontmatter has
+    none."""
     problems, path = sheet.problems, sheet.path
     own_name = sheet.text("name").strip()
     name = clean_name(own_name, path, problems, sheet.line_of("name")) if own_name else ""

@@ -1,4 +1,4 @@
-"""Where a text imports others with `@path`, as CLAUDE.md does, and where it is code. Pure.
+"""Finds where a text imports others with `@path`, as CLAUDE.md does, and where it is code. Pure.
 
 Law: an `@path` in code is an example, not an import.
 """
@@ -17,7 +17,7 @@ _PATH = re.compile(r"(?:\.{1,2}/|~/|/).+|.*[^/.]\.[A-Za-z0-9]{1,8}")
 
 
 def find_imports(text: str) -> tuple[tuple[int, str], ...]:
-    """The lines and paths of imports, in order; every path once."""
+    """Return the lines and paths of imports, in order; every path once."""
     lines: dict[str, int] = {}
     for number, line in enumerate(_without_code(text).split("\n"), start=1):
         for match in _IMPORT.finditer(line):
@@ -28,7 +28,7 @@ def find_imports(text: str) -> tuple[tuple[int, str], ...]:
 
 
 def imports_only(text: str) -> bool:
-    """Whether a text says nothing but which files it imports."""
+    """Return whether a text contains nothing but imports."""
     imports = find_imports(text)
     rest = _IMPORT.sub("", _COMMENT.sub("", text))
     return bool(imports) and not rest.strip() and all(looks_like_path(path) for _, path in imports)
@@ -39,7 +39,7 @@ def looks_like_path(path: str) -> bool:
 
 
 def _without_code(text: str) -> str:
-    """The text with code blanked out, on the same lines."""
+    """Return the text with code blanked out, on the same lines."""
     paragraphs: list[list[str]] = [[]]
     for line, is_code in _lines(text):
         if is_code or not line.strip():
@@ -51,7 +51,7 @@ def _without_code(text: str) -> str:
 
 
 def unclosed_fence(text: str) -> int | None:
-    """The line, from 0 on, that begins a code block without an end."""
+    """Return the line, counted from 0, that begins a code block without an end."""
     fence, began = "", None
     for number, line in enumerate(text.split("\n")):
         was, fence = fence, _fence_after(line, fence)
@@ -61,20 +61,20 @@ def unclosed_fence(text: str) -> int | None:
 
 
 def _fence_after(line: str, fence: str) -> str:
-    """The fence of the code block that is open after a line; empty if there is none."""
+    """Return the fence of the code block that is open after a line; empty if none is."""
     match = _FENCE.match(line)
     if match is None:
         return fence
     if fence:
         closes = match[1].startswith(fence) and not match[2].strip()
         return "" if closes else fence
-    # A fence of backticks has no more of them on its line: that would be a span.
+    # A fence of backticks has no others on its line: that would be a span.
     is_span = match[1][0] == "`" and "`" in match[2]
     return "" if is_span else match[1]
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """All lines, and whether they are code by fences or indentation."""
+    """Yield all lines, and whether they are code by fences or indentation."""
     fence, in_list, after_blank = "", False, True
     for line in text.split("\n"):
         was, fence = fence, _fence_after(line, fence)
@@ -90,7 +90,7 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _without_spans(text: str) -> str:
-    """Blanks out the text between runs of equally many backticks."""
+    """Blank out the text between runs of equally many backticks."""
     runs = list(_TICKS.finditer(text))
     later: dict[int, list[int]] = {}
     for at in range(len(runs) - 1, -1, -1):

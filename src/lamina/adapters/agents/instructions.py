@@ -1,7 +1,7 @@
-"""Instructions beside people's work: AGENTS.md, CLAUDE.md and `.claude/rules`.
+"""Instructions beside a project's files: AGENTS.md, CLAUDE.md and `.claude/rules`.
 
 Laws: they always apply, from the root of a project down to the current folder, the closest last. A
-file is read once, however many ways lead to it.
+file is read once, however many links and imports lead to it.
 """
 
 import os
@@ -24,25 +24,25 @@ from lamina.core.values.agent import DEFAULT_LEVEL, HIGHEST_LEVEL, Guide
 AGENTS_FILE = "AGENTS.md"
 CLAUDE_FILES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
 CLAUDE_RULES = ".claude/rules"
-# The most that Codex reads of all AGENTS.md together.
+# The most bytes that Codex reads of all AGENTS.md files together.
 CODEX_BYTES = 32 * 1024
 _MAX_HOPS = 5
 _MAX_IMPORTS = 500
 
 
 class Instructions:
-    """Files as rules that always apply, in the order they are added."""
+    """Adds files as rules that always apply, in the order given."""
 
     def __init__(self, draft: AgentDraft) -> None:
         self._draft = draft
         self._level = DEFAULT_LEVEL
-        # The files that were read, by what they are once links are followed.
+        # The files that were read, identified with links followed.
         self._real_paths: dict[PurePosixPath | None, str] = {}
-        # The texts that were added, and the files they are of.
+        # The texts that were added, and their files.
         self._texts: dict[str, str] = {}
 
     def add_agents_files(self, folders: Sequence[Path]) -> None:
-        """Adds AGENTS.md of every folder, the closest last."""
+        """Add the AGENTS.md of every folder, the closest last."""
         room = CODEX_BYTES
         for folder in folders:
             path = folder / AGENTS_FILE
@@ -58,7 +58,7 @@ class Instructions:
             room = max(0, room - size)
 
     def add_claude_files(self, folders: Sequence[Path]) -> None:
-        """Adds CLAUDE.md of every folder, the closest last, followed by what it imports."""
+        """Add the CLAUDE.md of every folder, the closest last, followed by its imports."""
         for folder in folders:
             for name in CLAUDE_FILES:
                 if self._draft.disk.is_file(folder / name):
@@ -70,7 +70,8 @@ class Instructions:
             self._import(path, text, (self._draft.disk.real_path(path),))
 
     def _add(self, path: Path) -> str | None:
-        """Adds a file as a rule; None if it cannot be read, or was read before."""
+        """Add a file as a rule and return its text; None if it cannot be read, or was read
+        before."""
         disk = self._draft.disk
         real = disk.real_path(path)
         label = disk.label(path)
@@ -101,14 +102,14 @@ class Instructions:
         return text
 
     def _sent_imports(self, path: Path, text: str) -> list[str]:
-        """The files that a text imports, if all of them are sent already."""
+        """Return the files that a text imports, if all of them are sent already."""
         names = [name for _, name in find_imports(text)[:_MAX_IMPORTS]]
         targets = [Path(os.path.normpath(path.parent / expand_home(name))) for name in names]
         labels = [self._real_paths.get(self._draft.disk.real_path(target)) for target in targets]
         return [label for label in labels if label] if all(labels) else []
 
     def _name(self, path: Path) -> str:
-        """Its path from the root, which is how such files refer to each other."""
+        """Return its path from the root, which is how such files refer to each other."""
         root = self._draft.disk.root
         inside = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
         return inside.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
@@ -126,7 +127,7 @@ class Instructions:
         for line, name in imports[:_MAX_IMPORTS]:
             target = Path(os.path.normpath(path.parent / expand_home(name)))
             real = disk.real_path(target)
-            # First of all, so that nothing outside is even looked for.
+            # Checked first, so that nothing outside is even looked for.
             if disk.leads_out(target):
                 if looks_like_path(name):
                     problem = f"@{name} leads out of {disk.label(disk.root)!r} and is not imported"
@@ -147,7 +148,7 @@ class Instructions:
 
 
 def read_claude_rules(draft: AgentDraft, folder: Path) -> None:
-    """Adds `.claude/rules`: those with `paths` join with matching files, others always apply."""
+    """Add `.claude/rules`: those with `paths` join with matching files, others always apply."""
     problem = "is not read: Claude's rules end in .md"
     for path, within in walk_guides(draft.disk, folder, (".md",), problem):
         if (parts := read_page(draft.disk, path)) is not None:

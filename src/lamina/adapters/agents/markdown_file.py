@@ -1,7 +1,7 @@
-"""The head of a Markdown file, between two lines of `---`, and the text behind it.
+"""The frontmatter (head) of a Markdown file, between two lines of `---`, and the text after it.
 
-Law: a head that is not YAML is read entry by entry, as far as possible; only unreadable entries
-lose anything, and the text behind the head never does.
+Law: a head that is not valid YAML is read entry by entry, as far as possible; only unreadable
+entries are lost, and never the text after the head.
 """
 
 import re
@@ -13,15 +13,15 @@ from lamina.adapters.agents.fields import Field, ProblemList, UnreadableText, re
 _FENCE = "---"
 _ENTRY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(.*)|[ \t]*)$")
 _MORE = re.compile(r"[ \t]+\S|-[ \t]|#")
-# Quotes and comments in a line that YAML refuses.
+# Quotes and comments in a line that is not valid YAML.
 _QUOTED = re.compile(r"""(["'])(.*)\1[ \t]*(?:[ \t]#.*)?""")
 _PATTERNS = {"globs", "paths"}
-# A head holds a few entries; a longer one is text.
+# A head has a few entries; a longer one is text.
 _MAX_HEAD = 50_000
 
 
 class MarkdownFile(Struct, frozen=True, kw_only=True):
-    """The head and the text of a file. `has_head` is False if there is no head."""
+    """The head and the text of a file; `has_head` says whether there is a head."""
 
     head: dict[str, Field] = {}
     body: str = ""
@@ -30,7 +30,7 @@ class MarkdownFile(Struct, frozen=True, kw_only=True):
 
 
 def read_markdown(text: str, path: str, problems: ProblemList) -> MarkdownFile:
-    """The head and the text of a file."""
+    """Return the head and the text of a file."""
     lines = text.split("\n")
     first = next((at for at, line in enumerate(lines) if line.strip()), None)
     if first is None or lines[first].rstrip() != _FENCE:
@@ -72,7 +72,7 @@ def _first_line(lines: list[str], start: int) -> int:
 def _unclosed(
     text: str, lines: list[str], first: int, path: str, problems: ProblemList
 ) -> MarkdownFile:
-    """Takes what looks like entries as the head; if nothing does, everything is text."""
+    """Read lines that look like entries as the head; if none do, everything is text."""
     end = first + 1
     while end < len(lines) and (_ENTRY.match(lines[end]) or _MORE.match(lines[end])):
         end += 1
@@ -123,7 +123,7 @@ def _entry_by_entry(
 
 
 def _blocks(lines: list[str]) -> list[tuple[int, list[str]]]:
-    """Entries as blocks of lines: the first line and its continuation."""
+    """Return entries as blocks of lines: the first line and its continuation."""
     blocks: list[tuple[int, list[str]]] = []
     for at, line in enumerate(lines):
         goes_on = blocks and _ENTRY.match(blocks[-1][1][0]) and not _ENTRY.match(line)
@@ -135,7 +135,7 @@ def _blocks(lines: list[str]) -> list[tuple[int, list[str]]]:
 
 
 def _read_block(name: str, block: list[str], path: str, problems: ProblemList, line: int) -> Field:
-    """Reads a single entry; guesses what is meant if YAML refuses it."""
+    """Read a single entry; guess its meaning if it is not valid YAML."""
     text = "\n".join(block)
     problem = ""
     for attempt in (text, text.replace("\t", "  ")):

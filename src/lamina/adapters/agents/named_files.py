@@ -1,8 +1,8 @@
-"""The files that a command names, by their content.
+"""The files that a command names, with digests of their content.
 
-Laws: what a command may mean by a word is looked for generously: a file too many only asks a person
-once more. Nothing is run, and nothing is waited for. What such a file loads in turn is not known
-here.
+Laws: words of a command are matched to files generously: one file too many only costs a person one
+more question. Nothing is run, and nothing blocks. Files that these files load in turn are not
+followed.
 """
 
 import errno
@@ -22,16 +22,16 @@ MEGABYTE = 1_000_000
 MAX_BYTES = 500 * MEGABYTE
 MAX_FILES = 5_000
 MAX_WORDS = 20_000
-# What separates words, also inside of one argument: `--env-file=.env`, `sh -c "cd x && node y"`.
+# What separates words, also inside one argument: `--env-file=.env`, `sh -c "cd x && node y"`.
 _BETWEEN = re.compile(r"[\s=:,;|&<>()'\"`]+")
 _VARIABLE = re.compile(r"\$\{?\w*\}?|%\w+%")
-# What interpreters add to a name by themselves.
+# Suffixes that interpreters add to a name themselves.
 _SUFFIXES = (".js", ".mjs", ".cjs", ".ts", ".py", ".sh")
 _ENTRIES = ("__main__.py", "main.py", "index.js", "index.mjs", "index.cjs", "index.ts")
 _NODE = ("package.json", ".npmrc", "deno.json", "deno.jsonc", "bunfig.toml")
 _PYTHON = ("pyproject.toml", "uv.toml", ".python-version")
 _COMPOSE = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
-# Files that a program reads without their being named.
+# Files that a program reads without being told to.
 _READS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("node", "npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx"), _NODE),
     **dict.fromkeys(("deno", "tsx", "ts-node"), _NODE),
@@ -50,9 +50,9 @@ _READS: dict[str, tuple[str, ...]] = {
     "nix": ("flake.nix", "default.nix", "shell.nix"),
 }
 _PROJECT_FILES = tuple(dict.fromkeys(name for names in _READS.values() for name in names))
-# Where programs look for commands of a project.
+# Where programs look for the commands of a project.
 _COMMANDS = ("node_modules/.bin", ".venv/bin", "venv/bin", "vendor/bin")
-# In a folder, what nobody runs unless it is named itself.
+# Files in a folder that are not run unless they are named themselves.
 _TEXTS = {
     ".md", ".markdown", ".txt", ".rst", ".adoc", ".org", ".csv", ".tsv", ".pdf", ".png", ".jpg",
     ".jpeg", ".gif", ".webp", ".svg", ".ico", ".mp3", ".mp4", ".wav", ".log", ".css", ".woff2",
@@ -61,12 +61,12 @@ _RUNNABLE = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 
 class TooManyFiles(Exception):
-    """More is named than can be looked at."""
+    """A command names more files than can be checked."""
 
 
 class NamedFiles:
-    """Files of one server, whose command starts in `start`. What is named by a whole path belongs
-    to the machine, unless it is below one of `roots`."""
+    """Files of one server, whose command starts in `start`. A file named by a full path belongs to
+    the machine, unless it is below one of `roots`."""
 
     def __init__(self, server: str, start: Path, roots: Sequence[Path]) -> None:
         self._server = server
@@ -77,7 +77,7 @@ class NamedFiles:
         self._bytes = 0
 
     def read(self, command: str, args: Sequence[str], env: Iterable[str]) -> tuple[NamedFile, ...]:
-        """Every file that is named, with its digest.
+        """Return every named file with its digest.
 
         Raises:
             TooManyFiles: there are too many, or they are too large.
@@ -118,12 +118,12 @@ class NamedFiles:
             self._add_file(path)
 
     def _is_brought(self, path: str) -> bool:
-        """Whether a path is below a root, as it is written or where it leads."""
+        """Return whether a path is below a root, as written or with links followed."""
         ways = (path, os.path.realpath(path))
         return any(Path(way).is_relative_to(root) for root in self._roots for way in ways)
 
     def _add_project_file(self, name: str, words: Sequence[str]) -> None:
-        """The closest file of that name, from where the command starts up to the roots."""
+        """Add the closest file of that name, from where the command starts up to the roots."""
         for folder in (self._start, *self._start.parents):
             if not self._is_brought(str(folder)):
                 return
@@ -134,7 +134,7 @@ class NamedFiles:
                 return
 
     def _add_scripts(self, path: Path, words: Sequence[str]) -> None:
-        """What a package's scripts name, of those that are run."""
+        """Add the files named by those scripts of a package that are run."""
         package = _read_package(path)
         scripts = package.get("scripts")
         names = {f"{before}{word}" for word in words for before in ("", "pre", "post")}
@@ -146,7 +146,7 @@ class NamedFiles:
     def _add_folder(self, path: str) -> None:
         real = os.path.realpath(path)
         if any(Path(root).is_relative_to(real) for root in self._roots):
-            # Everything there is: only where running it would begin.
+            # Adding every file would be too much: only where running the folder would begin.
             self._add_entries(Path(path))
             return
         if real in self._folders:
@@ -198,12 +198,12 @@ class NamedFiles:
 
 
 def _open_file(path: str) -> BinaryIO:
-    """A file to be read.
+    """Open a file for reading.
 
     Raises:
-        OSError: it is none, or cannot be read.
+        OSError: it is not a file, or cannot be read.
     """
-    # A pipe, for one, would make us wait.
+    # A pipe, for example, would block.
     file = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
@@ -222,7 +222,7 @@ def _words(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _modules(args: Sequence[str]) -> Iterator[str]:
-    """What `python -m` is given."""
+    """Yield the modules given to `python -m`."""
     for place, arg in enumerate(args):
         if arg == "-m" and place + 1 < len(args):
             yield args[place + 1]
@@ -240,8 +240,8 @@ def _read_package(path: Path) -> dict[str, object]:
 
 
 def _is_left_out(entry: os.DirEntry[str]) -> bool:
-    """Whether a file in a folder is a text or a picture, or bytecode that Python checks against its
-    source and writes itself."""
+    """Return whether a file in a folder is a text or a picture, or bytecode that Python writes
+    itself and checks against its source."""
     suffix = os.path.splitext(entry.name)[1].lower()
     try:
         if suffix == ".pyc" and Path(entry.path).parent.name == "__pycache__":

@@ -1,10 +1,10 @@
-"""Settings of an agent, changed in its file: one value of a YAML text, and every other character
-stays where it is.
+"""Changes a setting in an agent's file: one value of a YAML text, with every other character left
+as it is.
 
-Laws: the new text says what the old one said, but for that value; otherwise the change is
-refused. The file keeps its comments and everything that we do not know. It is replaced whole or
-not at all, through the one door, and only if it is still as it was read. What an agent may not
-say is not written into it.
+Laws: the new text means the same as the old one except for that value; otherwise the change is
+refused. The file keeps its comments and everything that we do not know. It is replaced whole or not
+at all, through its root, and only if it has not changed since it was read. Settings that an agent
+may not have are not written.
 """
 
 import hashlib
@@ -34,10 +34,10 @@ _BY_HAND = "change it by hand"
 
 
 def set_value(text: str, keys: tuple[str, ...], value: Value) -> str:
-    """The text with `value` at `keys`: a name, or a name within an object.
+    """Return the text with `value` at `keys`: a name, or a name within an object.
 
     Raises:
-        UnreadableText: it is no YAML, or cannot be changed without touching more of it.
+        UnreadableText: it is not YAML, or cannot be changed without touching more of it.
     """
     before = read_yaml(text, "", ProblemList())
     changed = _change(text, keys, value)
@@ -50,13 +50,13 @@ def set_value(text: str, keys: tuple[str, ...], value: Value) -> str:
 def _change(text: str, keys: tuple[str, ...], value: Value) -> str:
     import yaml
 
-    # Read before, within its limits: whatever comes here is YAML.
+    # The text was read before, within the limits, so it is YAML.
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     newline = "\r\n" if "\r\n" in text else "\n"
     if root is None:
         return _append(text, keys, value, newline)
     if not isinstance(root, yaml.MappingNode):
-        raise UnreadableText("it holds no entries like 'name: ...'", 1)
+        raise UnreadableText("it has no entries like 'name: ...'", 1)
     place = root
     for at, key in enumerate(keys):
         pair = _find(place, key)
@@ -80,13 +80,13 @@ def _find(mapping: "MappingNode", key: str) -> "tuple[Node, Node] | None":
 
 
 def _replace(text: str, name: "Node", node: "Node", value: Value) -> str:
-    """The text with another value behind a name."""
+    """Return the text with another value after a name."""
     import yaml
 
     line = node.start_mark.line + 1
     start, end = node.start_mark.index, node.end_mark.index
     if isinstance(node, yaml.MappingNode) and not node.flow_style:
-        # It ends where something else begins: what stands in between belongs to that.
+        # The value ends where the next token begins: text in between belongs to that token.
         start, end = text.index(":", name.end_mark.index) + 1, node.value[-1][1].end_mark.index
         if "#" not in text[start:end] and isinstance(node.value[-1][1], yaml.ScalarNode):
             return f"{text[:start]} {_write(value)}{text[end:]}"
@@ -96,16 +96,16 @@ def _replace(text: str, name: "Node", node: "Node", value: Value) -> str:
         raise UnreadableText(f"{name.value} has a value of several lines; {_BY_HAND}", line)
     if start < end:
         return text[:start] + _write(value) + text[end:]
-    # Nothing stands there, not even a space.
+    # There is nothing after the name, not even a space.
     start = text.index(":", name.end_mark.index) + 1
     return f"{text[:start]} {_write(value)}{text[start:]}"
 
 
 def _fill(text: str, name: "Node", node: "Node", key: str, value: Value, newline: str) -> str:
-    """The text with an entry in an object that has none yet."""
+    """Return the text with an entry in an object that has none yet."""
     if node.tag != "tag:yaml.org,2002:null":
         raise UnreadableText(f"{name.value} has to be an object", node.start_mark.line + 1)
-    # Where it is said to be nothing, that gives way.
+    # An explicit null is replaced.
     text = text[: node.start_mark.index] + text[node.end_mark.index :]
     end = _line_end(text, name.end_mark.index)
     indent = " " * (name.start_mark.column + 2)
@@ -126,7 +126,7 @@ def _insert(
     value: Value,
     newline: str,
 ) -> str:
-    """The text with a new entry at the end of an object."""
+    """Return the text with a new entry at the end of an object."""
     if place.flow_style:
         end = place.end_mark.index - 1
         comma = ", " if place.value else ""
@@ -135,7 +135,7 @@ def _insert(
         return f"{text[:end].rstrip()}{comma}{keys[0]}: {_write(value)}{text[end:]}"
     if place is root:
         return _append(text, keys, value, newline)
-    # Behind the line that the last entry ends in.
+    # After the line in which the last entry ends.
     last = place.value[-1][1]
     end = last.end_mark.index
     if not text[:end].endswith("\n"):
@@ -177,24 +177,26 @@ def _with_value(whole: Any, keys: tuple[str, ...], value: Value) -> Any:
 
 
 MODEL = "model"
-# What stands beside `settings` in agent.yaml, by the name that sessions have for it.
+# Entries beside `settings` in agent.yaml, by the names that sessions use for them.
 _BESIDE = {"guide_search": "search", "tool_search": "tool_search", "tool_policy": "tool_policy"}
 
 
 def session_name(name: str) -> str:
-    """What sessions call a setting that a person names as agent.yaml does: `search.top_n`."""
+    """Return the session's name of a setting that a person names as agent.yaml does:
+    `search.top_n`."""
     whole, dot, part = name.partition(".")
     names = {file_name: setting for setting, file_name in _BESIDE.items()}
     return f"{names.get(whole, whole)}{dot}{part}"
 
 
 def change_setting(place: Path, within: Path | None, name: str, value: Scalar) -> str:
-    """Writes a setting, or a part of one (`guide_search.top_n`), into the file of the agent at
-    `place`, a folder or a file, and gives the path of that file. None leaves it to whoever opens a
-    session. `within` is the workspace that brings the agent.
+    """Write a setting, or a part of one (`guide_search.top_n`), into the file of the agent at
+    `place`, a folder or a file, and return the path of that file. None unsets it, so that the
+    session decides. `within` is the workspace that contains the agent.
 
     Raises:
-        UsageError: there is no such setting, it takes no such value, or the file cannot be changed.
+        UsageError: the setting does not exist, does not accept the value, or the file cannot be
+            changed.
     """
     if value is not None and name != MODEL and (problem := find_problem(name, value)):
         raise UsageError(f"{name}: {problem}")
@@ -220,28 +222,28 @@ def change_setting(place: Path, within: Path | None, name: str, value: Scalar) -
 
 
 def _file_of(place: Path, door: LinkedRoot) -> Path:
-    """The file that holds the settings of an agent."""
+    """Return the file with the settings of an agent."""
     file = place
     if stat.S_ISDIR(door.status(place).st_mode):
         names = (*AGENT_FILES, *TEAMSPARK_FILES)
         found = [place / name for name in names if door.is_there(place / name)]
         if not found:
-            problem = f"{place} has no settings of its own: these are in {AGENT_FILES[0]}"
-            raise UsageError(f"{problem}; `lamina agent new NAME` writes one")
+            problem = f"{place} has no settings of its own: settings are in {AGENT_FILES[0]}"
+            raise UsageError(f"{problem}; `lamina agent new NAME` creates one")
         file = found[0]
     if file.suffix.lower() not in (".yaml", ".yml"):
-        raise UsageError(f"{file} is no YAML, and is not changed here; edit it by hand")
+        raise UsageError(f"{file} is not YAML and was not changed; edit it by hand")
     return file
 
 
 def _place_of(text: str, name: str, value: Scalar) -> tuple[tuple[str, ...], Value]:
-    """Where a setting stands in a file, which is one of ours or TeamSpark's, and what is written
-    there. A part joins what the file says of the whole."""
+    """Return the keys of a setting in a file, one of ours or TeamSpark's, and the value to write. A
+    part is added to the parts that the file already has."""
     whole = read_yaml(text, "", ProblemList())
     if whole is not None and TEAMSPARK_KEYS & set(whole.entries):
         if name not in SETTING_NAMES:
             names = ", ".join(SETTING_NAMES)
-            raise UsageError(f"a file of TeamSpark has no place for {name}; it has {names}")
+            raise UsageError(f"TeamSpark files have no setting {name!r}; they have {names}")
         return ("settings", SETTING_NAMES[name]), value
     setting, dot, part = name.partition(".")
     keys = _keys(whole, setting)
@@ -252,13 +254,13 @@ def _place_of(text: str, name: str, value: Scalar) -> tuple[tuple[str, ...], Val
         return (*keys, part), value
     if standing is None:
         return keys, {part: value}
-    # It is the name of a preset, or says whether to search at all.
+    # The current value is the name of a preset, or true or false.
     own = "search" if isinstance(standing.data, bool) else "preset"
     return keys, {own: standing.data, part: value}
 
 
 def _keys(whole: Field | None, setting: str) -> tuple[str, ...]:
-    """Where a setting stands, or is to stand. What the file has beside its settings goes first."""
+    """Return the keys of a setting. An existing entry beside `settings` comes first."""
     if setting == MODEL:
         return (MODEL,)
     beside, inside = _BESIDE.get(setting), ("settings", setting)

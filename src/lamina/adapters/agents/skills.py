@@ -2,7 +2,7 @@
 is chosen; its other files are read on request.
 
 Laws: a skill with a wrong name or description is still a skill, under the name of its folder. A
-file is one skill, however many links lead to it; the first path counts. A skill that people alone
+file is one skill, however many links lead to it; the first path counts. A skill that only people
 may choose is not offered to the model.
 """
 
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MAX_LETTERS = {"name": 64, "description": 1024, "compatibility": 500}
 # `Bash(git add:*) Read`: brackets belong to the name before them.
 _TOOL = re.compile(r"(?:[^\s,()]|\([^)]*\))+")
-# Of Claude Code: how it runs a skill, which is another matter here.
+# Claude Code's fields for how it runs a skill; they have no effect here.
 _UNUSED = (
     "model", "effort", "context", "agent", "hooks", "shell", "arguments", "disallowed-tools",
     "background", "version", "author", "tags", "category",
@@ -37,9 +37,9 @@ _HEADING = (
 
 
 def read_skills(draft: AgentDraft, folder: Path) -> None:
-    """Reads the skills in a folder."""
+    """Read the skills in a folder."""
     for name in draft.disk.names(folder):
-        # A folder that leads out is named as a problem.
+        # A folder that leads out of the root is reported as a problem.
         if draft.disk.is_inside(folder / name) and draft.disk.is_file(folder / name / SKILL_FILE):
             read_skill(draft, folder / name)
 
@@ -111,7 +111,8 @@ def _skill_of(sheet: Sheet, folder: Path, page: MarkdownFile) -> Skill:
 
 
 def _hint(sheet: Sheet) -> str:
-    """What may follow a skill's name. `[file]` is a list for YAML, and meant as it is written."""
+    """Return the hint of what may follow a skill's name. YAML reads `[file]` as a list, but it is
+    meant as text."""
     field = sheet.field("argument-hint")
     if field is None or field.is_object:
         return ""
@@ -156,7 +157,7 @@ def _tools(sheet: Sheet) -> tuple[str, ...]:
 
 
 def add_overview(draft: AgentDraft) -> None:
-    """Adds the reference that lists all skills and always applies."""
+    """Add the reference that lists all skills and always applies."""
     folders = Counter(Path(alias).parent for skill in draft.skills for alias in skill.aliases)
     for folder, count in folders.items():
         links = "a link to a skill" if count == 1 else f"{count:,} links to skills"

@@ -1,6 +1,6 @@
-"""Agents of TeamSpark: one YAML file, or the older folder with `tsagent.json`.
+"""TeamSpark agents: one YAML file, or the older folder with `tsagent.json`.
 
-Law: what such a file leaves out has TeamSpark's default.
+Law: anything that such a file leaves out has TeamSpark's default.
 """
 
 import re
@@ -24,7 +24,7 @@ _DEFAULTS = {"max_tokens": 1000, "temperature": 0.5, "top_p": 0.5}
 _SEARCH = {"contextTopK": "top_k", "contextTopN": "top_n", "contextIncludeScore": "include_score"}
 _ASKING = ("always", "never", "tool")
 _TURNS, _MAX_TURNS = "maxChatTurns", 20
-# Where our settings stand in its files.
+# Where our settings are in its files.
 SETTING_NAMES = {ours: theirs for theirs, ours in _OPTIONS.items()} | {
     "model": "model", "max_requests": _TURNS, "ask_before_tools": "toolPermission",
 }  # fmt: skip
@@ -39,8 +39,8 @@ _FEW = 500
 
 
 def without_vectors(text: str) -> str:
-    """The YAML of an agent without its vectors, which would take minutes to read; every line keeps
-    its number."""
+    """Return the YAML of an agent without its vectors, which would take minutes to read; every line
+    keeps its number."""
     if "embeddings:" not in text:
         return text
 
@@ -53,7 +53,7 @@ def without_vectors(text: str) -> str:
 
 
 def parse_teamspark_file(draft: AgentDraft, path: Path) -> Sheet | None:
-    """What the file of an agent says; None if it cannot be read, which is reported."""
+    """Return the content of an agent's file; None if it cannot be read, which is reported."""
     text, label = draft.disk.text(path), draft.disk.label(path)
     if text is None:
         return None
@@ -74,7 +74,7 @@ def parse_teamspark_file(draft: AgentDraft, path: Path) -> Sheet | None:
 
 
 def read_teamspark(draft: AgentDraft, sheet: Sheet) -> None:
-    """Reads what the one file of an agent says."""
+    """Read an agent from its single file."""
     metadata = sheet.sheet("metadata")
     name, line = metadata.text("name"), metadata.line_of("name")
     draft.name = clean_name(name, sheet.path, draft.problems, line) or draft.name
@@ -97,8 +97,9 @@ def read_teamspark(draft: AgentDraft, sheet: Sheet) -> None:
 
 
 def _read_autonomy(draft: AgentDraft, *sheets: Sheet) -> None:
-    """Whether an agent is to work without asking back, which older and newer files say in different
-    places. It loosens nothing: who opens a session decides what runs unasked."""
+    """Read whether an agent is meant to work without asking, which older and newer files say in
+    different places. It grants nothing: whoever opens a session decides which tools run without
+    asking."""
     for sheet in (*sheets, sheets[0].sheet("settings")):
         is_mode = sheet.has("mode") and sheet.text("mode").strip() == "autonomous"
         draft.autonomous |= sheet.flag("autonomous") is True or is_mode
@@ -156,7 +157,7 @@ def _read_list(draft: AgentDraft, sheet: Sheet, name: str, kind: GuideKind) -> N
 
 
 def read_teamspark_folder(draft: AgentDraft, folder: Path, sheet: Sheet | None) -> None:
-    """Reads an agent of the older form: `prompt.md`, `rules`, `refs`, and `sheet`, its file; None
+    """Read an agent in the older format: `prompt.md`, `rules`, `refs`, and `sheet`, its file; None
     if that cannot be read."""
     disk = draft.disk
     if sheet is not None:

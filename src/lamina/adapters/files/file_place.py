@@ -1,8 +1,8 @@
-"""Files made, replaced and moved within folders that are already open.
+"""Creating, replacing and moving files within folders that are already open.
 
-Law: no file is ever half written, and what must not be overwritten cannot be, not even in a race:
-the system itself refuses a name that is taken. A place is a name in an open folder; on systems
-without folder handles it is a full path.
+Law: no file is ever half written, and a file that must not be overwritten cannot be, not even in a
+race: the system itself refuses a name that is taken. A place is a name in an open folder; on
+systems without folder handles it is a full path.
 
 Limits. A replaced file is a new file with the old one's mode and, where permitted, owner: other
 hard links keep the old content. Without hard links (FAT, some network drives), a new file is
@@ -38,19 +38,19 @@ class FilePlace(NamedTuple):
         return FilePlace(name, self.folder)
 
 
-def read_up_to(handle: int, most: int, size: int) -> bytes:
-    """What a file holds, at most `most` bytes; `size` is what it should have."""
+def read_up_to(handle: int, limit: int, size: int) -> bytes:
+    """Return the content of a file, up to `limit` bytes; `size` is its expected size."""
     parts = []
-    # One byte more than it should have, so that the first read sees the end.
-    while most > 0 and (part := os.read(handle, min(most, max(size + 1, 4096)))):
+    # One byte more than expected, so that the first read sees the end.
+    while limit > 0 and (part := os.read(handle, min(limit, max(size + 1, 4096)))):
         parts.append(part)
-        most -= len(part)
+        limit -= len(part)
         size -= len(part)
     return b"".join(parts)
 
 
 def read_at(handle: int, length: int, offset: int) -> bytes:
-    """Up to `length` bytes from `offset` on."""
+    """Return up to `length` bytes from `offset` on."""
     if hasattr(os, "pread"):
         return os.pread(handle, length, offset)
     here = os.lseek(handle, 0, os.SEEK_CUR)
@@ -62,7 +62,7 @@ def read_at(handle: int, length: int, offset: int) -> bytes:
 
 
 def put_new(place: FilePlace, data: bytes) -> None:
-    """Makes a file.
+    """Create a file.
 
     Raises:
         FileExistsError: the name is taken.
@@ -79,7 +79,7 @@ def put_new(place: FilePlace, data: bytes) -> None:
 
 
 def put_over(place: FilePlace, data: bytes, old: os.stat_result | None) -> None:
-    """Makes a file, which takes the place of `old` if there is one."""
+    """Create a file, replacing `old` if there is one."""
     draft = _draft(place, data, old)
     try:
         os.replace(draft.name, place.name, src_dir_fd=draft.folder, dst_dir_fd=place.folder)
@@ -90,7 +90,7 @@ def put_over(place: FilePlace, data: bytes, old: os.stat_result | None) -> None:
 
 
 def append(place: FilePlace, data: bytes) -> None:
-    """Adds to a file, which is created if needed; starts a new line if the last was cut short."""
+    """Append to a file, creating it if needed; start a new line if the last one was cut short."""
     flags = (_MAKE & ~os.O_EXCL & ~os.O_WRONLY) | os.O_RDWR | os.O_APPEND
     handle = os.open(place.name, flags | getattr(os, "O_NONBLOCK", 0), 0o666, dir_fd=place.folder)
     try:
@@ -106,7 +106,7 @@ def append(place: FilePlace, data: bytes) -> None:
 
 
 def move(source: FilePlace, target: FilePlace, status: os.stat_result) -> None:
-    """Renames a file or a folder.
+    """Rename a file or a folder.
 
     Raises:
         FileExistsError: the name is taken.
@@ -127,7 +127,7 @@ def move(source: FilePlace, target: FilePlace, status: os.stat_result) -> None:
 
 
 def rename_case(source: FilePlace, target: FilePlace) -> None:
-    """Changes only the case of a name, where case does not count."""
+    """Change only the case of a name, where case does not matter."""
     _rename(source, target)
     _sync(target)
 
@@ -136,8 +136,8 @@ def _move_folder(source: FilePlace, target: FilePlace) -> None:
     if os.name == "nt":
         _rename(source, target)  # refuses a name that is taken
         return
-    # An empty folder claims the name. A move can replace only an empty folder: if something was
-    # put into it meanwhile, that stays.
+    # An empty folder claims the name. A move can replace only an empty folder, so anything put into
+    # it in between stays.
     os.mkdir(target.name, dir_fd=target.folder)
     try:
         _rename(source, target)
@@ -152,8 +152,8 @@ def _rename(source: FilePlace, target: FilePlace) -> None:
 
 
 def _claim(source: FilePlace, target: FilePlace) -> None:
-    """Moves a file to a name that must be free: makes a second link, which the system refuses if
-    the name is taken, and then removes the first."""
+    """Move a file to a name that must be free: make a second link, which the system refuses if the
+    name is taken, and then remove the first."""
     if os.name == "nt":
         _rename(source, target)
         return
@@ -179,7 +179,7 @@ def _draft(place: FilePlace, data: bytes, old: os.stat_result | None) -> FilePla
 
 
 def _fill(handle: int, data: bytes, old: os.stat_result | None) -> None:
-    """Writes and closes."""
+    """Write the data and close the handle."""
     try:
         write_all(handle, data)
         if old is not None and hasattr(os, "fchmod"):
@@ -198,7 +198,7 @@ def _discard(draft: FilePlace) -> None:
 
 
 def _sync(place: FilePlace) -> None:
-    """Returns when the names in its folder are on the disk, as far as the system can tell."""
+    """Return once the names in its folder are on disk, as far as the system can tell."""
     if place.folder is not None:
         with contextlib.suppress(OSError):
             os.fsync(place.folder)

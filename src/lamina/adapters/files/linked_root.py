@@ -1,8 +1,8 @@
-"""A root whose links are followed, as long as they stay inside: for the files of agents, which are
-often links to one another.
+"""A root whose links are followed as long as they stay inside, for the files of agents, which often
+link to one another.
 
-Law: nothing outside the root is ever opened. Where links lead is worked out first, name by name;
-what is opened then is a path without links, and one that became a link meanwhile is refused.
+Law: nothing outside the root is ever opened. Links are resolved first, name by name; then a path
+without links is opened, and one that has just become a link is refused.
 """
 
 import os
@@ -17,9 +17,9 @@ MAX_LINKS = 40
 
 
 class LinkedRoot:
-    """A folder and what is in it, by full paths as a person spells them. Hidden names are names
-    like others. Every method raises `PathRefused` for a path that it does not open, and `LeadsOut`
-    for one that leaves the root."""
+    """A folder and its content, by full paths as a person spells them. Hidden names are treated
+    like any others. Every method raises `PathRefused` for a path that it does not open, and
+    `LeadsOut` for one that leaves the root."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.path = resolve_folder(folder, "the root")
@@ -27,7 +27,7 @@ class LinkedRoot:
         self._handle = RootHandle(self.path)
 
     def real_path(self, path: str | os.PathLike[str]) -> PurePosixPath:
-        """Where a path leads, from the root on and without links. It need not be there."""
+        """Return where a path leads, relative to the root and without links. It may not exist."""
         inside = self._inside(path)
         if not self._has_links(inside):
             return inside
@@ -57,7 +57,7 @@ class LinkedRoot:
         return PurePosixPath(*real)
 
     def status(self, path: str | os.PathLike[str]) -> os.stat_result:
-        """The status of what a path leads to."""
+        """Return the status of the file or folder that a path leads to."""
         real = self.real_path(path)
         if not real.parts:
             return os.stat(self.path)
@@ -65,7 +65,7 @@ class LinkedRoot:
             return place.status()
 
     def is_there(self, path: str | os.PathLike[str]) -> bool:
-        """Whether anything has this name; a link has, wherever it leads."""
+        """Return whether anything has this name; a link counts, wherever it leads."""
         try:
             inside = self._inside(path)
             if not inside.parts:
@@ -78,11 +78,11 @@ class LinkedRoot:
         return True
 
     def read(self, path: str | os.PathLike[str], limit: int) -> bytes:
-        """A regular file's bytes."""
+        """Return the bytes of a regular file."""
         return self._handle.read(self.real_path(path), limit)[0]
 
     def entries(self, folder: str | os.PathLike[str]) -> list[tuple[str, os.stat_result]]:
-        """The names in a folder, sorted, with their statuses; of links, their own."""
+        """Return the names in a folder, sorted, with their statuses (for a link, its own)."""
         real = self.real_path(folder)
         with refuse_os_errors(real):
             return sorted(self._handle.names(real), key=lambda entry: entry[0])
@@ -99,7 +99,7 @@ class LinkedRoot:
         raise self._leads_out(path)
 
     def _has_links(self, path: PurePosixPath) -> bool:
-        """Whether a path leads through links, or may do so; most do not, and this is one look."""
+        """Return whether a path may lead through links; one check rules that out for most paths."""
         if not path.parts:
             return False
         try:
@@ -109,7 +109,7 @@ class LinkedRoot:
             return refusal.reason != "missing"
 
     def _link(self, path: PurePosixPath) -> str | None:
-        """What the link at a path says; None if there is no link."""
+        """Return the target of the link at a path; None if it is not a link."""
         try:
             with self._handle.place(path) as place:
                 if not stat.S_ISLNK(place.status().st_mode):
@@ -125,5 +125,5 @@ class LinkedRoot:
 
 
 def full_path(path: str | os.PathLike[str]) -> Path:
-    """A path from the top, as it is spelled: links in it are not followed."""
+    """Return an absolute path as it is spelled: links in it are not followed."""
     return Path(os.path.abspath(path))

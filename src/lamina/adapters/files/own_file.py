@@ -1,6 +1,6 @@
-"""A file that is a person's own, or that they named: links may lead anywhere.
+"""Files that belong to a person or that they named: links may lead anywhere.
 
-Law: only a regular file is read. A pipe would make us wait for ever, and a device never ends.
+Law: only a regular file is read. A pipe could block forever, and a device never ends.
 """
 
 import errno
@@ -12,9 +12,9 @@ from lamina.adapters.files.file_place import read_up_to
 from lamina.adapters.files.paths import MEBIBYTE
 from lamina.errors import UsageError
 
-# The most of a file that a person names on the command line.
+# The size limit of a file that a person names on the command line.
 MAX_BYTES = 20 * MEBIBYTE
-# What a shell hands over, as for `<(command)`: somebody writes into it.
+# Pipes that a shell hands over, as for `<(command)`: another process writes into them.
 _HANDED_OVER = ("/dev/fd/", "/proc/self/fd/")
 
 _KINDS = (
@@ -26,10 +26,10 @@ _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def read_named_file(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a file that a person named, or of a pipe that their shell hands over.
+    """Return the bytes of a file that a person named, or of a pipe that their shell hands over.
 
     Raises:
-        UsageError: there is none, or it cannot be read.
+        UsageError: it does not exist or cannot be read.
     """
     if is_handed_over(path):
         with open(path, "rb") as file:
@@ -41,23 +41,23 @@ def read_named_file(path: str | os.PathLike[str]) -> bytes:
 
 
 def is_handed_over(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a pipe that a shell hands over, as for `<(command)`."""
+    """Return whether a path is a pipe that a shell hands over, as for `<(command)`."""
     return os.fspath(path).startswith(_HANDED_OVER)
 
 
 def read_handed_over(path: str | os.PathLike[str]) -> bytes:
-    """All that is written into a pipe that a shell hands over."""
+    """Return everything written into a pipe that a shell hands over."""
     with open(path, "rb") as pipe:
         return pipe.read()
 
 
 def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
-    """A file for reading; this never waits for somebody to write.
+    """Open a file for reading; this never waits for a writer.
 
     Raises:
         OSError: it cannot be opened, or is not a regular file.
     """
-    # Looked at first: opening a pipe or a device can have side effects.
+    # Checked first: opening a pipe or a device can have side effects.
     _require_regular(path, os.stat(path))
     handle = os.open(path, _OPEN)
     try:
@@ -69,7 +69,7 @@ def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def read_own_file(path: str | os.PathLike[str], limit: int) -> bytes | None:
-    """The bytes of a file; None if there is none.
+    """Return the bytes of a file; None if it does not exist.
 
     Raises:
         UsageError: it is not a regular file, longer than `limit`, or cannot be read.

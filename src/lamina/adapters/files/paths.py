@@ -1,7 +1,7 @@
 """Paths below a root, and why one is not opened.
 
-Law: a path says where something is below the root and nothing else. What we and the system could
-read in two different ways is not a path.
+Law: a path says where something is below the root and nothing else. A text that we and the system
+could read in two different ways is not a path.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ LONGEST_PATH = 4096
 MAX_PARTS = 128
 
 _DRIVE = re.compile(r"[A-Za-z]:")
-# Some file systems ignore these, so a name behind them is still hidden.
+# Some file systems ignore these, so a name that starts with them may still be hidden.
 _UNCOUNTED = "\u200b\u200c\u200d\u200e\u200f\u2060\u202a\u202b\u202c\u202d\u202e\ufeff"
 _DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)( *\..*)?", re.I)
 
@@ -40,11 +40,11 @@ class PathRefused(Exception):
 
 
 class FileChanged(PathRefused):
-    """A file does not hold what was expected; it was left as it is."""
+    """A file's content is not what was expected; it was left as it is."""
 
 
 class PathTaken(PathRefused):
-    """The path of a new file is already taken; what is there was left as it is."""
+    """The path of a new file is already taken; the existing file was left as it is."""
 
 
 class LeadsOut(PathRefused):
@@ -56,7 +56,7 @@ class OtherDisk(PathRefused):
 
 
 def resolve_folder(folder: str | os.PathLike[str], what: str) -> Path:
-    """A folder that somebody named, without links.
+    """Return a named folder without links.
 
     Raises:
         UsageError: it is not a folder.
@@ -72,8 +72,8 @@ def resolve_folder(folder: str | os.PathLike[str], what: str) -> Path:
 
 
 def expand_home(path: str | os.PathLike[str]) -> Path:
-    """A path with `~` for a home folder. Where nobody has such a home it stays as it is written,
-    and is a path that does not exist."""
+    """Expand `~` to a home folder. If no such user exists, the path stays as it is written, and is
+    a path that does not exist."""
     try:
         return Path(os.path.expanduser(path))
     except ValueError:  # a NUL
@@ -81,7 +81,7 @@ def expand_home(path: str | os.PathLike[str]) -> Path:
 
 
 def clean_path(reference: str) -> PurePosixPath:
-    """A reference as a path inside the workspace.
+    """Return a reference as a path inside the workspace.
 
     Raises:
         PathRefused: it is absolute, empty, or has `..`, a drive letter, a NUL, a backslash or half
@@ -106,15 +106,16 @@ def clean_path(reference: str) -> PurePosixPath:
 
 
 def is_sayable(name: str) -> bool:
-    """Whether a reference can name it: it is text, and has no backslash, which is an ordinary
-    character here and a separator elsewhere."""
+    """Return whether a reference can name it: it is valid text without a backslash, which is an
+    ordinary character on some systems and a separator on others."""
     if name.isascii():
         return "\\" not in name
     return "\\" not in name and not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def is_hidden(path: PurePosixPath) -> bool:
-    """Whether it, or a folder around it, is hidden: a program's own data, not a person's."""
+    """Return whether the path, or a folder around it, is hidden: a program's own data, not a
+    person's."""
     return any(map(is_hidden_name, path.parts))
 
 
@@ -127,7 +128,7 @@ def say_too_large(size: int, limit: int) -> str:
 
 
 def check_file(path: PurePosixPath, status: os.stat_result) -> None:
-    """Refuses what is not a regular file."""
+    """Refuse anything but a regular file."""
     if stat.S_ISREG(status.st_mode):
         return
     if stat.S_ISLNK(status.st_mode):
@@ -139,7 +140,7 @@ def check_file(path: PurePosixPath, status: os.stat_result) -> None:
 
 @contextlib.contextmanager
 def refuse_os_errors(path: PurePosixPath) -> Iterator[None]:
-    """Turns errors of the system about a path into refusals."""
+    """Turn system errors about a path into refusals."""
     try:
         yield
     except OSError as error:
@@ -147,7 +148,7 @@ def refuse_os_errors(path: PurePosixPath) -> Iterator[None]:
 
 
 def refusal_of(path: PurePosixPath, error: OSError) -> PathRefused:
-    """An error of the system about a path, as a refusal."""
+    """Return a system error about a path as a refusal."""
     match error:
         case FileExistsError():
             return PathTaken("refused", f"{path} exists already")
@@ -164,5 +165,5 @@ def refusal_of(path: PurePosixPath, error: OSError) -> PathRefused:
 
 
 def _means_more_on_windows(part: str) -> bool:
-    """Whether it is a file's stream, a device, or a name that Windows would shorten."""
+    """Return whether Windows reads the name as a file's stream or a device, or would shorten it."""
     return ":" in part or part.endswith((".", " ")) or _DEVICES.fullmatch(part) is not None

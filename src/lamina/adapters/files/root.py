@@ -1,13 +1,13 @@
-"""The root of a folder: the one door through which its files are opened, listed and changed.
+"""The root of a folder: the only way to open, list and change its files.
 
-Laws: nothing outside the root is ever opened, made, moved or removed, and only regular files and
-folders are touched. A path is walked one name at a time, each looked up in the open folder
-before it, and links are not followed: there is no moment between a check and its use in which a
-swap could lead elsewhere. A pipe or a device is refused before it is opened. A listing leaves
-out hidden names and links, and keeps no handle open between two folders.
+Laws: nothing outside the root is ever opened, created, moved or removed, and only regular files and
+folders are touched. A path is walked one name at a time, each looked up in the open folder before
+it, and links are not followed: no swap between a check and its use can lead elsewhere. A pipe or a
+device is refused before it is opened. A listing leaves out hidden names and links, and keeps no
+handle open between two folders.
 
 Where a system has no folder handles (Windows), paths are resolved and compared instead, and a
-program that writes in the workspace at the same moment could outrun that.
+program that writes in the workspace at the same time could win that race.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ NamedStatuses = list[tuple[str, os.stat_result]]
 
 
 class RootHandle:
-    """Opens what lies below the folder `path`."""
+    """Opens files and folders below the folder `path`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -52,7 +52,7 @@ class RootHandle:
 
     @contextlib.contextmanager
     def place(self, path: PurePosixPath) -> Iterator[FilePlace]:
-        """The name of `path` in its open folder. Errors of the system become refusals."""
+        """Yield the place of `path` in its open folder. System errors become refusals."""
         with refuse_os_errors(path):
             if not _has_handles():
                 yield FilePlace(str(self._resolve(path)), None)
@@ -64,10 +64,10 @@ class RootHandle:
                 os.close(handle)
 
     def read(self, path: PurePosixPath, limit: int) -> tuple[bytes, os.stat_result]:
-        """A file's bytes, and its status from before they were read.
+        """Return a file's bytes, and its status from before they were read.
 
         Raises:
-            PathRefused: it is not a regular file, too large, or cannot be read.
+            PathRefused: it is not a regular file, is too large, or cannot be read.
         """
         # Not through `place`, which takes a quarter longer: there are thousands of notes.
         try:
@@ -102,7 +102,7 @@ class RootHandle:
             os.close(handle)
 
     def names(self, folder: PurePosixPath) -> NamedStatuses:
-        """The names in a folder with their statuses."""
+        """Return the names in a folder with their statuses."""
         handle = self._open_folder(folder.parts) if _has_handles() else None
         statuses = []
         try:
@@ -154,7 +154,8 @@ class RootHandle:
         return handle
 
     def _resolve(self, path: PurePosixPath) -> Path:
-        """The full path, which must not lead through links; for systems without folder handles."""
+        """Return the full path, which must not lead through links; for systems without folder
+        handles."""
         full = self._path / path
         if os.path.normcase(os.path.realpath(full)) != os.path.normcase(full):
             raise OSError(errno.ELOOP, "")
@@ -162,7 +163,7 @@ class RootHandle:
 
 
 def _make(place: FilePlace, name: str) -> bool:
-    """Makes a folder unless it is there; says whether it did."""
+    """Create a folder unless it exists; return whether it was created."""
     try:
         os.mkdir(place.name, dir_fd=place.folder)
     except FileExistsError:
@@ -180,7 +181,7 @@ UnreadPaths = list[str] | None
 
 
 class PathStatus(NamedTuple):
-    """Something in the workspace by its path, with its status (for a link, the link's own)."""
+    """A path in the workspace with its status (for a link, the link's own)."""
 
     path: str
     status: os.stat_result
@@ -196,7 +197,7 @@ class PathStatus(NamedTuple):
 
 
 def walk_tree(root: RootHandle, start: PurePosixPath, unread: UnreadPaths) -> Iterator[PathStatus]:
-    """What is below `start`; what cannot be read or named is added to `unread`."""
+    """Yield everything below `start`; paths that cannot be read or named are added to `unread`."""
     with refuse_os_errors(start):
         entries = root.names(start)
     todo = _list_below(start, entries, unread)
@@ -209,7 +210,7 @@ def walk_tree(root: RootHandle, start: PurePosixPath, unread: UnreadPaths) -> It
         try:
             entries = root.names(folder)
         except OSError as error:
-            # One that was deleted meanwhile does not matter.
+            # A folder that has just been deleted does not matter.
             if unread is not None and not isinstance(error, FileNotFoundError):
                 unread.append(f"{entry.path}: {error.strerror}")
             continue
@@ -219,7 +220,7 @@ def walk_tree(root: RootHandle, start: PurePosixPath, unread: UnreadPaths) -> It
 def _list_below(
     folder: PurePosixPath, entries: NamedStatuses, unread: UnreadPaths
 ) -> list[PathStatus]:
-    """The files and folders among the entries of a folder, last one first."""
+    """Return the files and folders among the entries of a folder, last one first."""
     prefix = f"{folder}/" if folder.parts else ""
     by_path: dict[str, PathStatus] = {}
     for name, status in entries:
@@ -228,7 +229,7 @@ def _list_below(
             continue
         path = prefix + name
         if is_sayable(name):
-            # With its slash a folder sorts with the paths in it.
+            # With a slash, a folder sorts with the paths inside it.
             by_path[f"{path}/" if is_folder else path] = PathStatus(path, status)
         elif unread is not None:
             unread.append(f"{path!r}: its name is not UTF-8, or has a backslash")
@@ -241,17 +242,16 @@ _HERE = PurePosixPath()
 
 
 class Root:
-    """A folder and what is in it. Paths are relative to it, with slashes. Hidden names (`.git`,
-    Lamina's own) are refused unless a call says `hidden=True`: that is for a file that a person
-    named in full, or for our own data. Every method raises `PathRefused` for a path it does not
-    open."""
+    """A folder and its content. Paths are relative to it, with slashes. Hidden names (`.git`,
+    Lamina's own) are refused unless a call says `hidden=True`: for a file that a person named in
+    full, or for our own data. Every method raises `PathRefused` for a path it does not open."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.path = resolve_folder(folder, "workspace")
         self.handle = RootHandle(self.path)
         self.name = self.path.name.encode("utf-8", "backslashreplace").decode()
         digest = hashlib.sha256(str(self.path).encode("utf-8", "surrogatepass")).hexdigest()
-        # The same folder has the same id, however it was named.
+        # A folder always has the same id, however it was named.
         self.id = f"{self.name}-{digest[:12]}"
 
     def read(
@@ -261,7 +261,7 @@ class Root:
         return self.handle.read(self._clean_path(path, hidden), limit)
 
     def stat(self, path: str | PurePosixPath, *, hidden: bool = False) -> os.stat_result:
-        """Its status; for a link, the link's own."""
+        """Return its status; for a link, the link's own."""
         target = self._clean_path(path, hidden, root=True)
         if target == _HERE:
             return os.stat(self.path)
@@ -269,7 +269,7 @@ class Root:
             return place.status()
 
     def exists(self, path: str | PurePosixPath, *, hidden: bool = False) -> bool:
-        """Whether anything has this name."""
+        """Return whether anything has this name."""
         try:
             self.stat(path, hidden=hidden)
         except PathRefused:
@@ -279,14 +279,14 @@ class Root:
     def walk(
         self, folder: str | PurePosixPath = "", unread: UnreadPaths = None
     ) -> Iterator[PathStatus]:
-        """Every regular file below `folder`, ordered by path. Hidden names and links are left out;
-        folders that cannot be read, and names that no reference can spell, are added to `unread`
-        with the reason."""
+        """Yield every regular file below `folder`, ordered by path. Hidden names and links are left
+        out; folders that cannot be read, and names that no reference can spell, are added to
+        `unread` with the reason."""
         entries = self._walk_tree(folder, unread)
         return (entry for entry in entries if stat.S_ISREG(entry.status.st_mode))
 
     def folders(self, folder: str | PurePosixPath = "") -> tuple[str, ...]:
-        """Every folder below `folder`, ordered by path; no hidden ones, no links."""
+        """Return every folder below `folder`, ordered by path, without hidden ones and links."""
         return tuple(
             entry.path for entry in self._walk_tree(folder, None) if entry.kind == "folder"
         )
@@ -300,13 +300,13 @@ class Root:
         expected: str | None = None,
         hidden: bool = False,
     ) -> None:
-        """Creates a file, or with `replace` replaces one and keeps its mode; all or nothing.
-        `expected` is the sha256 of what is there, or its beginning: it is compared right before
-        the file is replaced.
+        """Create a file, or with `replace` replace one and keep its mode; all or nothing.
+        `expected` is the sha256 of the current content, or its beginning, and is compared right
+        before the file is replaced.
 
         Raises:
-            PathTaken: there is a file, and it is not to be replaced.
-            FileChanged: it does not hold what was expected.
+            PathTaken: the file exists and `replace` is false.
+            FileChanged: its content is not what was expected.
         """
         target = self._clean_path(path, hidden)
         with self.handle.place(target) as place:
@@ -326,7 +326,7 @@ class Root:
                 file_place.put_new(place, data)
 
     def append(self, path: str | PurePosixPath, data: bytes, *, hidden: bool = False) -> None:
-        """Adds whole lines to a file, which is created if needed."""
+        """Append whole lines to a file, creating it if needed."""
         target = self._clean_path(path, hidden)
         with self.handle.place(target) as place:
             with contextlib.suppress(FileNotFoundError):
@@ -334,7 +334,7 @@ class Root:
             file_place.append(place, data)
 
     def touch(self, path: str | PurePosixPath, *, hidden: bool = False) -> None:
-        """Marks a file as changed now."""
+        """Mark a file as changed now."""
         target = self._clean_path(path, hidden)
         with self.handle.place(target) as place:
             check_file(target, place.status())
@@ -357,11 +357,11 @@ class Root:
         into: "Root | None" = None,
         hidden: bool = False,
     ) -> None:
-        """Moves a file or a folder to a path that must be free, here or in another root on the
-        same disk.
+        """Move a file or a folder to a path that must be free, here or in another root on the same
+        disk.
 
         Raises:
-            PathTaken: something is there already.
+            PathTaken: the path is taken.
         """
         other = into or self
         old, new = self._clean_path(source, hidden), other._clean_path(target, hidden)
@@ -378,7 +378,7 @@ class Root:
                     file_place.move(here, there, status)
 
     def remove(self, path: str | PurePosixPath, *, hidden: bool = False) -> None:
-        """Removes a file, or a folder that is empty."""
+        """Remove a file or an empty folder."""
         target = self._clean_path(path, hidden)
         with self.handle.place(target) as place:
             status = place.status()
@@ -391,8 +391,8 @@ class Root:
     def list(
         self, path: str | PurePosixPath = "", *, hidden: bool = False
     ) -> "tuple[PathStatus, ...]":
-        """What is in one folder, ordered by name, including links and the like; hidden names only
-        with `hidden=True`."""
+        """Return the content of one folder, ordered by name, including links and the like; hidden
+        names only with `hidden=True`."""
         target = self._clean_path(path, hidden, root=True)
         with refuse_os_errors(target):
             entries = self.handle.names(target)
@@ -430,7 +430,8 @@ class Root:
 def _is_only_respelled(
     old: PurePosixPath, new: PurePosixPath, status: os.stat_result, there: FilePlace
 ) -> bool:
-    """Whether both are one thing: where case does not count, `a.md` can become `A.md`."""
+    """Return whether both paths are one file: where case does not matter, `a.md` can become
+    `A.md`."""
     try:
         other = there.status()
     except FileNotFoundError:

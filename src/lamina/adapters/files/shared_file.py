@@ -1,6 +1,6 @@
-"""A small JSON file of a person's decisions, which several processes may share.
+"""A small JSON file with a person's decisions, which several processes may share.
 
-Law: it is read whole or not at all, and written whole or not at all; what cannot be read is never
+Law: it is read whole or not at all, and written whole or not at all; an unreadable file is never
 overwritten.
 
 Private: see `lamina` for what is public.
@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.02
 
 
 class _Versioned(Protocol):
-    """What such a file holds: a record that is empty by default, and says its version."""
+    """The content of such a file: a record that is empty by default and names its version."""
 
     version: int
 
@@ -33,17 +33,17 @@ T = TypeVar("T", bound=_Versioned)
 
 
 class SharedFile(Generic[T]):
-    """The file at `path`, read as `form`. `noun` is what it holds, and `anew` what a person has to
-    do again if it is deleted."""
+    """The file at `path`, read as `form`. `noun` names its content, and `if_deleted` what a person
+    has to do again if it is deleted."""
 
-    def __init__(self, path: Path, form: type[T], noun: str, anew: str) -> None:
+    def __init__(self, path: Path, form: type[T], noun: str, if_deleted: str) -> None:
         self.path = path
         self._form = form
         self._noun = noun
-        self._anew = anew
+        self._if_deleted = if_deleted
 
     def read(self) -> T:
-        """What it holds; an empty record if there is no file.
+        """Return its content; an empty record if the file does not exist.
 
         Raises:
             UsageError: it cannot be read.
@@ -59,18 +59,18 @@ class SharedFile(Generic[T]):
             ) from error
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise UsageError(
-                f"the {self._noun} in {str(self.path)!r} are damaged ({error}) and are left as "
-                f"they are; mend the file, or delete it to {self._anew}"
+                f"the {self._noun} in {str(self.path)!r} are damaged ({error}) and were not "
+                f"changed; fix the file, or delete it to {self._if_deleted}"
             ) from error
         if content.version != (known := self._form().version):
             raise UsageError(
-                f"the {self._noun} in {str(self.path)!r} are of version {content.version}, and "
-                f"this Lamina knows {known}; use the newer Lamina, or another file"
+                f"the {self._noun} in {str(self.path)!r} are of version {content.version}, but "
+                f"this Lamina reads version {known}; use the newer Lamina, or another file"
             )
         return content
 
     def write(self, content: T) -> None:
-        """All or nothing: the new file replaces the old one once it is on the disk.
+        """Write all or nothing: the new file replaces the old one once it is on disk.
 
         Raises:
             UsageError: it cannot be written.
@@ -83,10 +83,10 @@ class SharedFile(Generic[T]):
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One process at a time; the lock ends with the handle, even if a process is killed.
+        """Let in one process at a time; the lock ends with the handle, even if a process is killed.
 
         Raises:
-            UsageError: another process holds it, or it cannot be written.
+            UsageError: another process has the lock, or the file cannot be written.
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,8 +105,8 @@ class SharedFile(Generic[T]):
             while not lock_file(handle):
                 if time.monotonic() > deadline:
                     raise UsageError(
-                        f"the {self._noun} in {str(self.path)!r} are being written by another "
-                        f"process for more than {_LOCK_SECONDS:g} s; end it and try again"
+                        f"the {self._noun} in {str(self.path)!r} have been locked by another "
+                        f"process for more than {_LOCK_SECONDS:g} s; end that process and try again"
                     )
                 time.sleep(_POLL_SECONDS)
         except OSError as error:
@@ -115,5 +115,5 @@ class SharedFile(Generic[T]):
     def _unwritable(self, error: OSError) -> UsageError:
         return UsageError(
             f"the {self._noun} in {str(self.path)!r} cannot be written: "
-            f"{error.strerror or error}; make room, or make the folder writable"
+            f"{error.strerror or error}; free some space, or make the folder writable"
         )

@@ -1,4 +1,4 @@
-"""Where journals are kept.
+"""The stores that keep journals.
 
 Private: see `lamina` for what is public.
 """

@@ -1,6 +1,6 @@
-"""Blobs as files, by their digests.
+"""Blobs stored as files named by their digests.
 
-Law: a blob is there complete or not at all, and is read only as what its digest is of.
+Law: a blob is complete or absent, and is read only if its content matches its digest.
 """
 
 import contextlib
@@ -11,13 +11,13 @@ from pathlib import Path
 from lamina.adapters.files.durable_writes import sync_file, sync_folder, write_all
 from lamina.errors import JournalError, WriteFailed
 
-# How often a folder is made that others remove as empty.
+# How often to recreate a folder that other processes remove as empty.
 _ATTEMPTS = 10
 
 
 def put_blob_file(path: Path, data: bytes) -> None:
-    """Writes a blob. One that is there is marked as put again, so that nobody removes it as
-    unused before it is referred to.
+    """Write a blob. An existing blob is marked as fresh, so that it is not removed as unused before
+    an entry refers to it.
 
     Raises:
         WriteFailed: it cannot be written.
@@ -43,10 +43,11 @@ def put_blob_file(path: Path, data: bytes) -> None:
 
 
 def _open_draft(draft: Path) -> int:
-    """The new file, open. Its folder is made again if somebody removes it as empty meanwhile."""
+    """Return a handle of the new file; recreate its folder if another process removes it as
+    empty."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     for _ in range(_ATTEMPTS):
-        # `mkdir` finds it there, looks whether it is a folder, and by then it may be gone.
+        # `mkdir` may find the folder, and it may be gone before `mkdir` checks that it is one.
         with contextlib.suppress(FileNotFoundError, FileExistsError):
             draft.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             return os.open(draft, flags, 0o600)
@@ -54,24 +55,24 @@ def _open_draft(draft: Path) -> int:
 
 
 def check_blob(digest: str, data: bytes) -> bytes:
-    """The bytes of a blob, if they are those.
+    """Return the bytes of a blob if they match its digest.
 
     Raises:
-        JournalError: they are not.
+        JournalError: they do not match.
     """
     if hashlib.sha256(data).hexdigest() != digest:
-        raise JournalError(f"blob {digest!r} is damaged: its content has another digest")
+        raise JournalError(f"blob {digest!r} is damaged: its content has a different digest")
     return data
 
 
 def remove_blob_file(path: Path, before: float) -> bool:
-    """Removes a blob that was not put again after `before`, and its folder if it was the last."""
+    """Remove a blob that was not put again after `before`, and its folder if that is now empty."""
     try:
         if path.stat().st_mtime > before:
             return False
         path.unlink()
     except OSError:
         return False
-    with contextlib.suppress(OSError):  # others are in it
+    with contextlib.suppress(OSError):  # it is not empty
         path.parent.rmdir()
     return True

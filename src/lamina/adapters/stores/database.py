@@ -1,10 +1,10 @@
-"""The SQLite file of a store: made, opened and spoken to, with its errors in our words.
+"""The SQLite file of a store: creation, connections, and errors as our own.
 
-Laws: a file that is not ours, or of a later version, is never written to. An empty one becomes ours
-in one transaction, so that many processes may begin it at once, and one that is killed meanwhile
-leaves it to the next. What is durable is on disk when the transaction returns: the write-ahead log
-is synced with every commit (one sync, where a rollback journal needs three), and readers never wait
-for a writer. A lease and a snapshot may be lost with the power, and are not synced.
+Laws: a file that is not ours, or of a later version, is never written to. An empty file becomes
+ours in one transaction, so several processes can create it at once, and if one is killed the next
+one finishes. Durable data is on disk when its transaction returns: the write-ahead log is synced
+with every commit (one sync, where a rollback journal needs three), and readers never wait for a
+writer. Leases and snapshots may be lost in a power failure, and are not synced.
 """
 
 import os
@@ -18,10 +18,10 @@ from zlib import crc32
 from lamina.adapters.files.durable_writes import sync_folder
 from lamina.errors import JournalError, LaminaError, WriteFailed
 
-# "lamn", so that others know the file for what it is.
+# "lamn", so that other programs can identify the file.
 APPLICATION = 0x6C616D6E
 SCHEMA = 1
-# How long a statement waits for another process that writes.
+# How long a statement waits while another process writes.
 BUSY_S = 30.0
 _TABLES = """
 create table session (
@@ -50,34 +50,36 @@ class Database:
         self.path = path
 
     def exists(self) -> bool:
-        """Whether anything was ever kept there."""
+        """Return whether the file exists and is not empty."""
         try:
             return self.path.stat().st_size > 0
         except OSError:
             return False
 
     def create(self) -> None:
-        """Makes the file, if it is not there.
+        """Create the file if it does not exist.
 
         Raises:
-            JournalError: it cannot be made.
+            JournalError: it cannot be created.
         """
         if self.exists():
             return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not self.path.exists():
-                # Only then: closing it gives up all locks that this process has on the file.
+                # Only then: closing a handle releases all locks that this process has on the file.
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             with self.connect():
                 pass
             sync_folder(self.path.parent)
         except OSError as error:
-            raise JournalError(f"no session can be kept in {self.path}: {error}") from error
+            raise JournalError(
+                f"sessions cannot be stored in {str(self.path)!r}: {error}"
+            ) from error
 
     @contextmanager
     def connect(self) -> Iterator[sqlite3.Connection]:
-        """A connection for the time of a block; errors in it are told in our words."""
+        """Open a connection for a block, and translate errors in it."""
         connection = self.open()
         try:
             with self.telling_errors():
@@ -86,7 +88,7 @@ class Database:
             connection.close()
 
     def open(self) -> sqlite3.Connection:
-        """A connection that somebody has to close.
+        """Return a connection that the caller has to close.
 
         Raises:
             JournalError: the file cannot be opened, is damaged, or is not a store of ours.
@@ -98,7 +100,7 @@ class Database:
                 if not _is_refused(error):
                     raise
                 self._check_place()
-            # Nobody can have the file open for writing without a log.
+            # Without a log, no process has the file open for writing.
             return self._open("immutable=1")
 
     def _open(self, how: str) -> sqlite3.Connection:
@@ -106,7 +108,7 @@ class Database:
         connection = sqlite3.connect(
             address, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
         )
-        # A flipped byte in a name must not keep anybody from reading the rest.
+        # A flipped byte in a name must not make the rest unreadable.
         connection.text_factory = _decode_text
         try:
             self._check(connection)
@@ -118,44 +120,45 @@ class Database:
     def _check_place(self) -> None:
         """
         Raises:
-            JournalError: there is no file, or one that cannot be read where it is.
+            JournalError: the path is a folder, or the file cannot be read on this disk.
         """
         if self.path.is_dir():
-            raise JournalError(f"{self.path} is a folder, where a database of sessions should be")
+            raise JournalError(f"{str(self.path)!r} is a folder, not a session database")
         log = self.path.with_name(f"{self.path.name}-wal")
         if log.exists() and log.stat().st_size:
             raise JournalError(
-                f"{self.path} cannot be read here: its newest entries are in {log.name}, and that "
-                f"takes a folder that can be written to. Copy both files to one"
+                f"{str(self.path)!r} cannot be read here: its newest entries are in {log.name!r}, "
+                f"which needs a writable folder. Copy both files to one"
             )
 
     def _check(self, connection: sqlite3.Connection) -> None:
         if not _pragma(connection, "application_id") and self._is_empty(connection):
-            # Another process has made the file and not yet what is in it, or was killed before.
+            # Another process created the file but not yet its tables, or was killed before it
+            # could.
             _make_tables(connection)
         application = _pragma(connection, "application_id")
         version = _pragma(connection, "user_version")
         if application != APPLICATION:
             raise JournalError(
-                f"{self.path} is a database of something else, and no store of sessions; "
-                f"it was not touched"
+                f"{str(self.path)!r} is not a session database but another program's; it was not "
+                f"changed"
             )
         if version > SCHEMA:
             raise JournalError(
-                f"{self.path} has version {version}, this one reads up to {SCHEMA}; use a newer "
-                f"Lamina"
+                f"{str(self.path)!r} has version {version}, but this Lamina reads versions up to "
+                f"{SCHEMA}; use a newer Lamina"
             )
         connection.execute("pragma synchronous = full")
         # On macOS, a plain sync only reaches the drive's own cache.
         connection.execute("pragma fullfsync = on")
         connection.execute("pragma checkpoint_fullfsync = on")
-        # What is deleted is overwritten, as a file that is deleted is gone.
+        # Overwrite deleted rows, so that they are as gone as a deleted file.
         connection.execute("pragma secure_delete = on")
 
     def _is_empty(self, connection: sqlite3.Connection) -> bool:
-        """Whether nothing is in the file at this moment: another process may be making it."""
+        """Return whether the file is empty now: another process may be creating it."""
         if self.path.stat().st_size == 1:
-            # SQLite takes one byte of anything for an empty database.
+            # SQLite mistakes any one-byte file for an empty database.
             return False
         connection.execute("begin")
         try:
@@ -167,8 +170,8 @@ class Database:
     @contextmanager
     def telling_errors(self, session: str | None = None) -> Iterator[None]:
         """Raises:
-        WriteFailed: what was to be written to `session` could not be.
-        JournalError: anything else that the database says.
+        WriteFailed: data for `session` could not be written.
+        JournalError: any other error of the database.
         """
         try:
             yield
@@ -179,23 +182,23 @@ class Database:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith("SQLITE_NOTADB"):
             return JournalError(
-                f"{self.path} is no database of sessions, or its beginning is overwritten; it was "
-                f"not touched"
+                f"{str(self.path)!r} is not a session database, or its beginning was overwritten; "
+                f"it was not changed"
             )
-        # What SQLite says of a damaged schema quotes it, and need not be text.
+        # SQLite's message about a damaged schema quotes it, and may not be valid text.
         is_quoted = isinstance(error, UnicodeDecodeError)
         if is_quoted or name.startswith("SQLITE_CORRUPT"):
             return self._damaged("malformed database schema" if is_quoted else str(error))
         if session is not None:
             return WriteFailed(session, f"{self.path}: {error}")
-        return JournalError(f"{self.path} cannot be used: {error}")
+        return JournalError(f"{str(self.path)!r} cannot be used: {error}")
 
     def check_structure(self, connection: sqlite3.Connection) -> None:
-        """For a session of which something is missing: lines that are damaged cost themselves, but
-        in a damaged page or index, what is written might not be found again.
+        """Check the file of a session that lacks entries. A damaged line affects only itself, but
+        new rows may not be found again through a damaged page or index.
 
         Raises:
-            JournalError: there is one.
+            JournalError: a page or an index is damaged.
         """
         (found,) = connection.execute("pragma integrity_check(1)").fetchone()
         if found != "ok":
@@ -203,15 +206,15 @@ class Database:
 
     def _damaged(self, what: str) -> JournalError:
         return JournalError(
-            f"{self.path} is damaged ({what}); no entry was added to it. `lamina verify`, "
-            f"`lamina export` and `lamina repair` work with what can be read of each session; "
-            f"or restore the file from a copy"
+            f"{str(self.path)!r} is damaged ({what}); no entry was added. `lamina verify`, "
+            f"`lamina export` and `lamina repair` still read what is left of each session; or "
+            f"restore the file from a backup"
         )
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, *, durable: bool = True) -> Iterator[None]:
-    """All of a block, or nothing of it; on disk at its end if it is `durable`."""
+    """Commit all of a block or nothing; `durable` puts it on disk before the block ends."""
     connection.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
     connection.execute("begin immediate")
     try:
@@ -224,12 +227,12 @@ def transaction(connection: sqlite3.Connection, *, durable: bool = True) -> Iter
 
 
 def seal(data: bytes) -> bytes:
-    """Bytes with their checksum, for what nothing else would prove."""
+    """Prefix bytes with their checksum, where nothing else proves them."""
     return crc32(data).to_bytes(4, "big") + data
 
 
 def unseal(sealed: object) -> bytes | None:
-    """What was sealed; None if it is not as it was."""
+    """Return the sealed bytes; None if they have changed."""
     if not isinstance(sealed, bytes) or sealed[:4] != crc32(sealed[4:]).to_bytes(4, "big"):
         return None
     return sealed[4:]
@@ -248,7 +251,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
 
 
 def _become_wal(connection: sqlite3.Connection) -> None:
-    """Changing the kind of journal does not wait for others by itself."""
+    """Switch to a write-ahead log; SQLite itself does not wait for other processes here."""
     until = time.monotonic() + BUSY_S
     while True:
         try:
@@ -261,7 +264,7 @@ def _become_wal(connection: sqlite3.Connection) -> None:
 
 
 def _is_refused(error: sqlite3.Error) -> bool:
-    """Whether a file could not be opened, or not without writing beside it."""
+    """Return whether a file could not be opened, or not without writing beside it."""
     name = getattr(error, "sqlite_errorname", "")
     return name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
 

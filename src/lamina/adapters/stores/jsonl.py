@@ -1,9 +1,9 @@
-"""Sessions as JSONL files: the store, and a session that is open for writing.
+"""Sessions as JSONL files: the store, and a session opened for writing.
 
 Laws: an append is one write, and on disk before it is acknowledged; a file is only ever added to
-and never rewritten, not even to repair it; only one opening writes at a time. What was
-acknowledged survives a crash of the process and a power failure. Checkpoints stand between the
-entries, and cost a few bytes in a hundred.
+and never rewritten, not even to repair it; only one opening writes at a time. Acknowledged entries
+survive a crash of the process and a power failure. Checkpoints stand between the entries, and add a
+few per cent.
 """
 
 import contextlib
@@ -60,15 +60,15 @@ from lamina.errors import (
     WriteFailed,
 )
 
-# A checkpoint is kept after so many bytes, and after this share of all there is (one in so many),
-# if it is no more than one in so many bytes of what it follows.
+# A checkpoint is written after this many bytes, and after one part in SHARE of the file, if it is
+# no longer than one part in COST of the bytes since the last one.
 CHECKPOINT_BYTES = 1 << 18
 CHECKPOINT_SHARE = 50
 CHECKPOINT_COST = 16
 
 
 class JsonlJournal:
-    """An open session file; it holds the lock until it is closed."""
+    """An open session file, locked until it is closed."""
 
     def __init__(self, handle: int, path: Path, session: str, file: JournalFile, size: int) -> None:
         self.journal = file.journal
@@ -76,7 +76,7 @@ class JsonlJournal:
         self.last = file.journal.last + file.journal.lost
         self._last_stored = file.journal.last
         self._handle: int | None = handle
-        # A session that nobody refers to any more must not keep its lock.
+        # A session that is no longer referenced must not keep its lock.
         self._release = weakref.finalize(self, os.close, handle)
         self._path = path
         self._session = session
@@ -86,12 +86,12 @@ class JsonlJournal:
         self._places = file.places
         self._covered = file.covered
         self._written: list[Entry] = []
-        # Where the last checkpoint is, how much has to follow it until the next one, and what
-        # that goes on from, once it was looked at.
+        # Where the last checkpoint is, how many bytes must follow it before the next one, and the
+        # trail that the next one continues, once it was read.
         self._checkpointed = file.checkpointed
         self._least = CHECKPOINT_BYTES
         self._trail: Trail | None = None if file.checkpointed else Trail()
-        # Totals for a list, and how many of the entries they are of.
+        # Totals for a list, and how many entries they cover.
         self._totals, self._totalled = file.totals, file.totalled
 
     async def append(self, entries: Sequence[Entry]) -> None:
@@ -100,7 +100,7 @@ class JsonlJournal:
         self._written += entries
 
     async def write(self, entries: Sequence[Entry]) -> None:
-        """Puts the lines of `entries` into the file."""
+        """Write the lines of `entries` to the file."""
         if self._handle is None:
             raise JournalError(f"session {self._session!r} is closed; open it again")
         data = write_lines(entries, self._last_stored)
@@ -120,7 +120,7 @@ class JsonlJournal:
         return walk_back(self.entries, entry, until, limit)
 
     async def read_ahead(self, entries: Iterable[str]) -> None:
-        """The bytes of all of them are in memory."""
+        """Do nothing: all bytes are in memory."""
 
     @property
     def since_snapshot(self) -> int | None:
@@ -162,7 +162,7 @@ class JsonlJournal:
         self._trail, self._checkpointed, self._least = trail, trail.place, CHECKPOINT_BYTES
 
     def _add_totals(self) -> SessionTotals | None:
-        """The totals so far, if they can be had without going through all there is again."""
+        """Return the totals so far, if they do not need another pass over everything."""
         if self._totals is None and not self._checkpointed:
             self._totals = sum_file(self._file, self._written)
         elif self._totals is not None:
@@ -184,9 +184,9 @@ class JsonlJournal:
         if os.fstat(handle).st_size != self.size:
             raise SessionMoved(self._session)
         if not self._ends_line:
-            # Rubbish at the end gets a line of its own.
+            # Garbage at the end gets a line of its own.
             data = b"\n" + data
-        # From here on the ids are used up: whatever happens, their bytes may be in the file.
+        # From here on the ids are used up, because their bytes may be in the file.
         self.last = last
         try:
             write_all(handle, data)
@@ -200,14 +200,14 @@ class JsonlJournal:
         self._ends_line = True
 
 
-# How often an opening checks whether the lock is free.
+# How often an opening checks whether the lock is free, in seconds.
 POLL_S = 0.02
 
 
 class JsonlStore(JournalStore):
-    """Keeps sessions as files: in `folder/sessions`, with images in `folder/blobs`. What is in the
-    folder `earlier`, and has not got a namesake here, is found there and stays there. An opening
-    waits up to `wait` seconds for another one to close."""
+    """A store of session files in `folder/sessions`, with images in `folder/blobs`. Files that
+    exist only in the folder `earlier` are found there and stay there. An opening waits up to `wait`
+    seconds for another one to close."""
 
     def __init__(
         self,
@@ -221,14 +221,14 @@ class JsonlStore(JournalStore):
         self._wait = wait
 
     def path_of(self, session: str) -> Path:
-        """The file of a session; it need not be there."""
+        """Return the path of a session's file, which may not exist."""
         return self._find("sessions", f"{file_stem(session)}{SUFFIX}")
 
     def place(self, session: str) -> str:
         return str(self.path_of(session))
 
     def _find(self, *parts: str) -> Path:
-        """Where a file is, or will be."""
+        """Return where a file is or will be."""
         paths = [folder.joinpath(*parts) for folder in self._folders]
         if len(paths) == 1:
             return paths[0]
@@ -236,7 +236,7 @@ class JsonlStore(JournalStore):
 
     async def create(self, header: SessionEntry) -> JsonlJournal:
         if not header.session:
-            raise JournalError("a session needs an id that is not empty")
+            raise JournalError("the session id is empty; give it one")
         # Before the file is created: a header that cannot be written must not leave one behind.
         write_lines([header], -1)
         path = self.path_of(header.session)
@@ -249,7 +249,7 @@ class JsonlStore(JournalStore):
             new = Journal(entries={header.id: header}, leaf=header.id)
             file = JournalFile(journal=new, places=LinePlaces())
             if size:
-                # A failed creation leaves rubbish; the header gets a line of its own.
+                # A failed creation leaves garbage; the header gets a line of its own.
                 rubbish = read_journal_file(read_bytes(handle), header.session)
                 damaged = Journal(entries=new.entries, leaf=new.leaf, damage=rubbish.journal.damage)
                 file = JournalFile(journal=damaged, ends_line=rubbish.ends_line)
@@ -276,7 +276,7 @@ class JsonlStore(JournalStore):
             raise
 
     async def _open_locked(self, session: str, path: Path) -> int:
-        """The file at `path`, with its lock held."""
+        """Return a handle of the file at `path`, locked."""
         while True:
             try:
                 handle = os.open(path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
@@ -301,13 +301,14 @@ class JsonlStore(JournalStore):
         return journal
 
     async def view(self, session: str) -> Journal:
-        """What the session holds, without opening it; what its index covers is believed."""
+        """Return the journal without opening the session; entries covered by its index are
+        trusted."""
         data = await self.export(session)
         path = self.path_of(session)
         return await anyio.to_thread.run_sync(_view, data, path, session)
 
     async def stamp(self, session: str) -> str:
-        """Something that is another whenever the session's file is."""
+        """Return a value that changes whenever the session's file does."""
         try:
             status = await anyio.Path(self.path_of(session)).stat()
         except OSError:
@@ -315,13 +316,13 @@ class JsonlStore(JournalStore):
         return f"{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
 
     async def is_open(self, session: str) -> bool:
-        """Whether somebody has the session open for writing now."""
+        """Return whether the session is open for writing now."""
         try:
             handle = os.open(self.path_of(session), os.O_RDWR | getattr(os, "O_BINARY", 0))
         except OSError:
             return False
         try:
-            # Let go of at once: whoever opens it meanwhile waits a moment and has it.
+            # The lock is released at once, so an opening at this moment waits only briefly.
             return not lock_file(handle)
         finally:
             os.close(handle)
@@ -331,7 +332,7 @@ class JsonlStore(JournalStore):
         try:
             return await anyio.Path(path).read_bytes()
         except FileNotFoundError:
-            raise UnknownSession(f"no session {session!r}: there is no file {path}") from None
+            raise UnknownSession(f"no session {session!r}: {str(path)!r} does not exist") from None
         except OSError as error:
             raise JournalError(f"session {session!r} cannot be read: {error}") from error
 
@@ -346,7 +347,7 @@ class JsonlStore(JournalStore):
         return [await anyio.to_thread.run_sync(list_file, path, name) for name, path in files]
 
     def _files(self) -> Sequence[tuple[str, Path]]:
-        """All sessions with their files, the most recently written first."""
+        """Return all sessions with their files, most recently written first."""
         found: dict[str, tuple[float, Path]] = {}
         for path in self._session_files():
             with contextlib.suppress(OSError):
@@ -400,8 +401,9 @@ class JsonlStore(JournalStore):
 
 
 class NamedFileStore(JsonlStore):
-    """A session file that a person named, wherever it is and whatever its name; the others of its
-    folder are beside it, blobs in `blobs` beside the folder. `session` is the id of that file."""
+    """A session file that a person named, wherever it is and whatever its name. The sessions in its
+    folder are reachable too; blobs are in `blobs` beside the folder. `session` is the file's
+    session id."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(file.parent.parent)
@@ -436,8 +438,8 @@ def _view(data: bytes, path: Path, session: str) -> Journal:
 
 
 def _is_begun(path: Path) -> bool:
-    """Whether anything of a session can be read there. A crash before the header leaves a file that
-    is empty or holds only rubbish."""
+    """Return whether any entry can be read there. A crash before the header leaves a file that is
+    empty or contains only garbage."""
     try:
         with path.open("rb") as file:
             first = file.readline()
@@ -455,4 +457,4 @@ def _create(path: Path) -> int:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         return os.open(path, flags, 0o600)
     except OSError as error:
-        raise JournalError(f"no session can be kept at {path}: {error}") from error
+        raise JournalError(f"the session cannot be stored in {str(path)!r}: {error}") from error

@@ -1,7 +1,7 @@
-"""Who has a session open, written down so that another process can tell.
+"""Who has a session open, recorded so that other processes can check.
 
-Law: a process that is gone holds nothing. Whoever is taken for gone and is not finds out with its
-next write, which is refused; so a mistake costs an error and never an entry.
+Law: a process that has ended holds no session. A process that is wrongly taken for ended finds out
+at its next write, which is refused: a mistake costs an error, never an entry.
 """
 
 import os
@@ -15,15 +15,15 @@ from secrets import token_hex
 import msgspec
 from msgspec import Struct
 
-# How long a holder is believed of whom nothing can be found out: one on another machine.
+# How long to trust a holder that cannot be checked because it is on another machine.
 LEASE_S = 600.0
-# What is open in this process; a session that nobody refers to any more is not.
+# What is open in this process; a session that is no longer referenced is not.
 _open_here: set[str] = set()
 
 
 class Holder(Struct, frozen=True, kw_only=True):
-    """An opening of a session: its machine since when it runs, its process since when it runs, and
-    which of the openings there it is."""
+    """An opening of a session: its machine and when that booted, its process and when that started,
+    and a token for the opening itself."""
 
     host: str
     boot: str
@@ -33,7 +33,7 @@ class Holder(Struct, frozen=True, kw_only=True):
 
 
 def new_holder() -> str:
-    """A holder for an opening in this process."""
+    """Return a holder for an opening in this process."""
     pid = os.getpid()
     holder = Holder(
         host=_host(), boot=_boot(), pid=pid, start=_start_of(pid) or "", token=token_hex(8)
@@ -48,7 +48,8 @@ def forget_holder(holder: str) -> None:
 
 
 def is_held(holder: str, until: float, now: float) -> bool:
-    """Whether somebody still has the session: known to run, or not known and not overdue."""
+    """Return whether the session is still open: its process runs, or cannot be checked and the
+    lease has not expired."""
     if not holder:
         return False
     try:
@@ -74,25 +75,25 @@ def _is_running(owner: Holder) -> bool:
     except OSError:
         return False
     start = _start_of(owner.pid)
-    # Another process may have its number by now.
+    # Another process may have its id by now.
     return start is None or start == owner.start
 
 
 def _start_of(pid: int) -> str | None:
-    """When a process began, as the system counts; empty if it has ended and nobody has looked,
-    None if the system does not say."""
+    """Return when a process started, in the system's own units; empty if it is a zombie, None if
+    the system does not say."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except OSError:
         return None
-    # The name of the command may hold spaces and brackets.
+    # The command's name may contain spaces and brackets.
     fields = status.rpartition(")")[2].split()
     return "" if fields[0] in ("Z", "X") else fields[19]
 
 
 @cache
 def _host() -> str:
-    """This machine, or what of it can see the same processes."""
+    """Return the name of this machine, with its process namespace where there is one."""
     with suppress(OSError):
         return f"{platform.node()} {os.readlink('/proc/self/ns/pid')}"
     return platform.node()

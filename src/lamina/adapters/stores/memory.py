@@ -1,8 +1,8 @@
-"""Journals in memory, as the bytes of a file, so that what cannot be stored is found out; and the
-prefixes that were sent lately, in memory too.
+"""Journals in memory, encoded as in a file so that entries that cannot be stored are refused; and
+recently sent prefixes, in memory too.
 
-Law: whoever writes gives way to other tasks, as with every store: in which order things happen,
-and so what a journal holds, must not depend on where it is kept.
+Law: a write yields to other tasks, as in every store: the order of events, and so the content of a
+journal, must not depend on where it is kept.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from lamina.errors import JournalError, SessionBusy, SessionMoved, UnknownSessio
 
 
 class MemorySentPrefixes:
-    """For the sessions of one process."""
+    """Recently sent prefixes for the sessions of one process."""
 
     def __init__(self) -> None:
         self._prefixes: dict[tuple[str, str], SentPrefix] = {}
@@ -58,21 +58,21 @@ class MemorySentPrefixes:
             del self._prefixes[name]
 
     async def aclose(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there is nothing to release."""
 
 
 class MemoryStore(JournalStore):
-    """Keeps sessions for the life of the process, and writes no files. A session may be open twice
-    at the same time; the opening that is behind gets an error when it writes."""
+    """A store that keeps sessions for the life of the process and writes no files. A session may be
+    open twice; the opening that is behind gets an error when it writes."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, list[bytes]] = {}
         self._ids: dict[str, set[str]] = {}
         self._times: dict[str, float] = {}
-        # With the time at which each was put.
+        # Each with the time when it was put.
         self._blobs: dict[str, tuple[bytes, float]] = {}
         self._openings: dict[str, WeakSet[MemoryJournal]] = {}
-        # What the sessions in here remember of what they sent.
+        # The prefixes that the sessions in this store sent recently.
         self.sent_prefixes = MemorySentPrefixes()
 
     def place(self, session: str) -> str:
@@ -100,7 +100,7 @@ class MemoryStore(JournalStore):
         return self._sessions[session]
 
     async def append(self, session: str, entries: Sequence[Entry]) -> None:
-        """Keeps entries of a session: all of them or none."""
+        """Add entries to a session: all of them or none."""
         lines = [encode_entry(entry) for entry in entries]
         stored_ids = self._ids.setdefault(session, set())
         ids = {entry.id for entry in entries}
@@ -138,7 +138,7 @@ class MemoryStore(JournalStore):
         written = self._times[session]
         del self._sessions[session], self._ids[session], self._times[session]
         others = b"".join(b"".join(others) for others in self._sessions.values())
-        # What was put again since may be named soon.
+        # A blob that was put again since may be named soon.
         old = {digest for digest, (_, put) in self._blobs.items() if put <= written}
         blobs = sorted(digest for digest in digests & old if digest.encode() not in others)
         for digest in blobs:
@@ -187,13 +187,13 @@ class MemoryJournal:
         return walk_back(self.entries, entry, until, limit)
 
     async def read_ahead(self, entries: Iterable[str]) -> None:
-        """They are all here."""
+        """Do nothing: all entries are in memory."""
 
     size = 0
     since_snapshot: int | None = None
 
     async def keep_snapshot(self, state: bytes) -> None:
-        """There is nothing that it could save."""
+        """Do nothing: a snapshot would save no work."""
 
     async def close(self) -> None:
         self.is_closed = True

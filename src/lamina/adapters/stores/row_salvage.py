@@ -1,7 +1,7 @@
-"""The rows of sessions in a file of which pages are damaged.
+"""The session rows that can be read from a file with damaged pages.
 
-Law: a page that cannot be read costs the rows on it and no others. Nothing is written, and a row is
-taken only if it says itself that it is the session's: a damaged index may lead anywhere.
+Law: an unreadable page costs the rows on it and no others. Nothing is written, and a row counts
+only if it says itself that it belongs to the session: a damaged index may lead anywhere.
 """
 
 import sqlite3
@@ -17,20 +17,20 @@ from lamina.core.values.entry import SessionEntry
 StoredRow: TypeAlias = tuple[int, str, object]
 
 _BAD_PAGE = "a page of the database is damaged, and what is on it is lost"
-# How many numbers are tried behind the last one that is known of.
+# How many numbers to try after the last known one.
 _BEYOND = 1_024
-# A number, also if the file is damaged.
+# A number even if the file is damaged.
 _NUMBER = "coalesce(cast(seq as integer), 0)"
 _ALL = f"select {_NUMBER}, id, line from entry where session = ? order by seq"
 # Each of these is answered by an index alone.
 _BY_SEQ = "select rowid from entry where session = ? and seq = ?"
 _BY_ID = "select rowid from entry where session = ? and id = ?"
-# What the row itself says: an index would be believed for it.
+# Read from the row itself: SQLite would otherwise trust the index.
 _ROW = "select session, seq, id, line from entry not indexed where rowid = ?"
 
 
 def rows_of(connection: sqlite3.Connection, key: int) -> Iterator[StoredRow]:
-    """All rows of a session in order.
+    """Yield all rows of a session in order.
 
     Raises:
         sqlite3.DatabaseError: a page of the file is damaged.
@@ -41,8 +41,8 @@ def rows_of(connection: sqlite3.Connection, key: int) -> Iterator[StoredRow]:
 def salvage_rows(
     connection: sqlite3.Connection, key: int, last: int
 ) -> Iterator[StoredRow | Damage]:
-    """All rows of a session that can be read, in order, and what kept others from being read.
-    `last` is the highest number of an entry that is known of."""
+    """Yield the readable rows of a session in order, and the damage that hides others. `last` is
+    the highest known number of an entry."""
     seen = -1
     try:
         for row in rows_of(connection, key):
@@ -62,8 +62,8 @@ def salvage_rows(
 
 
 def salvage_sessions(connection: sqlite3.Connection) -> dict[str, int]:
-    """The sessions whose headers can be read, with their keys: for when the table of sessions
-    cannot be."""
+    """Return the sessions whose headers can be read, with their keys, when the table of sessions
+    cannot be read."""
     keys: dict[str, int] = {}
     key = tried = 0
     while tried < _BEYOND:
@@ -77,12 +77,13 @@ def salvage_sessions(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether an error says that the file is damaged."""
+    """Return whether an error says that the file is damaged."""
     return (getattr(error, "sqlite_errorname", None) or "").startswith("SQLITE_CORRUPT")
 
 
 def _find_rows(connection: sqlite3.Connection, key: int, number: int) -> Iterator[StoredRow]:
-    """The row of that number, and that of the entry of that number, as far as an index knows."""
+    """Yield the row with that number and the row of the entry with that number, if an index finds
+    them."""
     places = {
         place: None
         for query, value in ((_BY_SEQ, number), (_BY_ID, mint_id(number)))

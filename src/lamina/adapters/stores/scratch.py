@@ -1,7 +1,7 @@
-"""A store that reads from another one and forgets what is written.
+"""A store that reads from another store and forgets what is written.
 
-Law: the store behind it is never written to. Sessions of it are open for writing meanwhile, so that
-whoever has one open elsewhere is in the way here as there.
+Law: the store behind it is never written to. Its sessions are still opened for writing, so a
+session that is open elsewhere is busy here too.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,7 +15,8 @@ from lamina.errors import JournalError
 
 
 class ScratchStore(MemoryStore):
-    """What is begun here is in memory, and so is what is added to sessions of the store behind."""
+    """A store that keeps new sessions, and additions to the sessions of the store behind, in
+    memory."""
 
     def __init__(self, behind: JournalStore) -> None:
         super().__init__()
@@ -40,8 +41,8 @@ class ScratchStore(MemoryStore):
 
 
 class ViewedStore(ScratchStore):
-    """The same for one session that is only read, as `journal` has it: whoever has it open goes on
-    with it meanwhile."""
+    """A scratch store that reads one session from `journal` instead of opening it, so that it may
+    be open elsewhere."""
 
     def __init__(self, behind: JournalStore, session: str, journal: Journal) -> None:
         super().__init__(behind)
@@ -55,7 +56,7 @@ class ViewedStore(ScratchStore):
 
 
 class ViewedJournal:
-    """A session that was read, in the form of one that is open; it takes nothing in."""
+    """A session that was read, presented as an open one; it refuses new entries."""
 
     since_snapshot: int | None = None
     size = 0
@@ -67,7 +68,7 @@ class ViewedJournal:
         self.last += journal.lost
 
     async def append(self, entries: Sequence[Entry]) -> None:  # noqa: ARG002
-        raise JournalError("this session is only looked at")
+        raise JournalError("this session is read-only; open it to add entries")
 
     async def read_path(
         self, entry: str, *, until: str = "", limit: int | None = None
@@ -75,13 +76,13 @@ class ViewedJournal:
         return walk_back(self.entries, entry, until, limit)
 
     async def read_ahead(self, entries: Iterable[str]) -> None:
-        """All of it was read."""
+        """Do nothing: everything was read."""
 
     async def keep_snapshot(self, state: bytes) -> None:
         """It is of no use to anybody."""
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there is nothing to release."""
 
 
 def _number_of(entry: str) -> int:
@@ -112,7 +113,7 @@ class ScratchJournal:
 
     async def append(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
-            # What could not be kept is refused as it would be.
+            # Refuse entries that a real store could not encode.
             encode_entry(entry)
             self.last = max(self.last, entry_number(entry.id) or 0)
         self._entries.add(entries)

@@ -1,7 +1,7 @@
-"""Prefixes that were sent lately, in a file that all processes of a machine share.
+"""Recently sent prefixes, in a file that all processes of a machine share.
 
-Laws: it is a cache (`files/cache_file.py`), and losing it loses nothing but predictions. It holds
-digests and times, and no text. It never makes a request wait for long, nor fail.
+Laws: it is a cache (`files/cache_file.py`), and losing it loses nothing but predictions. It
+contains digests and times, and no text. It never delays a request for long or makes it fail.
 """
 
 import sqlite3
@@ -24,7 +24,7 @@ from lamina.core.values.sent_prefix import MAX_PREFIXES, MINUTE, RecentPrefixes,
 
 T = TypeVar("T")
 
-# How long another process may hold the file, in seconds: a request waits for it.
+# How many seconds a request waits for another process to release the file.
 PATIENCE = 0.25
 
 SENT_PREFIXES = CacheFileKind(
@@ -48,13 +48,14 @@ _DECODER = msgspec.msgpack.Decoder(SentPrefix)
 
 
 class SentPrefixFile:
-    """Safe to use from several threads, and from several processes on the same path."""
+    """A record of sent prefixes, safe to use from several threads and processes on the same
+    path."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = Lock()
         self._cache = CacheFile(path, SENT_PREFIXES, patience=PATIENCE)
-        # After the disk has failed once it is left alone.
+        # Once the disk has failed, it is not tried again.
         self._usable = True
 
     async def recent(self, target: str, now: float) -> RecentPrefixes:
@@ -109,10 +110,10 @@ class SentPrefixFile:
         with self._lock:
             self._cache.close()
 
-    def _attempt(self, act: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+    def _attempt(self, act: Callable[[sqlite3.Connection], T], default: T) -> T:
         with self._lock:
             if not self._usable:
-                return otherwise
+                return default
             try:
                 self._cache.close_if_deleted()
                 return self._cache.attempt(act, lambda _: None)
@@ -120,4 +121,4 @@ class SentPrefixFile:
                 self._cache.close()
                 # If another process holds the file now, it may be free next time.
                 self._usable = is_busy(error)
-                return otherwise
+                return default

@@ -1,9 +1,8 @@
-"""A session's file as a whole: its name, the index beside it, its totals, and its deletion.
+"""A session's file: its name, the index beside it, its totals, and its deletion.
 
 Laws: an index is trusted only if its checksum is right; it is replaced as a whole or not at all,
-and built again if it is missing, damaged or old. Totals in it count for the bytes that it fits,
-and for no others. A deletion that is cut off leaves blobs that nobody refers to, and never a
-session whose blobs are gone.
+and rebuilt if it is missing, damaged or old. Its totals count only for the bytes that it fits. An
+interrupted deletion may leave unused blobs, but never a session whose blobs are gone.
 """
 
 import contextlib
@@ -42,7 +41,7 @@ _DEVICES = {"con", "prn", "aux", "nul", *(f"{n}{i}" for n in ("com", "lpt") for 
 
 
 def file_stem(session: str) -> str:
-    """A file name for any session id."""
+    """Return a file name for any session id."""
     stem = quote(session, safe=" !,@+()", errors="surrogatepass")
     if stem.startswith((".", " ")) or stem.endswith((".", " ")) or not stem:
         stem = f"%{stem}"
@@ -50,7 +49,7 @@ def file_stem(session: str) -> str:
         stem = f"%{stem}"
     digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()
     if len(stem) <= LONGEST_NAME and session != session.lower():
-        # Where case does not count, "A" and "a" must not be the same file.
+        # Where case does not matter, "A" and "a" must not be the same file.
         stem = f"{stem}={digest[:8]}"
     if len(stem) > LONGEST_NAME:
         # Any other equals sign is escaped.
@@ -59,7 +58,8 @@ def file_stem(session: str) -> str:
 
 
 def session_of(path: Path) -> str:
-    """The session id of a file, from its name or, if the id was too long for that, its header."""
+    """Return the session id of a file, from its name or, if the id was too long for that, its
+    header."""
     stem = path.name.removesuffix(SUFFIX)
     name = unquote(stem.partition("=")[0])
     plain = unquote(stem.partition("=")[0].removeprefix("%"))
@@ -72,7 +72,7 @@ def session_of(path: Path) -> str:
     return header.session if isinstance(header, SessionEntry) else name
 
 
-# Lines that the first version covered may not be readable: it knew no gate for what is written.
+# Lines that the first version covered may not be readable: it did not check what was written.
 _MAGIC = b"lamina-index-2\n"
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(LineIndex)
@@ -83,7 +83,7 @@ def index_path(journal: Path) -> Path:
 
 
 def write_index(path: Path, index: LineIndex) -> None:
-    """Writes an index. It is not flushed to disk: damage by a crash shows in its checksum.
+    """Write an index. It is not flushed to disk: damage by a crash shows in its checksum.
 
     Raises:
         OSError: it cannot be written.
@@ -97,11 +97,10 @@ def write_index(path: Path, index: LineIndex) -> None:
 
 
 def write_first_index(path: Path, index: LineIndex) -> None:
-    """Writes an index where there is none, and never over one that somebody else has written
-    meanwhile: theirs may hold more.
+    """Write an index only if none exists: one that another process has just written may cover more.
 
     Raises:
-        OSError: there is one, or it cannot be written.
+        OSError: one exists, or it cannot be written.
     """
     draft = _write_draft(path, index)
     try:
@@ -122,7 +121,7 @@ def _write_draft(path: Path, index: LineIndex) -> Path:
 
 
 def read_index(path: Path) -> LineIndex | None:
-    """The index; None if there is none, or its checksum is wrong."""
+    """Return the index; None if it is missing or its checksum is wrong."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -138,7 +137,7 @@ def read_index(path: Path) -> LineIndex | None:
 
 
 def read_bytes(handle: int) -> bytes:
-    """All bytes of an open file."""
+    """Return all bytes of an open file."""
     size = os.fstat(handle).st_size
     chunks, at = [], 0
     while at < size:
@@ -151,7 +150,7 @@ def read_bytes(handle: int) -> bytes:
 
 
 def is_at(handle: int, path: Path) -> bool:
-    """Whether the open file is still the one at `path`."""
+    """Return whether the open file is still the one at `path`."""
     try:
         there, here = os.stat(path), os.fstat(handle)
     except OSError:
@@ -162,13 +161,13 @@ def is_at(handle: int, path: Path) -> bool:
 def check_header(header: SessionEntry, session: str | None, path: Path) -> None:
     """
     Raises:
-        JournalError: the file is of a later version, or not that `session`'s.
+        JournalError: the file is of a later version, or belongs to another session.
     """
     check_format(header, str(path))
     if session is not None and header.session != session:
         raise JournalError(
-            f"{path} holds session {header.session!r}, not {session!r}; it was renamed or copied. "
-            f"Give it back its name, or import it"
+            f"{str(path)!r} contains session {header.session!r}, not {session!r}: it was renamed "
+            f"or copied. Restore its name, or import it"
         )
 
 
@@ -179,8 +178,8 @@ def check_format(header: SessionEntry, place: str) -> None:
     """
     if header.format > FORMAT:
         raise JournalError(
-            f"session {header.session!r} ({place}) has format {header.format}, this version reads "
-            f"up to {FORMAT}; use a newer Lamina"
+            f"session {header.session!r} ({place}) has format {header.format}, but this Lamina "
+            f"reads formats up to {FORMAT}; use a newer Lamina"
         )
 
 
@@ -191,9 +190,9 @@ def delete_files(
     others: Iterable[Path],
     blob_path: Callable[[str], Path],
 ) -> DeletedSession:
-    """Deletes a session whose lock is held, and the blobs that were its alone. Whatever another
-    file names stays, also if that file cannot be read as a session; so does what was put again
-    since this session was written, and may be named soon.
+    """Delete a session whose lock is held, and the blobs that only it used. A blob stays if another
+    file names it, even one that cannot be read as a session, or if it was put again since this
+    session was written and may be named soon.
 
     Raises:
         JournalError: it cannot be deleted.
@@ -219,7 +218,7 @@ def _blobs_in(data: bytes, session: str) -> frozenset[str]:
 
 
 def sum_file(file: JournalFile, written: Sequence[Entry] = ()) -> SessionTotals:
-    """The totals of a file, with what was `written` to it since it was read."""
+    """Return the totals of a file, including the entries `written` since it was read."""
     journal = file.journal
     entries = GrownEntries(journal.entries, written)
     if file.totals is not None:
@@ -232,11 +231,11 @@ def sum_file(file: JournalFile, written: Sequence[Entry] = ()) -> SessionTotals:
 
 
 def list_file(path: Path, session: str) -> ListedSession:
-    """One session file, with its totals; if none are kept they are, for the next time."""
+    """Return one session file with its totals, and keep the totals for the next time."""
     try:
         status, data = path.stat(), path.read_bytes()
     except OSError as error:
-        return ListedSession(session=session, problem=f"{path} cannot be read: {error}")
+        return ListedSession(session=session, problem=f"{str(path)!r} cannot be read: {error}")
     index = read_index(index_path(path))
     file = read_journal_file(data, session, index)
     totals, problem = None, ""
@@ -263,7 +262,7 @@ def _keep_totals(
     if index is None or not index.fits(data):
         write_first_index(place, places.index(b"", totals))
         return
-    # It has a snapshot of what it covers, and stays the index of that.
+    # It has a snapshot of the bytes it covers, and must keep covering just those.
     entries = IndexedEntries(data, LinePlaces.of(index))
     *_, leaf = entries
     write_index(place, index.with_totals(sum_totals(Journal(entries=entries, leaf=leaf))))

@@ -1,7 +1,7 @@
-"""The rows of a session: its own, those of its entries, and the journal that they make.
+"""The rows of a session: its own row, those of its entries, and the journal read from them.
 
-Law: a row is believed only as far as its line proves itself. One that does not is reported when
-everything is read, and is an error when it is looked up; it never costs its neighbours.
+Law: a row is trusted only if the checksum of its line is right. A damaged row is reported when
+everything is read, and is an error when it is looked up; it never affects its neighbours.
 """
 
 import sqlite3
@@ -26,8 +26,8 @@ _totals = msgspec.msgpack.Decoder(SessionTotals)
 
 
 class SessionRecord(Struct, frozen=True, kw_only=True, array_like=True):
-    """The row of a session. Every writer has an `epoch` of its own, and writes nothing once there
-    is a later one."""
+    """The row of a session. Every writer has its own `epoch`, and writes nothing once there is a
+    later one."""
 
     key: int
     epoch: int
@@ -41,7 +41,7 @@ class SessionRecord(Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class SalvagedRecord(SessionRecord, frozen=True, kw_only=True):
-    """Stands in for the row of a session that cannot be read."""
+    """A stand-in for the row of a session that cannot be read."""
 
 
 _FIELDS = SessionRecord.__struct_fields__
@@ -49,7 +49,7 @@ _SELECT = f"select {', '.join(_FIELDS)} from session where id = ?"
 
 
 def find_record(connection: sqlite3.Connection, session: str) -> SessionRecord | None:
-    """The row of a session, if there is one.
+    """Return the row of a session; None if there is none.
 
     Raises:
         JournalError: it is damaged.
@@ -64,7 +64,8 @@ def find_record(connection: sqlite3.Connection, session: str) -> SessionRecord |
 
 
 def salvage_record(connection: sqlite3.Connection, session: str) -> SessionRecord | None:
-    """The row of a session, or what its entries say of it where the row cannot be read."""
+    """Return the row of a session, or a stand-in found through its entries if the row cannot be
+    read."""
     try:
         return find_record(connection, session)
     except (sqlite3.DatabaseError, JournalError) as error:
@@ -80,7 +81,7 @@ def salvage_record(connection: sqlite3.Connection, session: str) -> SessionRecor
 def insert_entries(
     connection: sqlite3.Connection, key: int, seq: int, entries: Sequence[Entry], lines: bytes
 ) -> None:
-    """Adds rows for entries, the first of which gets the number `seq`; `lines` are theirs."""
+    """Add rows for entries, numbered from `seq` on; `lines` are their lines."""
     parts = lines.split(b"\n")
     connection.executemany(
         "insert into entry values (?, ?, ?, ?, ?, ?)",
@@ -92,7 +93,7 @@ def insert_entries(
 
 
 def drop_named(connection: sqlite3.Connection, key: int, digests: set[str]) -> set[str]:
-    """Those of `digests` that no line of another session names, whatever it names them for."""
+    """Return those of `digests` that no line of another session names for any reason."""
     query = "select line from entry where session <> ?"
     rows = connection.execute(query, (key,))
     while digests and (lines := rows.fetchmany(1_000)):
@@ -102,7 +103,8 @@ def drop_named(connection: sqlite3.Connection, key: int, digests: set[str]) -> s
 
 
 def pack_totals(totals: SessionTotals | None) -> bytes | None:
-    """Totals to be kept; None if there are none, or a provider's figures are beyond all bounds."""
+    """Return totals as bytes to store; None if there are none, or a provider's figures are out of
+    range."""
     try:
         return None if totals is None else seal(msgspec.msgpack.encode(totals))
     except OverflowError:
@@ -110,7 +112,7 @@ def pack_totals(totals: SessionTotals | None) -> bytes | None:
 
 
 def unpack_totals(packed: bytes | None) -> SessionTotals | None:
-    """Totals that were kept; None if there are none that could be believed."""
+    """Return stored totals; None if there are none, or they are damaged."""
     data = unseal(packed)
     try:
         return None if data is None else _totals.decode(data)
@@ -119,12 +121,12 @@ def unpack_totals(packed: bytes | None) -> SessionTotals | None:
 
 
 def as_bytes(value: object) -> bytes:
-    """The value of a row as bytes, which it is unless the file is damaged."""
+    """Return the value of a row as bytes, which it is unless the file is damaged."""
     return value if isinstance(value, bytes) else str(value).encode()
 
 
 def is_text(name: str) -> bool:
-    """Whether a name can be in a database: no lone surrogates."""
+    """Return whether a database can store a name: it has no lone surrogates."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -138,14 +140,14 @@ def _kind_of(entry: Entry) -> str:
     return str(type(entry).__struct_config__.tag)
 
 
-# So many look-ups read one row each. Who looks up more is going through all of it: from then on a
-# look-up reads the rows that follow, too.
+# The first _SINGLE look-ups read one row each. A caller that makes more is reading everything, so
+# later look-ups also read the rows that follow.
 _SINGLE = 64
 _TOGETHER = 256
 
 
 class RowEntries(Mapping[str, Entry]):
-    """The first `count` entries of a session in order of writing, read when they are looked at."""
+    """The first `count` entries of a session in order of writing, read on demand."""
 
     def __init__(
         self, database: Database, connection: sqlite3.Connection, key: int, session: str, count: int
@@ -159,11 +161,11 @@ class RowEntries(Mapping[str, Entry]):
         self._lines: dict[str, bytes] = {}
         self._lookups = 0
         self._lock = Lock()
-        # Whether a row was looked up that is damaged.
+        # Whether a looked-up row was damaged.
         self.damaged = False
 
     def extend(self, entries: Sequence[Entry]) -> None:
-        """Takes in the entries of the rows that follow, which were read already."""
+        """Add the entries of the following rows, which were read already."""
         self._entries.update((entry.id, entry) for entry in entries)
         self._count += len(entries)
 
@@ -183,7 +185,7 @@ class RowEntries(Mapping[str, Entry]):
         return rows[0][0] if rows else ""
 
     def release(self) -> None:
-        """Lets go of the connection; later look-ups make one each."""
+        """Release the connection; each later look-up opens its own."""
         with self._lock:
             self._connection = None
 
@@ -222,17 +224,17 @@ class RowEntries(Mapping[str, Entry]):
         found = next(iter(read_line(as_bytes(line))))
         if isinstance(found, Line) and found.entry.id == entry_id:
             return found.entry
-        what = found.detail if isinstance(found, Damage) else f"it holds {found.entry.id!r}"
+        what = found.detail if isinstance(found, Damage) else f"it contains {found.entry.id!r}"
         self.damaged = True
         self._forget_snapshot()
         raise JournalError(
             f"entry {entry_id!r} of session {self._session!r} ({self._database.path}) is damaged: "
-            f"{what}. Open the session again: it goes on without it; `lamina verify` lists what is "
-            f"lost"
+            f"{what}. Open the session again to continue without it; `lamina verify` lists what "
+            f"is lost"
         )
 
     def _forget_snapshot(self) -> None:
-        """So that the next opening reads everything, and finds out what is wrong."""
+        """Make the next opening read everything and report the damage."""
         with self._database.connect() as connection:
             connection.execute("delete from snapshot where session = ?", (self._key,))
             connection.execute("update session set totals = null where key = ?", (self._key,))
@@ -250,7 +252,7 @@ class RowEntries(Mapping[str, Entry]):
         )
         start = 0
         while start < self._count:
-            # Many want no more than the header.
+            # Many callers want only the header.
             end = min(self._count, start + _TOGETHER if start else 1)
             rows = self._rows(query, start, end, _TOGETHER)
             self._lines.update((found, line) for found, line in rows if found not in self._entries)
@@ -262,8 +264,8 @@ class RowEntries(Mapping[str, Entry]):
 
 
 def read_rows(rows: Iterable[StoredRow | Damage], session: str, last: int) -> Journal:
-    """The journal of all rows of a session, every checksum verified. `last` is the highest number
-    that the session's own row knows of."""
+    """Return the journal of all rows of a session, every checksum verified. `last` is the highest
+    number that the session's own row records."""
     reader = TreeReader()
     offset = 0
     others: list[Damage] = []
@@ -277,7 +279,7 @@ def read_rows(rows: Iterable[StoredRow | Damage], session: str, last: int) -> Jo
             if isinstance(found, Line) and found.entry.id != entry_id:
                 detail = f"entry {found.entry.id!r} is filed under another id, {entry_id!r}"
                 others.append(Damage(kind="conflict", detail=detail, line=seq + 1, offset=offset))
-        # Where the line would stand if all of them were a file.
+        # Where the line would be if all of them were a file.
         offset += len(line) + 1
     journal = reader.finish(session)
     damage = (*journal.damage, *others)
@@ -286,6 +288,6 @@ def read_rows(rows: Iterable[StoredRow | Damage], session: str, last: int) -> Jo
         detail = f"the end of the session is missing: {first} to {mint_id(last)}"
         damage += (Damage(kind="missing_entries", detail=detail),)
     damage = tuple(replace(found, row=found.line) for found in damage)
-    # Ids of lines that cannot be read may lie behind the last one that can: the row knows.
+    # Ids of unreadable lines may come after the last readable one: the row's number counts them.
     behind = max(0, journal.last + journal.lost - max(journal.last, last))
     return replace(journal, damage=damage, last=max(journal.last, last), lost=behind)

@@ -1,9 +1,9 @@
-"""The account of money in a file that many processes share.
+"""The account of money spent, in a file that many processes share.
 
-Laws: one line per act, appended in one write and never rewritten; whoever writes holds the file's
-lock and has read everything before it, so that checking a limit and reserving are one act. What is
-reserved is on the disk before anything is sent. A line that was cut off stays, is told of, and
-takes nothing else along. Totals are kept beside the file: a cache, which may be lost.
+Laws: one line per act, appended in one write and never rewritten; a writer holds the file's lock
+and has read everything before its line, so that checking a limit and reserving are one act.
+Reservations are on disk before anything is sent. A line that was cut off stays, is reported, and
+affects no other. Totals are cached beside the file and may be lost.
 """
 
 import os
@@ -48,11 +48,11 @@ from lamina.errors import SpendLedgerError
 
 T = TypeVar("T")
 POLL_S = 0.003
-# Totals are kept anew once so many bytes came since.
+# Totals are written again after this many new bytes.
 TOTALS_BYTES = 1 << 16
-# So many bytes in front of what totals cover have to be as they were.
+# The last this many bytes that the totals cover must be unchanged.
 _PROOF_BYTES = 256
-# Up to so many bytes of others are read without a thread.
+# Up to this many bytes from other processes are read without a thread.
 AT_ONCE_BYTES = 1 << 14
 _WRITING = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
 _encoder = msgspec.msgpack.Encoder()
@@ -60,7 +60,8 @@ _decoder = msgspec.msgpack.Decoder
 
 
 class _Totals(Struct, frozen=True, kw_only=True):
-    """What lines up to `size` amount to; `proof` is the checksum of the last bytes of them."""
+    """The totals of the lines up to `size`; `proof` is the checksum of the last bytes of these
+    lines."""
 
     size: int
     proof: int
@@ -68,9 +69,9 @@ class _Totals(Struct, frozen=True, kw_only=True):
 
 
 class SpendFile(SpendLedger):
-    """The account in the file `path`. A day begins at midnight UTC, or in `zone`, which is the
-    account's: the same for everybody who shares it, wherever they are. Whoever finds the file in
-    use waits for up to `wait` seconds."""
+    """The account in the file `path`. A day begins at midnight UTC, or in `zone`; the zone belongs
+    to the account and is the same for everyone who shares it. If the file is in use, a call waits
+    up to `wait` seconds."""
 
     def __init__(
         self, path: str | os.PathLike[str], *, zone: tzinfo | None = None, wait: float = 10.0
@@ -78,7 +79,7 @@ class SpendFile(SpendLedger):
         self.path = Path(path)
         self._zone = zone or UTC
         self._wait = wait
-        # Between threads of this process; between processes the file's own lock counts.
+        # For threads of this process; processes use the lock on the file.
         self._turnstile = threading.Lock()
         self._forget()
 
@@ -99,7 +100,7 @@ class SpendFile(SpendLedger):
         return await self._run(lambda: self._reserve(request, limits))
 
     async def settle(self, settlement: Settlement) -> None:
-        # It is not synced, so that a thread would take longer than the write.
+        # The write is not synced, so starting a thread would take longer than the write itself.
         if not self._settle_at_once(settlement):
             await self._run(lambda: self._settle(settlement))
 
@@ -115,7 +116,7 @@ class SpendFile(SpendLedger):
         return await self._run(self._read)
 
     async def _run(self, act: Callable[[], T]) -> T:
-        # What is in the file and what is known of it must agree: nothing is cancelled in between.
+        # The file and what is remembered of it must agree, so nothing is cancelled in between.
         with anyio.CancelScope(shield=True):
             result = await anyio.to_thread.run_sync(act)
         return result  # noqa: RET504 - for type checkers the block might end early
@@ -141,7 +142,7 @@ class SpendFile(SpendLedger):
             self._write_settlement(handle, settlement)
 
     def _settle_at_once(self, settlement: Settlement) -> bool:
-        """Settles without waiting for anybody; False if that cannot be done."""
+        """Settle without waiting for others; return False if that is not possible."""
         if self._identity is None or not self._turnstile.acquire(blocking=False):
             return False
         try:
@@ -160,7 +161,7 @@ class SpendFile(SpendLedger):
             finally:
                 os.close(handle)
         except OSError:
-            # Said by whoever tries it with patience.
+            # The attempt that waits reports the error.
             self._forget()
             return False
         finally:
@@ -173,7 +174,7 @@ class SpendFile(SpendLedger):
             at=settlement.at,
             act="settle",
             id=settlement.reservation or token_hex(6),
-            # On the day for which it was reserved, so that no day has more than its limit.
+            # On the day it was reserved for, so that no day exceeds its limit.
             day=reserved.day if reserved else settlement.day,
             session=settlement.session,
             target=settlement.target,
@@ -184,7 +185,7 @@ class SpendFile(SpendLedger):
             usage=settlement.usage,
             zone=str(self._zone),
         )
-        # Not synced: if a power failure takes it, what was reserved still counts.
+        # Not synced: if a power failure loses it, the reservation still counts.
         self._append(handle, [line], durable=False)
 
     def _free(
@@ -227,8 +228,8 @@ class SpendFile(SpendLedger):
 
     @contextmanager
     def _locked(self, *, writes: bool = True) -> Iterator[int | None]:
-        """The file, with its lock held and everything in it taken in; None if it is only to be read
-        and there is none."""
+        """Yield a handle of the file, locked and read to its end; None if it is only to be read and
+        does not exist."""
         with self._turnstile:
             try:
                 handle = self._open(writes=writes)
@@ -248,7 +249,7 @@ class SpendFile(SpendLedger):
                     "read", "make it readable"
                 )  # fmt: skip
                 raise SpendLedgerError(
-                    f"the account of what was spent, {str(self.path)!r}, cannot be {verb}: "
+                    f"the spending account {str(self.path)!r} cannot be {verb}: "
                     f"{error.strerror or error}; {cure}"
                 ) from error
 
@@ -268,8 +269,9 @@ class SpendFile(SpendLedger):
                 while not lock_file(handle):
                     if time.monotonic() > deadline:
                         raise SpendLedgerError(
-                            f"the account of what was spent, {str(self.path)!r}, is in use by "
-                            f"another process for more than {self._wait:g} s; end it and try again"
+                            f"the spending account {str(self.path)!r} has been in use by another "
+                            f"process for more than {self._wait:g} s; end that process and try "
+                            f"again"
                         )
                     time.sleep(POLL_S)
                 if is_at(handle, self.path):
@@ -281,7 +283,7 @@ class SpendFile(SpendLedger):
             os.close(handle)
 
     def _catch_up(self, handle: int | None) -> None:
-        """Takes in what others wrote since the last time."""
+        """Read what other processes wrote since the last time."""
         assert handle is not None
         status = os.fstat(handle)
         identity, size = (status.st_dev, status.st_ino), status.st_size
@@ -294,7 +296,7 @@ class SpendFile(SpendLedger):
         data = _read_from(handle, self._covered, size)
         if not self._ends_line:
             data = data.removeprefix(b"\n")
-        # Nobody is writing: what does not end its line was cut off.
+        # No process is writing now, so a last line without an end was cut off.
         self._ends_line = data.endswith(b"\n")
         rows = data.split(b"\n")
         if self._ends_line:
@@ -306,9 +308,8 @@ class SpendFile(SpendLedger):
     def _require_zone(self) -> None:
         if self._book.zone not in ("", str(self._zone)):
             raise SpendLedgerError(
-                f"the account of what was spent, {str(self.path)!r}, counts its days in "
-                f"{self._book.zone}, not in {self._zone}: open it with the zone "
-                f"{self._book.zone}, or keep an account of your own"
+                f"the spending account {str(self.path)!r} counts days in zone {self._book.zone}, "
+                f"not {self._zone}: open it with zone {self._book.zone}, or use a separate account"
             )
 
     def _append(self, handle: int | None, lines: Sequence[SpendLine], *, durable: bool) -> None:
@@ -316,14 +317,14 @@ class SpendFile(SpendLedger):
         is_new = self._covered == 0
         data = b"".join(map(encode_line, lines))
         try:
-            # What was cut off gets a line of its own.
+            # A line that was cut off stays on its own line.
             write_all(handle, data if self._ends_line else b"\n" + data)
             if durable:
                 sync_file(handle)
                 if is_new:
                     sync_folder(self.path.parent)
         except OSError:
-            # Whatever of it is there is read again the next time.
+            # Any part that was written is read next time.
             self._forget()
             raise
         for line in lines:
@@ -337,7 +338,7 @@ class SpendFile(SpendLedger):
 
     @property
     def totals_path(self) -> Path:
-        """Where totals are kept, so that an opening need not read all there is."""
+        """Return the path of the totals, which save an opening from reading the whole file."""
         return self.path.with_suffix(".totals")
 
     def _load_totals(self, handle: int, size: int) -> None:
@@ -361,7 +362,7 @@ class SpendFile(SpendLedger):
         totals = _Totals(size=size, proof=_proof(handle, size), book=self._book.snapshot())
         body = _encoder.encode(totals)
         draft = self.totals_path.with_name(f"{self.totals_path.name}.{os.getpid()}.part")
-        # Nothing is lost without them.
+        # Losing them loses nothing.
         with suppress(OSError):
             draft.write_bytes(crc32(body).to_bytes(4, "big") + body)
             os.replace(draft, self.totals_path)

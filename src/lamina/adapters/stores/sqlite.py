@@ -1,9 +1,9 @@
-"""Sessions as rows of a SQLite file: one file for a workspace's sessions and blobs, and a session
-of it that is open for writing.
+"""Sessions as rows of a SQLite file: the store of a workspace's sessions and blobs, and a session
+opened for writing.
 
 Laws: an append is one transaction, and on disk before it is acknowledged; a row of an entry is
 never changed. Only one opening writes at a time: its epoch, checked inside the same transaction,
-shows whether somebody else took the session over. What was acknowledged survives a crash of the
+shows whether another process took the session over. Acknowledged entries survive a crash of the
 process and a power failure. Opening reads a bounded number of rows, however many there are: the
 header, the last row, and the rows behind the snapshot.
 """
@@ -62,7 +62,7 @@ from lamina.errors import (
 
 
 class SqliteJournal:
-    """An open session; it holds its lease until it is closed, or nobody refers to it any more."""
+    """An open session; it keeps its lease until it is closed or no longer referenced."""
 
     def __init__(
         self,
@@ -97,15 +97,15 @@ class SqliteJournal:
         journal = read_rows(rows_of(connection, self._row.key), self._session, self._row.last)
         if journal.damage:
             self._database.check_structure(connection)
-            # What is wrong is counted by whoever lists the session next.
+            # The next listing of the session counts the damage.
             query = "update session set totals = null where key = ?"
             with transaction(connection, durable=False):
                 connection.execute(query, (self._row.key,))
         return journal
 
     def _read_behind_snapshot(self, connection: sqlite3.Connection) -> Journal | None:
-        """The journal with its snapshot; None if there is none, or anything near it is damaged:
-        then everything is looked at."""
+        """Return the journal with its snapshot; None if there is none or rows near it are damaged,
+        so that everything has to be read."""
         key = self._row.key
         found = connection.execute(
             "select cast(seq as integer), cast(last as integer), cast(size as integer), state "
@@ -181,7 +181,7 @@ class SqliteJournal:
                     )  # fmt: skip
                     if not taken.rowcount:
                         self._refuse(connection)
-                    # From here on the ids are used up, whatever becomes of the rows.
+                    # From here on the ids are used up, even if the rows are lost.
                     self.last = last
                     insert_entries(connection, self._row.key, self._count, entries, lines)
                     self._require_found(connection, len(entries))
@@ -191,7 +191,7 @@ class SqliteJournal:
         self.size += len(lines)
 
     def _require_found(self, connection: sqlite3.Connection, count: int) -> None:
-        """So that nothing is acknowledged that a damaged index does not lead to.
+        """Make sure that the index leads to the new rows before they are acknowledged.
 
         Raises:
             WriteFailed: the rows that were just written are not all found.
@@ -199,7 +199,9 @@ class SqliteJournal:
         query = "select count(*) from entry where session = ? and seq >= ?"
         if connection.execute(query, (self._row.key, self._count)).fetchone() != (count,):
             place = self._database.path
-            raise WriteFailed(self._session, f"an index of {place} is damaged; restore it")
+            raise WriteFailed(
+                self._session, f"an index of {place} is damaged; restore the file from a backup"
+            )
 
     def _refuse(self, connection: sqlite3.Connection) -> None:
         query = "select 1 from session where key = ? and id = ?"
@@ -213,12 +215,12 @@ class SqliteJournal:
         return walk_back(self.entries, entry, until, limit)
 
     async def read_ahead(self, entries: Iterable[str]) -> None:
-        """A look-up takes microseconds."""
+        """Do nothing: a look-up takes microseconds."""
 
     @property
     def _is_found_damaged(self) -> bool:
-        """Whether a look-up failed. Then the next opening has to read everything, so no snapshot
-        and no totals are kept until then."""
+        """Whether a look-up failed. The next opening then has to read everything, so no snapshot or
+        totals are kept until then."""
         return self._rows is not None and self._rows.damaged
 
     @property
@@ -258,7 +260,7 @@ class SqliteJournal:
                     (self._row.key, self._row.epoch),
                 )
         except sqlite3.Error:
-            # Whoever comes next finds out that nobody holds it.
+            # The next opening finds out that the session is free.
             pass
         finally:
             self._release()
@@ -277,13 +279,13 @@ def _inode_of(database: Database) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-# How often an opening checks whether the session is free.
+# How often an opening checks whether the session is free, in seconds.
 POLL_S = 0.02
 
 
 class SqliteStore(JournalStore):
-    """Keeps sessions and blobs in one file, `path`. An opening waits up to `wait` seconds for
-    another one to close; from a process that was killed it takes the session over at once."""
+    """A store of sessions and blobs in one file, `path`. An opening waits up to `wait` seconds for
+    another one to close, and takes over the session of a killed process at once."""
 
     def __init__(self, path: str | os.PathLike[str], *, wait: float = 5.0) -> None:
         self.path = Path(path)
@@ -295,7 +297,7 @@ class SqliteStore(JournalStore):
 
     async def create(self, header: SessionEntry) -> SqliteJournal:
         if not header.session:
-            raise JournalError("a session needs an id that is not empty")
+            raise JournalError("the session id is empty; give it one")
         lines = write_lines([header], -1)
         owner = new_holder()
         try:
@@ -347,7 +349,7 @@ class SqliteStore(JournalStore):
         return self._database.open()
 
     def _load(self, connection: sqlite3.Connection, session: str, owner: str) -> SqliteJournal:
-        """The journal of a session that is held by `owner`."""
+        """Return the journal of a session that is held by `owner`."""
         with self._database.telling_errors():
             row = find_record(connection, session)
             if row is None or row.owner != owner:
@@ -390,7 +392,7 @@ class SqliteStore(JournalStore):
     def _read_found(
         self, connection: sqlite3.Connection, row: SessionRecord, session: str
     ) -> Journal:
-        """What can be read of a session that is there, however damaged the file is."""
+        """Return what can be read of an existing session, however damaged the file is."""
         journal = read_rows(salvage_rows(connection, row.key, row.last), session, row.last)
         check_format(journal.header, str(self.path))
         if isinstance(row, SalvagedRecord):
@@ -407,8 +409,8 @@ class SqliteStore(JournalStore):
             return b"".join(b"%b\n" % as_bytes(r[2]) for r in rows if not isinstance(r, Damage))
 
     async def is_sound(self) -> bool:
-        """Whether the file as a whole is as SQLite wrote it, so that it can be written to; a line
-        that is damaged is none of its business. Reads all of it."""
+        """Return whether the file is intact as a database, so that it can be written to; damaged
+        lines do not count. Reads the whole file."""
         return await anyio.to_thread.run_sync(self._is_sound)
 
     def _is_sound(self) -> bool:
@@ -445,7 +447,7 @@ class SqliteStore(JournalStore):
                 return tuple(reversed(found))
 
     async def list_sessions(self) -> Sequence[ListedSession]:
-        """A row that was damaged since is not noticed here before somebody has read the session."""
+        """Damage that occurred later is not noticed here until the session is read."""
         return await anyio.to_thread.run_sync(
             lambda: [self._describe(session) for session in self._sessions()]
         )
@@ -485,7 +487,7 @@ class SqliteStore(JournalStore):
                 for table in ("entry", "snapshot"):
                     connection.execute(f"delete from {table} where session = ?", (row.key,))
                 connection.execute("delete from session where key = ?", (row.key,))
-                # What was put again since may be named soon.
+                # A blob that was put again since may be named soon.
                 query = "delete from blob where digest = ? and put <= ?"
                 blobs = [
                     digest
@@ -538,10 +540,10 @@ class SqliteStore(JournalStore):
 
     @contextmanager
     def _finding(self, session: str) -> Iterator[tuple[sqlite3.Connection, SessionRecord]]:
-        """A connection, and the row of a session.
+        """Yield a connection and the row of a session.
 
         Raises:
-            UnknownSession: there is none of that id.
+            UnknownSession: no session has that id.
         """
         if not self._database.exists():
             raise self._unknown(session)
@@ -553,7 +555,7 @@ class SqliteStore(JournalStore):
 
 
 def _keep_totals(connection: sqlite3.Connection, row: SessionRecord, totals: SessionTotals) -> None:
-    """For the next time, unless something was written meanwhile, or nothing can be."""
+    """Keep totals for the next time, unless entries were added since or the file is read-only."""
     values = (pack_totals(totals), totals.name, row.key, row.size)
     query = "update session set totals = ?, title = ? where key = ? and size = ?"
     with suppress(sqlite3.OperationalError), transaction(connection, durable=False):

@@ -1,8 +1,7 @@
 """The definitions of tools that a person has approved.
 
 Law: a tool whose definition changed since it was first offered is not offered again until a person
-has seen the change. A file that cannot be read is never overwritten, and nothing is offered based
-on it.
+has seen the change. An unreadable file is never overwritten, and no tool is offered based on it.
 """
 
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from lamina.errors import UsageError
 
 
 class ReviewedDefinition(Struct, frozen=True, kw_only=True):
-    """A tool's own description."""
+    """A tool's definition as its server describes it."""
 
     digest: str
     description: str
@@ -54,15 +53,15 @@ class Approvals:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = SharedFile(path, _ApprovalsFile, "approvals", "approve every tool anew")
+        self._file = SharedFile(path, _ApprovalsFile, "approvals", "approve every tool again")
 
     async def review(self, tools: Sequence[OfferedTool]) -> Toolset:
-        """The tools that may be offered; new ones are recorded, changed ones are withheld and their
-        change is saved to be shown."""
+        """Return the tools that may be offered; new ones are recorded, changed ones are withheld
+        and their changes saved for display."""
         return await anyio.to_thread.run_sync(self._review, tuple(tools))
 
     async def changes(self) -> tuple[ToolChange, ...]:
-        """The changes that wait for a person.
+        """Return the changes that wait for a person.
 
         Raises:
             UsageError: the file cannot be read.
@@ -70,11 +69,11 @@ class Approvals:
         return await anyio.to_thread.run_sync(self._changes)
 
     async def approve(self, tool: str, digest: str | None = None) -> None:
-        """Approves the current definition of a tool, by its id or its name for the model; with
+        """Approve the current definition of a tool, by its id or its name for the model; with
         `digest`, only that definition.
 
         Raises:
-            UsageError: there is no such tool, it changed again, or the file cannot be used.
+            UsageError: the tool does not exist, it changed again, or the file cannot be used.
         """
         await anyio.to_thread.run_sync(self._approve, tool, digest)
 
@@ -123,15 +122,15 @@ class Approvals:
             record = book.tools.get(id)
             if record is None:
                 raise UsageError(
-                    f"no tool {tool!r} was ever offered here; known are "
+                    f"no tool {tool!r} was ever offered here; known tools: "
                     f"{', '.join(sorted(ids)) or 'none'}"
                 )
             if record.pending is None:
                 return  # its definition is the approved one
             if digest not in (None, record.pending.digest):
                 raise UsageError(
-                    f"the tool {record.label!r} changed once more since it was shown; look at it "
-                    f"again and then approve it"
+                    f"the tool {record.label!r} changed again after it was shown; review it "
+                    f"again, then approve it"
                 )
             book.tools[id] = replace(record, approved=record.pending, pending=None)
             self._file.write(book)

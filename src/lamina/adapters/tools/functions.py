@@ -1,11 +1,11 @@
 """Python functions as tools: their descriptions from docstrings, their parameters as a JSON Schema,
 and their calls.
 
-Laws: an error in a function is the result of its call; only a cancellation gets out. A function
+Laws: an error in a function is the result of its call; only a cancellation propagates. A function
 that no model could call correctly is refused when it is registered, not when it is called. The
-schema promises exactly what `convert` accepts, except that a value of the wrong JSON type ("5"
-for a number) is also accepted if its meaning is clear. Of a docstring only the first paragraph
-and an `Args:` section are read; the rest is for people.
+schema promises exactly what `convert` accepts, except that a value of the wrong JSON type ("5" for
+a number) is also accepted if its meaning is clear. Only the first paragraph and an `Args:` section
+of a docstring are read; the rest is for people.
 """
 
 import functools
@@ -51,16 +51,16 @@ _PARAMETER = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)")
 
 
 def first_paragraph(doc: str | None) -> str:
-    """The first paragraph, in one line."""
+    """Return the first paragraph on one line."""
     text = inspect.cleandoc(doc or "")
     paragraph = text.split("\n\n", 1)[0]
     lines = [line.strip() for line in paragraph.splitlines()]
-    # A docstring may begin with its arguments.
+    # A docstring may begin with its `Args:` section.
     return "" if lines and _SECTION.fullmatch(lines[0]) else " ".join(lines).strip()
 
 
 def parameter_texts(doc: str | None) -> dict[str, str]:
-    """The texts of the `Args:` section, by parameter."""
+    """Return the texts of the `Args:` section by parameter."""
     lines = inspect.cleandoc(doc or "").splitlines()
     start = next((at for at, line in enumerate(lines) if _SECTION.fullmatch(line)), None)
     if start is None:
@@ -86,17 +86,17 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 class Parameters:
-    """The parameters of a function."""
+    """Return the parameters of a function."""
 
     def __init__(self, schema: dict[str, Any], shape: type[Struct]) -> None:
         self.schema = schema
         self._shape = shape
 
     def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments as the function takes them; missing ones are left to its defaults.
+        """Return the arguments as the function accepts them; missing ones are left to its defaults.
 
         Raises:
-            msgspec.ValidationError: the arguments do not fit.
+            msgspec.ValidationError: the arguments do not match.
         """
         values = dict(arguments)
         try:
@@ -113,10 +113,10 @@ class Parameters:
 
 
 def read_parameters(function: Callable[..., Any], name: str) -> Parameters:
-    """The parameters of a function, without those that a `functools.partial` has filled.
+    """Return the parameters of a function, without those that a `functools.partial` has filled.
 
     Raises:
-        UsageError: one of them cannot be given by name, or not as JSON.
+        UsageError: one of them cannot be passed by name, or not as JSON.
     """
     try:
         signature = inspect.signature(function)
@@ -143,7 +143,7 @@ def read_parameters(function: Callable[..., Any], name: str) -> Parameters:
 
 
 def _find_annotated(function: Any) -> Any:
-    """What holds the annotations: for a callable object, its `__call__`."""
+    """Return the object with the annotations: for a callable object, its `__call__`."""
     while isinstance(function, partial):
         function = function.func
     return function if inspect.isroutine(function) else type(function).__call__
@@ -154,25 +154,25 @@ def _kind(parameter: inspect.Parameter, hints: Mapping[str, Any], name: str) -> 
     match parameter.kind:
         case inspect.Parameter.VAR_POSITIONAL | inspect.Parameter.VAR_KEYWORD:
             raise UsageError(
-                f"{where}: a model gives arguments by name, so *args and **kwargs "
-                f"cannot be offered; name what it takes, or wrap it in a function that does"
+                f"{where}: a model passes arguments by name, so *args and **kwargs cannot be "
+                f"offered; name the parameters, or wrap it in a function that does"
             )
         case inspect.Parameter.POSITIONAL_ONLY:
             raise UsageError(
-                f"{where}: a model gives arguments by name, and this one has none; "
-                f"remove the '/' from its signature"
+                f"{where}: a model passes arguments by name, but this parameter is "
+                f"positional-only; remove the '/' from the signature"
             )
     if parameter.name not in hints:
         raise UsageError(
-            f"{where}: it has no annotation, so a model would not know what to give; "
-            f"add one (typing.Any if it is to take anything)"
+            f"{where}: it has no annotation, so a model would not know what to pass; add one "
+            f"(typing.Any to accept anything)"
         )
     kind = hints[parameter.name]
     try:
         msgspec.json.schema(kind)
     except (TypeError, NameError) as error:
         raise UsageError(
-            f"{where}: {_plain(kind)} cannot be given as JSON: {str(error).splitlines()[-1]}"
+            f"{where}: {_plain(kind)} cannot be passed as JSON: {str(error).splitlines()[-1]}"
         ) from error
     return kind
 
@@ -182,7 +182,7 @@ def _plain(kind: Any) -> str:
 
 
 def _find_texts(kind: Any) -> list[str]:
-    """The texts of `Annotated[..., "description"]`."""
+    """Return the texts of `Annotated[..., "description"]`."""
     if get_origin(kind) is not Annotated:
         return []
     return [arg for arg in get_args(kind)[1:] if isinstance(arg, str)]
@@ -210,8 +210,8 @@ def _schema(
 
 
 def _inline(value: Any, parts: Mapping[str, Any], definitions: dict[str, Any]) -> Any:
-    """The schema with its references replaced by what they refer to, since not every provider
-    follows them. Recursive parts stay references."""
+    """Return the schema with its references replaced by their targets, since not every provider
+    follows references. Recursive parts stay references."""
     match value:
         case {"$ref": str(ref)}:
             name = ref.removeprefix(_REFERENCE)
@@ -260,14 +260,14 @@ def _find_names(value: Any) -> list[str]:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Functions that timed out still run in their threads, and must not use up everyone's.
+# Functions that timed out still run in their threads, and must not use up those of others.
 _MAX_THREADS = 40
 
 
 class FunctionTool(Generic[P, R]):
     """A function with its name and description for a model and a person. It can still be called
-    like the plain function. One that `writes_marks` sees to it itself that the mark of a secret
-    does not replace it; others are not called with one."""
+    like the plain function. One that `writes_marks` makes sure itself that the mark of a secret
+    does not replace the secret; others are not called with a mark."""
 
     def __init__(
         self,
@@ -284,16 +284,16 @@ class FunctionTool(Generic[P, R]):
         own_name: str = name or getattr(function, "__name__", "") or type(function).__name__
         if not is_exposable(own_name):
             raise UsageError(
-                f"{own_name!r} cannot be the name of a tool: models take up to {MAX_LETTERS} of "
-                f"a-z, A-Z, 0-9, _ and -; give it another with tool(name=...)"
+                f"{own_name!r} is not a valid tool name: models accept up to {MAX_LETTERS} of "
+                f"a-z, A-Z, 0-9, _ and -; choose another with tool(name=...)"
             )
         problem = ""
         if permission not in ("required", "free"):
-            problem = f"permission is 'required' or 'free', not {permission!r}"
+            problem = f"permission must be 'required' or 'free', not {permission!r}"
         elif include not in get_args(Include):
-            problem = f"include is 'always', 'manual' or 'agent', not {include!r}"
+            problem = f"include must be 'always', 'manual' or 'agent', not {include!r}"
         elif not timeout > 0:
-            problem = f"timeout is a number of seconds above 0, not {timeout!r}"
+            problem = f"timeout must be a number of seconds above 0, not {timeout!r}"
         if problem:
             raise UsageError(f"tool {own_name!r}: {problem}")
         self.__name__ = own_name
@@ -318,7 +318,7 @@ class FunctionTool(Generic[P, R]):
     async def run(
         self, arguments: Mapping[str, Any], threads: anyio.CapacityLimiter | None = None
     ) -> ToolOutput:
-        """Calls the function with arguments from a model."""
+        """Call the function with arguments from a model."""
         if not self.writes_marks and (refusal := refuse_marks(arguments)):
             return refusal
         try:
@@ -360,7 +360,7 @@ class FunctionTool(Generic[P, R]):
         return await result if isinstance(result, Awaitable) else result
 
 
-# Words that `tool` takes, besides the function.
+# The keyword arguments of `tool`.
 _OPTIONS = tuple(inspect.signature(FunctionTool).parameters)[1:]
 
 
@@ -381,14 +381,14 @@ def tool(
 
 
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """Makes a tool of a function, which can still be called. A person is asked before every call
+    """Make a tool of a function, which can still be called. A person is asked before every call
     unless `permission="free"`. It is part of every request unless `include` says that it is
     searched for ("agent") or added by hand ("manual").
 
     Raises:
         UsageError: a model could not call it: a parameter has no annotation or one that JSON
             cannot carry, or its name is not valid.
-        TypeError: a word is given that it does not take.
+        TypeError: a keyword argument is unknown.
     """
     require_known("tool", _OPTIONS, options)
     if function is not None:
@@ -397,7 +397,7 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
 
 class FunctionTools:
-    """Functions as a tool host, offered in the given order. Plain functions are wrapped with
+    """A tool host of functions, offered in the given order. Plain functions are wrapped with
     `tool`."""
 
     def __init__(self, *functions: Callable[..., Any]) -> None:
@@ -406,8 +406,8 @@ class FunctionTools:
             tool = function if isinstance(function, FunctionTool) else FunctionTool(function)
             if tool.name in self._tools:
                 raise UsageError(
-                    f"two functions are both called {tool.name!r}; give one of them another name "
-                    f"with tool(name=...)"
+                    f"two functions are called {tool.name!r}; rename one of them with "
+                    f"tool(name=...)"
                 )
             self._tools[tool.name] = tool
         self._threads: anyio.CapacityLimiter | None = None
@@ -444,7 +444,7 @@ def _output(name: str, result: object, limit: int) -> ToolOutput:
 
 
 def _say_error(error: BaseException) -> str:
-    """Type and message; for a group, those of its members."""
+    """Return the type and message of an error; for a group, those of its members."""
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(_say_error(exception) for exception in error.exceptions)
     message = str(error)

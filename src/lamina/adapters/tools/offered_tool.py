@@ -1,9 +1,9 @@
-"""From a server's or function's description of a tool to the tool that is offered, with its name
-for the model: `server__tool`, in characters that every provider accepts.
+"""Turns a server's or function's description of a tool into the offered tool, with its name for the
+model: `server__tool`, in characters that every provider accepts.
 
-Laws: what is offered can be sent to every provider; anything else is withheld, with a reason.
-Two different tools never get the same name, and a tool's name depends only on its server and
-itself, so that it stays when others come and go.
+Laws: every offered tool can be sent to every provider; others are withheld with a reason. Two
+different tools never get the same name, and a tool's name depends only on its server and itself, so
+that it stays when others come and go.
 """
 
 import re
@@ -26,13 +26,13 @@ _DIGEST_LETTERS = 16
 
 
 def is_exposable(name: str) -> bool:
-    """Whether every provider accepts this as the name of a tool."""
+    """Return whether every provider accepts this as the name of a tool."""
     return len(name) <= MAX_LETTERS and _CLEAN.fullmatch(name) is not None
 
 
 def exposed_name(server: str, tool: str) -> str:
-    """The name for the model. A clean pair can be read back: its first `__` ends the server. Any
-    other gets a digest and has no `__`, so that it cannot be mistaken for a clean one."""
+    """Return the name for the model. A clean pair can be read back: its first `__` ends the server.
+    Any other gets a digest and has no `__`, so that it cannot be mistaken for a clean one."""
     pair = f"{server}__{tool}"
     if _is_clean(server, tool) and len(pair) <= MAX_LETTERS:
         return pair
@@ -43,7 +43,7 @@ def exposed_name(server: str, tool: str) -> str:
 
 def _is_clean(server: str, tool: str) -> bool:
     letters = _CLEAN.fullmatch(server) and _CLEAN.fullmatch(tool)
-    # Otherwise `a_` + `b` and `a` + `_b` would read the same.
+    # Without this, `a_` + `b` and `a` + `_b` would read the same.
     return bool(letters) and not ("__" in server or server.endswith("_") or tool.startswith("_"))
 
 
@@ -63,7 +63,7 @@ def offer_tool(
     permission: Permission,
     include: Include = "always",
 ) -> OfferedTool | WithheldTool:
-    """The tool as it is offered, or why it cannot be."""
+    """Return the tool as it is offered, or why it cannot be."""
     label = label_of(server, mend_text(name))
     parameters = _as_object(schema)
     problem = check_schema(parameters)
@@ -88,14 +88,15 @@ def _offer(server: str, name: str, description: str, parameters: dict[str, Any])
     return OfferedTool(
         id=tool_id(server, name),
         definition=ToolDefinition(name=full_name, description=description, parameters=parameters),
-        # Of the tool's own description, not of its name for the model.
+        # The digest is of the tool's own description, not of its name for the model.
         digest=digest_value([server, name, description, parameters]),
         label=label_of(server, name),
     )
 
 
 def _as_object(schema: Any) -> Any:
-    """Tools without arguments often have no schema at all; providers require one."""
+    """Return the schema of an object: tools without arguments often have none, but providers
+    require one."""
     if schema is None:
         schema = {}
     if isinstance(schema, dict) and schema.get("type", "object") == "object":
@@ -104,12 +105,12 @@ def _as_object(schema: Any) -> Any:
 
 
 def tool_name_of(id: ItemId) -> str:
-    """The tool's part of its id."""
+    """Return the tool's part of its id."""
     return id.partition("/")[2]
 
 
 async def ask_all(asks: Sequence[Callable[[], Awaitable[Toolset]]]) -> list[Toolset]:
-    """The toolsets of several hosts, asked at once, in the order of the hosts."""
+    """Ask several hosts at once for their toolsets, and return these in the order of the hosts."""
     toolsets = [Toolset()] * len(asks)
 
     async def ask(at: int) -> None:
@@ -122,7 +123,7 @@ async def ask_all(asks: Sequence[Callable[[], Awaitable[Toolset]]]) -> list[Tool
 
 
 def without_duplicates(tools: Iterable[OfferedTool]) -> Toolset:
-    """The first tool of every name; a model could not say which of two it means."""
+    """Return the first tool of every name; a model could not say which of two it means."""
     first: dict[str, OfferedTool] = {}
     withheld: list[WithheldTool] = []
     for tool in tools:

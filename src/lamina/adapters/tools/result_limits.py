@@ -1,7 +1,7 @@
-"""How long a tool may take, how long its output may be, what it may not be given, and the output
-for no result.
+"""Limits of tool calls: how long they may take, how long their output may be, and which arguments
+are refused.
 
-Law: a cut text says so, and how long it was; the whole of it goes with the output."""
+Law: a cut text says so, and how long it was; the full text goes with the output."""
 
 from collections.abc import Mapping
 
@@ -16,14 +16,14 @@ NO_RESULT = "(no result)"
 
 
 def cut_output(text: str, limit: int = MAX_CHARACTERS, *, is_error: bool = False) -> ToolOutput:
-    """The output of a call, cut to `limit` characters, with all of it beside."""
+    """Return the output of a call, cut to `limit` characters, together with the full text."""
     text = mend_text(text)
     shown = cut_text(text, limit)
     return ToolOutput(text=shown, is_error=is_error, whole=text if shown != text else "")
 
 
 def holds_mark(value: object) -> bool:
-    """Whether an argument holds a mark that stands for a secret."""
+    """Return whether an argument contains a mark that stands for a secret."""
     match value:
         case str():
             return count_marks(value) > 0
@@ -36,8 +36,8 @@ def holds_mark(value: object) -> bool:
 
 
 def refuse_marks(arguments: Mapping[str, object]) -> ToolOutput | None:
-    """What a call gives whose arguments hold such a mark: a tool that writes would put it in the
-    place of the secret, for good."""
+    """Return the refusal of a call whose arguments contain such a mark: a tool that writes would
+    replace the secret with it for good."""
     if not holds_mark(arguments):
         return None
     return fail(

@@ -1,7 +1,7 @@
 """Files of skills, read when a model asks for them.
 
-Law: no path leads out of a skill's folder, neither by its parts nor by links. What is not text, or
-too long, is refused with a reason.
+Law: no path leads out of a skill's folder, neither by its parts nor by links. A file that is not
+text, or too long, is refused with a reason.
 """
 
 import stat
@@ -30,16 +30,17 @@ _DESCRIPTION = (
 
 
 class _FileRefused(Exception):
-    """Why a file is not read."""
+    """The reason why a file is not read."""
 
 
 class SkillTools:
     """One tool for the files of all skills. It reads only what a person put there, so it needs no
-    permission. `root` is the folder through which they are opened; by default that of each."""
+    permission. `root` is the folder through which they are opened; by default each skill's own."""
 
     def __init__(self, skills: Sequence[Skill], root: str | None = None) -> None:
         self._folders = {skill.name: Path(skill.folder) for skill in skills}
-        # What people alone may choose is named to no model; added by hand, its files are read.
+        # Skills that only people may choose are not named to the model, but their files can be read
+        # once added by hand.
         self._hides_some = not all(skill.model_invocable for skill in skills)
         self._root = root
 
@@ -99,7 +100,7 @@ def _read(place: str | None, folder: Path, path: str) -> str:
 
 
 def _resolve_path(root: LinkedRoot, folder: Path, path: str) -> Path:
-    """The file that a path leads to, with links followed, if it is inside the folder."""
+    """Return the file that a path leads to, with links followed, if it is inside the folder."""
     relative = PurePosixPath(path.replace("\\", "/"))
     has_drive = ":" in (relative.parts[0] if relative.parts else "")
     if relative.is_absolute() or ".." in relative.parts or "\0" in path or has_drive:
@@ -111,7 +112,7 @@ def _resolve_path(root: LinkedRoot, folder: Path, path: str) -> Path:
         is_inside = False
     if not is_inside:
         raise _FileRefused("leads out of its folder and is not read")
-    # Without links from here on: what becomes one now is refused.
+    # No links from here on: a path that becomes one now is refused.
     target = root.path / real
     if not root.is_there(target):
         near = get_close_matches(str(relative), _list_files(root, folder), n=1)
@@ -121,7 +122,7 @@ def _resolve_path(root: LinkedRoot, folder: Path, path: str) -> Path:
 
 
 def _list_files(root: LinkedRoot, folder: Path) -> list[str]:
-    """The files in a folder and below, by their paths from there; no hidden ones."""
+    """Return the files in a folder and below, by their paths from there, without hidden ones."""
     paths: list[str] = []
     folders = [PurePosixPath()]
     while folders and len(paths) <= _MAX_LISTED:

@@ -1,6 +1,6 @@
 """All the tools of a session as one host.
 
-Law: the order stays: hosts as given, and tools as their host lists them. A name means one tool or
+Law: the order is kept: hosts as given, and tools as their host lists them. A name means one tool or
 none.
 """
 
@@ -25,7 +25,7 @@ class Toolbox:
         self._managed_hosts = [h for h in hosts if isinstance(h, AbstractAsyncContextManager)]
         self._stack: AsyncExitStack | None = None
         self._homes: dict[str, ToolHost] = {}
-        # By the digest of the definition, since checking a schema takes time.
+        # Cached by the digest of the definition, since checking a schema takes time.
         self._checked: dict[str, str | None] = {}
 
     async def __aenter__(self) -> Self:
@@ -41,7 +41,7 @@ class Toolbox:
         return await stack.__aexit__(*error) if stack else None
 
     async def toolset(self) -> Toolset:
-        """The tools of all hosts.
+        """Return the tools of all hosts.
 
         Raises:
             UsageError: a host needs to be opened, and the toolbox is not open.

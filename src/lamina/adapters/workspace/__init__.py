@@ -1,4 +1,4 @@
-"""Where attached things are read from.
+"""The workspaces that attached items are read from.
 
 Private: see `lamina` for what is public.
 """

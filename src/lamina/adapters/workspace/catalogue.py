@@ -1,10 +1,10 @@
 """The catalogue of a folder's notes: files read into notes, and kept up to date as they change.
 
-Laws: `refresh` gives what reading every note again would give. A file is read only if its stamp
-(times, size, number) differs from when it was last read, or if it was read so soon after it was
-written that another write may have left the same stamp. A note whose bytes did not change
-stays the same value, except for its times, and if nothing changed at all, so does the whole
-catalogue. Notes are opened here and nowhere else, through the root.
+Laws: `refresh` returns the same as reading every note again. A file is read only if its stamp
+(times, size, number) differs from when it was last read, or if it was read so soon after a write
+that another write may have left the same stamp. A note whose bytes did not change stays the same
+value, except for its times, and if nothing changed at all, so does the whole catalogue. Notes are
+opened only here, through the root.
 """
 
 import hashlib
@@ -31,9 +31,9 @@ from lamina.core.ports import Progress
 from lamina.core.values.item import TRAITS, Excerpt
 from lamina.core.values.note import Catalogue, Passage
 
-# From this many passages on, the terms of those that were just read are packed.
+# From this many passages on, the terms of newly read ones are packed.
 PACKED_AT_ONCE = 100
-# The terms of how many passages are held until a search takes them: some 32 MB.
+# How many passages' terms are kept until a search takes them: some 32 MB.
 MAX_FRESH_TERMS = 100_000
 # How far the time of a write may lag behind the clock, in nanoseconds: the kernel's tick, or two
 # seconds where times are whole seconds, as on FAT.
@@ -45,7 +45,7 @@ BITS_64 = (1 << 64) - 1
 
 
 class SeenFile(NamedTuple):
-    """A file as it was when it was checked, before it is read."""
+    """A file as it was when checked, before it is read."""
 
     path: str
     stamp: bytes
@@ -54,7 +54,7 @@ class SeenFile(NamedTuple):
 
 class FileReader:
     """Reads files as they are at `now`. `before` is called with each path before it is opened;
-    packed terms of what is searched go into `terms`, if given, by the digests of the texts."""
+    packed terms of searched texts go into `terms`, if given, by the digests of the texts."""
 
     def __init__(
         self,
@@ -69,11 +69,11 @@ class FileReader:
         self._now = now
         self._before = before
         self._terms = terms
-        # What is searched of the latest notes, whose terms are not packed yet.
+        # The searched texts of the latest notes, whose terms are not packed yet.
         self._texts: dict[bytes, str] = {}
 
     def read(self, files: Sequence[SeenFile]) -> Iterator[tuple[SeenFile, KnownNote | PathRefused]]:
-        """What becomes of each file."""
+        """Yield each file with its note, or the reason why it cannot be read."""
         for file in files:
             outcome = self._open(file)
             yield file, self._parse(file, outcome) if isinstance(outcome, bytes) else outcome
@@ -88,14 +88,14 @@ class FileReader:
             self._texts.update(zip(digests, texts, strict=True))
             if len(self._texts) >= PACKED_AT_ONCE:
                 self._pack_terms()
-        # The status from before the read: a write in between shows as a different stamp.
+        # The status from before the read, so that a write in between shows as a different stamp.
         return KnownNote(file.stamp, _is_settled(status, self._now), note)
 
     def _pack_terms(self) -> None:
         if self._terms is None or not self._texts:
             return
         if len(self._terms) < MAX_FRESH_TERMS:
-            # Only who searches loads what packs them.
+            # Imported here, so that only searches load it.
             from lamina.core.selection.lexicon import pack_texts
 
             packed = pack_texts([*self._texts.values()])
@@ -103,11 +103,11 @@ class FileReader:
         self._texts = {}
 
     def _open(self, file: SeenFile) -> bytes | KnownNote | PathRefused:
-        """The bytes of a file; or its note, if it has not changed; or why it is not read."""
+        """Return the bytes of a file, or its note if it has not changed, or why it is not read."""
         self._before(file.path)
         status = file.status
         if status.st_size > MAX_FILE_BYTES:
-            # Otherwise it would be read up to the limit each time, only to be refused.
+            # Without this, it would be read up to the limit each time, only to be refused.
             size = say_too_large(status.st_size, MAX_FILE_BYTES)
             return PathRefused("unreadable", f"{file.path} has {size}")
         try:
@@ -126,15 +126,15 @@ class FileReader:
 
 
 def stamp_of(status: os.stat_result) -> bytes:
-    """Changes with every write, as far as the system can tell."""
+    """Return a stamp that changes with every write, as far as the system can tell."""
     return STAMP.pack(
         status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino & BITS_64
     )
 
 
 def _is_settled(status: os.stat_result, now: int) -> bool:
-    """Whether a write after `now` cannot leave the same stamp. A write sets ctime, which nothing
-    else can set; on Windows, ctime is when the file was created."""
+    """Return whether a write after `now` cannot leave the same stamp. A write sets ctime, which
+    nothing else can set; on Windows, ctime is when the file was created."""
     write_time = status.st_mtime_ns if os.name == "nt" else status.st_ctime_ns
     return write_time < now - (TICK if write_time % SECOND else COARSE_TICK)
 
@@ -147,7 +147,7 @@ MAX_WALKED_NOTES = 5_000
 WALK_INTERVAL_NS = 300_000_000_000
 # Notes are saved in batches of this size, so little is lost if reading is interrupted.
 SAVE_BATCH = 16_384
-# From this many notes on, the last batch is saved later, while others go on with the notes.
+# From this many notes on, the last batch is saved later, while others already use the notes.
 SAVED_LATER = 500
 # Progress is reported once per this many files.
 PROGRESS_STEP = 50
@@ -155,8 +155,8 @@ SUFFIXES = TRAITS["note"].suffixes
 
 
 class FolderScan(NamedTuple):
-    """The result of checking files: those to read, those that are no longer there, and those that
-    could not be checked."""
+    """The result of checking files: those to read, those that are gone, and those that could not be
+    checked."""
 
     suspects: list[SeenFile]
     lost_paths: set[str]
@@ -165,7 +165,7 @@ class FolderScan(NamedTuple):
 
 class NoteCatalogue:
     """The notes below `root`. If `file` is given, the catalogue is kept there from one process to
-    the next. `watcher` is started only once there are more than `most_walked` notes. Safe to use
+    the next. `watcher` is started only once there are more than `max_walked` notes. Safe to use
     from several threads."""
 
     def __init__(
@@ -174,43 +174,44 @@ class NoteCatalogue:
         file: Path | None = None,
         *,
         watcher: FolderWatcher | None = None,
-        most_walked: int = MAX_WALKED_NOTES,
+        max_walked: int = MAX_WALKED_NOTES,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
         self._root = root
         self._file = None if file is None else CatalogueFile(file)
         self._watcher = watcher
         self._is_watching = False
-        self._most_walked = most_walked
+        self._most_walked = max_walked
         self._now = now
         self._lock = RLock()
         self._known: dict[str, KnownNote] | None = None
-        # Too fresh when they were read, or changed by us: read again, whatever the stamp says.
+        # Files too fresh when they were read, or changed by us: read again, whatever the stamp
+        # says.
         self._doubts: set[str] = set()
         # Files that could not be read, and why; tried again each time.
         self._refusals: dict[str, str] = {}
         self._catalogue = Catalogue()
-        # Something changed since the catalogue was made, or we were interrupted half way.
+        # Whether anything changed since the catalogue was made, or reading was interrupted.
         self._is_stale = True
         self._names: tuple[Catalogue, NoteNames] | None = None
         # When all files were last checked.
         self._last_walk: int | None = None
         self._unread: tuple[str, ...] = ()
         self._secrets = FileSecrets()
-        # Known by the digests of texts: whatever becomes of a note, they are right or unused.
+        # Kept by the digests of texts: whatever happens to a note, they are right or unused.
         self._fresh_terms: dict[bytes, bytes] = {}
 
-    # -- what callers do ---------------------------------------------------------------------------
+    # -- for callers ------------------------------------------------------------------------------
 
     def refresh(self, progress: Progress | None = None, *, for_search: bool = False) -> Catalogue:
-        """All notes as they are now; `progress` is called for files that have to be read. If it is
-        `for_search`, the terms of these can be taken, and what is new waits for `save`."""
+        """Return all notes as they are now; `progress` is called for files that have to be read. If
+        `for_search` is true, the terms of these can be taken, and new notes wait for `save`."""
         with self._lock:
             notes = self._open()
-            # Before anything is checked: what is written from now on counts as fresh.
+            # Before anything is checked, so that files written from now on count as fresh.
             now = self._now()
             if for_search:
-                # What the search before did not take.
+                # Terms that the previous search did not take.
                 self._fresh_terms.clear()
             paths, last_walk = self._find_changes(now), self._last_walk
             # The watcher reports a change only once: after a failure from here on we have to walk.
@@ -228,32 +229,34 @@ class NoteCatalogue:
             return self._catalogue
 
     def mark(self, path: str) -> None:
-        """`path` was changed by us: it is read again, whatever its stamp says."""
-        # Without the lock, so that changing a file does not wait for others to be read. A path is
-        # removed before its file is read, so a mark that comes later stays.
+        """Mark `path` as changed by us: it is read again, whatever its stamp says."""
+        # Without the lock, so that changing a file does not wait while others are read. A path is
+        # removed before its file is read, so a later mark stays.
         self._doubts.add(path)
 
     def texts(self, passages: Sequence[tuple[str, Passage]]) -> tuple[str | None, ...]:
-        """Passages as they are searched, each with the path of its note; None if it changed."""
+        """Return passages as they are searched, from pairs with the path of the note; None if it
+        changed."""
         return self._cut_all(passages, lambda _passage, _lines, text: text)
 
     def take_terms(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The packed terms of those passages that were read for a search just before, by the
-        digests of their texts; each is given once."""
+        """Return the packed terms of passages that were just read for a search, by the digests of
+        their texts; each is returned once."""
         fresh = self._fresh_terms
         return {digest: fresh.pop(digest) for digest in {*digests} if digest in fresh}
 
     def save(self) -> None:
-        """Saves what waits since it was read for a search, in nobody's way."""
+        """Save notes that were read for a search, in the background."""
         if self._file:
             self._file.write_later()
 
     def excerpts(self, passages: Sequence[tuple[str, Passage]]) -> tuple[Excerpt | None, ...]:
-        """Passages as their notes hold them, each with the path of its note; None if it changed."""
+        """Return passages as they are in their notes, from pairs with the path of the note; None if
+        it changed."""
         return self._cut_all(passages, lambda passage, lines, _: self._excerpt(passage, lines))
 
     def names(self, catalogue: Catalogue) -> NoteNames:
-        """The names of the notes in a catalogue; made once per catalogue."""
+        """Return the names of the notes in a catalogue; computed once per catalogue."""
         latest = self._names
         if latest is None or latest[0] is not catalogue:
             aliases = {note.path: note.aliases for note in catalogue.notes if note.aliases}
@@ -262,12 +265,12 @@ class NoteCatalogue:
         return latest[1]
 
     def take_warnings(self) -> tuple[str, ...]:
-        """What went wrong with saving and watching since the last call; no notes are lost."""
+        """Return problems with saving and watching since the last call; no notes are lost."""
         warnings = self._file.take_warnings() if self._file else ()
         return warnings + (self._watcher.take_warnings() if self._watcher else ())
 
     def close(self) -> None:
-        """Releases its files and handles; it can be used again."""
+        """Release its files and handles; it can be used again."""
         with self._lock:
             if self._watcher:
                 self._watcher.stop()
@@ -283,7 +286,7 @@ class NoteCatalogue:
         passages: Sequence[tuple[str, Passage]],
         cut: Callable[[Passage, list[str], str], R],
     ) -> tuple[R | None, ...]:
-        """What is cut out of notes, from their lines and the text that is searched."""
+        """Cut passages out of notes, from their lines and the text that is searched."""
         results: list[R | None] = [None] * len(passages)
         places: dict[str, list[int]] = {}
         for place, (path, _) in enumerate(passages):
@@ -305,7 +308,7 @@ class NoteCatalogue:
         return self._secrets.cut(text, start, end)
 
     def _lines(self, path: str) -> list[str]:
-        """The lines of a note as they are now; none if it cannot be read."""
+        """Return the lines of a note as they are now; none if it cannot be read."""
         try:
             data, _ = self._root.read(path)
         except PathRefused:
@@ -316,7 +319,7 @@ class NoteCatalogue:
         entry = (self._known or {}).get(path)
         return entry.note.title if entry else ""
 
-    # -- looking -----------------------------------------------------------------------------------
+    # -- checking --------------------------------------------------------------------------------
 
     def _open(self) -> dict[str, KnownNote]:
         if self._known is None:
@@ -325,11 +328,11 @@ class NoteCatalogue:
         return self._known
 
     def _find_changes(self, now: int) -> set[str] | None:
-        """The paths to look at; None for all."""
+        """Return the paths to check; None for all."""
         if self._watcher is None or len(self._known or ()) <= self._most_walked:
             return None
         if not self._is_watching:
-            # Once: a folder that cannot be watched is not tried again and again.
+            # Only once: a folder that cannot be watched is not tried again and again.
             self._watcher.start()
             self._is_watching = True
         paths = self._watcher.take()
@@ -339,7 +342,7 @@ class NoteCatalogue:
         return paths | self._doubts | self._refusals.keys()
 
     def _walk(self, notes: dict[str, KnownNote]) -> FolderScan:
-        """Checks all files."""
+        """Check all files."""
         suspects, unread = list[SeenFile](), list[str]()
         lost_paths = {*notes, *self._refusals}
         for path, status in self._root.walk(unread=unread):
@@ -351,7 +354,7 @@ class NoteCatalogue:
         return FolderScan(suspects, lost_paths, tuple(unread))
 
     def _look_at(self, notes: dict[str, KnownNote], paths: Iterable[str]) -> FolderScan:
-        """Checks only these files."""
+        """Check only these files."""
         suspects, lost_paths = list[SeenFile](), set[str]()
         for path in sorted(filter(_is_note, paths)):
             try:
@@ -368,14 +371,14 @@ class NoteCatalogue:
     def _suspect(
         self, notes: dict[str, KnownNote], path: str, status: os.stat_result
     ) -> SeenFile | None:
-        """The file, if it has to be read again."""
+        """Return the file if it has to be read again."""
         stamp, old = stamp_of(status), notes.get(path)
         is_changed = old is None or old.stamp != stamp or path in self._doubts
         return SeenFile(path, stamp, status) if is_changed else None
 
     def _without_folder(self, refusal: PathRefused) -> Catalogue:
-        """The folder itself cannot be read, as on a disk that was removed. Its notes are not
-        forgotten: it may come back."""
+        """Return a catalogue for a folder that cannot be read, as on a disk that was removed. Its
+        notes are not forgotten: it may come back."""
         problems = (f"{self._root.path}: {refusal.detail}",)
         if self._catalogue != Catalogue(unreadable=problems):
             self._catalogue = Catalogue(unreadable=problems)
@@ -385,7 +388,7 @@ class NoteCatalogue:
     # -- reading -----------------------------------------------------------------------------------
 
     def _drop(self, notes: dict[str, KnownNote], scan: FolderScan) -> None:
-        """Forgets what is no longer there."""
+        """Forget notes that are gone."""
         lost_notes = [path for path in scan.lost_paths if notes.pop(path, None)]
         lost_refusals = [path for path in scan.lost_paths if self._refusals.pop(path, None)]
         self._doubts -= scan.lost_paths
@@ -404,7 +407,7 @@ class NoteCatalogue:
         *,
         for_search: bool,
     ) -> None:
-        # A path is no longer in doubt before its file is read: a mark that comes later stays.
+        # The mark is removed before the file is read, so a later mark stays.
         terms = self._fresh_terms if for_search else None
         reader = FileReader(self._root, notes, now, self._doubts.discard, terms)
         batch: list[tuple[str, KnownNote]] = []
@@ -422,7 +425,7 @@ class NoteCatalogue:
                     self._keep(batch)
                     batch = []
         finally:
-            # Whoever stops it half way loses nothing by it.
+            # If reading is stopped half way, nothing is lost.
             self._doubts |= unread_doubts
             self._keep(batch)
         if not for_search:
@@ -431,7 +434,7 @@ class NoteCatalogue:
             progress(len(suspects), len(suspects))
 
     def _take(self, notes: dict[str, KnownNote], path: str, new: KnownNote) -> bool:
-        """Takes up a note; whether there is anything new to save."""
+        """Add a note; return whether there is anything new to save."""
         old = notes.get(path)
         notes[path] = new
         if not new.settled:
@@ -441,7 +444,7 @@ class NoteCatalogue:
         return new != old
 
     def _refuse(self, notes: dict[str, KnownNote], path: str, refusal: PathRefused) -> None:
-        """Forgets a note that cannot be read; one that was just deleted is not a problem."""
+        """Forget a note that cannot be read; one that was just deleted is not a problem."""
         old = notes.pop(path, None)
         if old and self._file:
             self._file.keep((), (path,))
@@ -466,7 +469,7 @@ class NoteCatalogue:
 
 
 def _find_text(title: str, passage: Passage, lines: list[str]) -> str | None:
-    """The text of a passage as it is searched, if the lines still hold it."""
+    """Return the text of a passage as it is searched, if the lines still contain it."""
     if passage.end > len(lines):
         return None
     text = searched_text(title, passage, lines)

@@ -1,8 +1,8 @@
 """The file behind a catalogue: parsed notes, with the stamps of the files they were read from.
 
 Laws: it is a cache (`files/cache_file.py`), and losing it loses nothing. A row counts only for a
-file with exactly its stamp, so no matter who wrote it and when, it is either right or unused. If
-the disk cannot be written, nothing is saved.
+file with exactly its stamp, so whoever wrote it and when, it is either right or unused. If the disk
+cannot be written, nothing is saved.
 """
 
 import sqlite3
@@ -44,13 +44,13 @@ CREATE TABLE IF NOT EXISTS notes (
 """,
     answers=(f"SELECT {COLUMNS} FROM notes LIMIT 1",),
 )
-# How long another process may hold the file, in seconds.
+# How many seconds to wait for another process that uses the file.
 LOCK_SECONDS = 5.0
 
 
 class KnownNote(Struct, frozen=True, gc=False):
-    """A note, and the stamp of the file it was read from: its times, size and number. Not `settled`
-    if the file was so fresh that it may have changed since without changing its stamp."""
+    """A note, and the stamp of the file it was read from: its times, size and number. It is not
+    `settled` if the file was so fresh that it may have changed since without changing its stamp."""
 
     stamp: bytes
     settled: bool
@@ -58,23 +58,23 @@ class KnownNote(Struct, frozen=True, gc=False):
 
 
 class CatalogueFile:
-    """Safe to use from several threads, and from several processes on the same path."""
+    """The file of a catalogue, safe to use from several threads and processes on the same path."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = RLock()
         self._cache = CacheFile(path, CATALOGUE, patience=LOCK_SECONDS)
-        # After the disk has failed once it is left alone; that only costs the next process time.
+        # Once the disk has failed, it is not tried again; that only costs the next process time.
         self._usable = True
         self._warnings: list[str] = []
-        # What is written later: notes, and paths of lost ones.
+        # Changes to write later: notes, and paths of lost ones.
         self._waiting: list[tuple[Sequence[tuple[str, KnownNote]], Sequence[str]]] = []
 
-    # -- what callers do ---------------------------------------------------------------------------
+    # -- for callers ------------------------------------------------------------------------------
 
     def load(self) -> dict[str, KnownNote]:
-        """Every saved note by path; rows whose checksum is wrong, or that another version of the
-        reader wrote, are ignored."""
+        """Return every saved note by path; rows with a wrong checksum, or written by another
+        version of the reader, are ignored."""
         nothing: dict[str, KnownNote] = {}
         return self._try(_read, nothing, "read")
 
@@ -85,7 +85,7 @@ class CatalogueFile:
         *,
         later: bool = False,
     ) -> None:
-        """Saves notes and deletes those of `lost_paths`, all or nothing. With `later`, it waits for
+        """Save notes and delete those of `lost_paths`, all or nothing. With `later`, this waits for
         `write_later` or `close`."""
         with self._lock:
             self._waiting.append((notes, lost_paths))
@@ -93,12 +93,13 @@ class CatalogueFile:
             self._write_waiting()
 
     def write_later(self) -> None:
-        """Writes what waits, in a thread of its own. The program does not end before it is done."""
+        """Write waiting changes in a separate thread. The program does not end before it is
+        done."""
         if self._waiting:
             Thread(target=self._write_waiting, name="lamina-catalogue-writer").start()
 
     def take_warnings(self) -> tuple[str, ...]:
-        """What went wrong with the file since the last call."""
+        """Return problems with the file since the last call."""
         with self._lock:
             warnings, self._warnings = tuple(self._warnings), []
             return warnings
@@ -119,10 +120,10 @@ class CatalogueFile:
                 if rows or lost_rows:
                     self._try(partial(_write, rows=rows, lost_rows=lost_rows), None, "written")
 
-    def _try(self, act: Callable[[sqlite3.Connection], T], otherwise: T, deed: str) -> T:
+    def _try(self, act: Callable[[sqlite3.Connection], T], default: T, deed: str) -> T:
         with self._lock:
             if not self._usable:
-                return otherwise
+                return default
             try:
                 self._cache.close_if_deleted()
                 return self._cache.attempt(act, self._warnings.append)
@@ -134,15 +135,15 @@ class CatalogueFile:
                     f"the catalogue {self.path} cannot be {deed} ({error}); notes are held in "
                     "memory only, and read again in the next process"
                 )
-                return otherwise
+                return default
 
 
 # -- rows ------------------------------------------------------------------------------------------
 
 
 def _row(path: str, entry: KnownNote) -> Iterator[_Row]:
-    """A row of the table; none for a note that cannot be saved and so will be read again."""
-    # Properties may hold numbers beyond 64 bits, and file names may not be valid text.
+    """Yield the row of a note; none for a note that cannot be saved and so will be read again."""
+    # Properties may contain numbers beyond 64 bits, and file names may not be valid text.
     with suppress(OverflowError, UnicodeEncodeError, TypeError):
         note = msgspec.msgpack.encode(entry.note)
         checksum = _checksum(path.encode(), entry.stamp, entry.settled, note)
@@ -158,7 +159,7 @@ def _write(file: sqlite3.Connection, rows: list[_Row], lost_rows: list[tuple[str
 def _read(file: sqlite3.Connection) -> dict[str, KnownNote]:
     notes: dict[str, KnownNote] = {}
     decode = msgspec.msgpack.Decoder(Note).decode
-    # As they stand, one after the other.
+    # In table order, one after the other.
     for path, stamp, settled, reader, note, checksum in file.execute(
         f"SELECT {COLUMNS} FROM notes"
     ):

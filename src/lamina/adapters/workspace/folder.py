@@ -1,6 +1,6 @@
 """A folder of notes and files as a workspace.
 
-Law: nothing outside the root is ever opened; `root` is the one door.
+Law: nothing outside the root is ever opened; all access goes through `root`.
 """
 
 import os
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class ReadingStopped(Exception):
-    """Ends a thread whose result nobody waits for."""
+    """Ends a thread whose result is no longer awaited."""
 
 
 class FolderWorkspace:
-    """A folder as a workspace that several sessions can share: `open_session(workspace=...)` takes
-    it in place of a path, and whoever made it closes it (`aclose`). The catalogue of its notes is
-    saved in the file `cache`, if one is given; it is read only when a reference is more than a
-    plain path. `now` tells the time to queries that ask for the day."""
+    """A folder as a workspace that several sessions can share: `open_session(workspace=...)`
+    accepts it in place of a path, and whoever created it closes it (`aclose`). The catalogue of its
+    notes is saved in the file `cache`, if one is given; it is read only when a reference is more
+    than a plain path. `now` returns the time for queries that ask for the day."""
 
     def __init__(
         self,
@@ -65,26 +65,26 @@ class FolderWorkspace:
 
     @property
     def name(self) -> str:
-        """What people are shown: the name of the folder."""
+        """Return the name shown to people: that of the folder."""
         return self.root.name
 
     @property
     def id(self) -> str:
-        """What tells it from every other workspace."""
+        """Return the id that distinguishes it from every other workspace."""
         return self.root.id
 
     @property
     def folder(self) -> Path:
-        """The folder, as it was named."""
+        """Return the folder as it was named."""
         return self.root.path
 
     async def aclose(self) -> None:
-        """Releases the watcher and the cache file; the next call starts them again."""
+        """Release the watcher and the cache file; the next call starts them again."""
         if "_notes" in self.__dict__:
             await anyio.to_thread.run_sync(self._notes.close)
 
     async def paths(self) -> tuple[str, ...]:
-        """Every file in the workspace by its path; hidden ones and links are left out."""
+        """Return the path of every file in the workspace, without hidden ones and links."""
 
         def walk() -> tuple[str, ...]:
             return tuple(sorted(entry.path for entry in self.root.walk()))
@@ -92,7 +92,7 @@ class FolderWorkspace:
         return await anyio.to_thread.run_sync(walk)
 
     async def read(self, reference: str, shape: Shape) -> LoadedItem | LeftOut:
-        """The item that `reference` names, without anything it brings along."""
+        """Return the item that `reference` names, without anything it brings along."""
         items = await self.gather(reference, shape, embed_depth=0)
         return items.readings[0] if items.readings else items.left_out[0]
 
@@ -104,7 +104,7 @@ class FolderWorkspace:
         embed_depth: int = 1,
         fetch_picture: FetchPicture | None = None,
     ) -> GatheredItems:
-        """The item that `reference` names, and what it brings along."""
+        """Return the item that `reference` names, with the items it brings along."""
         items = await anyio.to_thread.run_sync(self._gatherer.gather, reference, embed_depth)
         if shape != "active" or not items.readings:
             return items
@@ -115,20 +115,20 @@ class FolderWorkspace:
         return replace(items, readings=(with_pictures, *others))
 
     async def find_moved(self, item: Item) -> str | None:
-        """The new path of a note that was moved since `item` was read."""
+        """Return the new path of a note that was moved since `item` was read."""
         return await anyio.to_thread.run_sync(self._gatherer.find_moved, item)
 
     async def catalogue(self, progress: Progress | None = None) -> Catalogue:
-        """All notes as they are now; only changed files are read again."""
+        """Return all notes as they are now; only changed files are read again."""
         return await self._refresh(progress, for_search=False)
 
     async def catalogue_to_search(self, progress: Progress | None = None) -> Catalogue:
-        """The same for a search: the terms of what was read can be taken, and it waits for `save`
-        to be saved."""
+        """Return all notes for a search: the terms of newly read notes can be taken, and new notes
+        wait for `save`."""
         return await self._refresh(progress, for_search=True)
 
     async def _refresh(self, progress: Progress | None, *, for_search: bool) -> Catalogue:
-        """The catalogue, read in a thread that stops soon if nobody waits for it any more."""
+        """Return the catalogue, read in a thread that stops soon if it is no longer awaited."""
         is_left = False
 
         def tell(done: int, total: int) -> None:
@@ -143,40 +143,42 @@ class FolderWorkspace:
                 lambda: self._notes.refresh(tell, for_search=for_search)
             )
         finally:
-            # A task that an interrupt cancels does not wait for its thread.
+            # A task cancelled by an interrupt does not wait for its thread.
             is_left = True
 
     def take_terms(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
-        """The terms of passages that were just read for a search; each is given once."""
+        """Return the terms of passages that were just read for a search; each is returned once."""
         return self._notes.take_terms(digests)
 
     def save(self) -> None:
-        """Saves what is known of the notes, in nobody's way."""
+        """Save the known notes in the background."""
         self._notes.save()
 
     def read_catalogue(self, progress: Progress | None = None) -> Catalogue:
-        """The same for whoever has a thread of their own."""
+        """Return all notes as they are now, for a caller in its own thread."""
         return self._notes.refresh(progress)
 
     async def texts(self, wanted: Sequence[tuple[str, Passage]]) -> Sequence[str | None]:
-        """Passages as they are searched, each with the path of its note; None where it changed."""
+        """Return passages as they are searched, from pairs with the path of the note; None where it
+        changed."""
         return await anyio.to_thread.run_sync(self._notes.texts, wanted)
 
     async def excerpts(self, wanted: Sequence[tuple[str, Passage]]) -> Sequence[Excerpt | None]:
-        """Passages as their notes hold them; None where a note has changed."""
+        """Return passages as they are in their notes; None where a note has changed."""
         return await anyio.to_thread.run_sync(self._notes.excerpts, wanted)
 
     def take_warnings(self) -> Sequence[str]:
-        """What went wrong with saving the catalogue or watching the folder; reported once."""
+        """Return problems with saving the catalogue or watching the folder; each is reported
+        once."""
         return self._notes.take_warnings() if "_notes" in self.__dict__ else ()
 
     def mark(self, path: str) -> None:
-        """Notes that the file at `path` was changed by us: it is checked again."""
+        """Note that we changed the file at `path`, so that it is checked again."""
         if "_notes" in self.__dict__:
             self._notes.mark(path)
 
     async def _with_pictures(self, main: LoadedItem, fetch: FetchPicture | None) -> LoadedItem:
-        """A note with the pictures it refers to; these are part of its version."""
+        """Return a note with the pictures it refers to; these are part of its version."""
         from lamina.adapters.workspace.picture_files import gather_pictures
 
         path = PurePosixPath(key_of(main.item.id))
@@ -186,7 +188,7 @@ class FolderWorkspace:
             return self.root.read(clean_path(str(place)), limit)[0]
 
         def read_text() -> str:
-            # The item has words in place of the pictures that the note holds itself.
+            # The item has words in place of the pictures embedded in the note.
             return self.root.read(path, hidden=True)[0].decode("utf-8", "replace")
 
         text = await anyio.to_thread.run_sync(read_text)

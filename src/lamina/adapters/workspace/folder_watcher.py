@@ -1,10 +1,10 @@
 """Which files of a folder changed, as reported by the system.
 
-Law: a file that `take` does not name has not changed since the last call, or `take` says that it
-does not know. The kernel queues an event before the change returns to the program that made it, and
-the queue is read by the caller itself: nothing is still on its way in another thread when the
+Law: a file that `take` does not name has not changed since the last call, or `take` returns that it
+is unknown. The kernel queues an event before the change returns to the program that made it, and
+the queue is read by the caller itself: no event is still on its way in another thread when the
 answer is given, and nothing has to wait. Only inotify guarantees that, and only on local disks;
-elsewhere the answer is always that it is not known.
+elsewhere the answer is always unknown.
 
 Changes the kernel does not report (through a hard link outside the folder, for example) are found
 by checking all files now and then.
@@ -27,7 +27,7 @@ MODIFY, ATTRIB, CLOSE_WRITE = 0x2, 0x4, 0x8
 MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x40, 0x80, 0x100, 0x200
 DELETE_SELF, MOVE_SELF, UNMOUNT, Q_OVERFLOW = 0x400, 0x800, 0x2000, 0x4000
 ONLYDIR, ISDIR = 0x1000000, 0x40000000
-# Of a file: its content, times or permissions. Closing also covers writes by mmap.
+# Changes of a file: its content, times or permissions. Closing also covers writes by mmap.
 WATCHED = MODIFY | ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE
 # Events after which paths of folders are uncertain, or events were lost.
 UNCERTAIN = DELETE_SELF | MOVE_SELF | UNMOUNT | Q_OVERFLOW
@@ -58,31 +58,31 @@ class FolderWatcher:
         self._warnings: list[str] = []
 
     def start(self) -> None:
-        """Starts noticing changes. Earlier ones are not known, and the first `take` says so."""
+        """Start watching for changes. Earlier ones are unknown, and the first `take` says so."""
         with self._lock:
             self._is_started = True
 
     def stop(self) -> None:
-        """Releases the watches; from here on nothing is known."""
+        """Release the watches; from here on changes are unknown."""
         with self._lock:
             self._is_started = False
             self._forget()
 
     def take(self) -> set[str] | None:
-        """The paths of files that may have changed since the last call; None if that is not known
-        and all have to be checked."""
+        """Return the paths of files that may have changed since the last call; None if that is
+        unknown and all have to be checked."""
         with self._lock:
             if not self._is_started:
                 return None
             paths = self._drain() if self._queue is not None else None
             if paths is None:
-                # Watch first, check afterwards: what happens in between is in the queue.
+                # Watch first, check afterwards: changes in between are in the queue.
                 self._watch()
                 return None
             return paths
 
     def take_warnings(self) -> tuple[str, ...]:
-        """Why it is not watching; reported once."""
+        """Return why it is not watching; reported once."""
         with self._lock:
             warnings, self._warnings = tuple(self._warnings), []
             return warnings
@@ -95,7 +95,7 @@ class FolderWatcher:
     # -- the queue ---------------------------------------------------------------------------------
 
     def _drain(self) -> set[str] | None:
-        """What the queue holds; None if events are missing or paths are uncertain."""
+        """Return the paths in the queue; None if events are missing or paths are uncertain."""
         assert self._queue is not None
         paths: set[str] = set()
         while True:
@@ -116,7 +116,7 @@ class FolderWatcher:
                     paths.add(folder + name)
 
     def _watch(self) -> None:
-        """Starts over with all current folders."""
+        """Start over with all current folders."""
         self._forget()
         try:
             if kind := shared_disk_kind(self._root):
@@ -125,7 +125,7 @@ class FolderWatcher:
             self._add(os.open(self._root, OPEN_FLAGS), "")
         except OSError as error:
             self._forget()
-            # Tried once: what is wrong now will be wrong next time.
+            # Tried only once: the same error would occur next time.
             self._is_started = False
             self._warnings.append(
                 f"{self._root} is not watched ({_reason(error)}); all of its files are looked at "
@@ -133,7 +133,7 @@ class FolderWatcher:
             )
 
     def _add(self, handle: int, prefix: str) -> None:
-        """Watches the folder open as `handle`, and those below it; closes the handle."""
+        """Watch the folder open as `handle`, and those below it; close the handle."""
         # The open folders on the way down, each with the subfolders still to visit.
         trail = [(handle, prefix, self._enter(handle, prefix))]
         try:
@@ -143,7 +143,7 @@ class FolderWatcher:
                     os.close(trail.pop()[0])
                     continue
                 name = names.pop()
-                # Gone, now a link, or not readable; if that changes, there is an event.
+                # It is gone, now a link, or unreadable; if that changes, there is an event.
                 with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
                     inner = os.open(name, OPEN_FLAGS | NOFOLLOW, dir_fd=handle)
                     trail.append((inner, f"{prefix}{name}/", []))
@@ -153,9 +153,9 @@ class FolderWatcher:
                 os.close(handle)
 
     def _enter(self, handle: int, prefix: str) -> list[str]:
-        """Watches one folder, and lists its subfolders."""
+        """Watch one folder and list its subfolders."""
         assert self._queue is not None
-        # Before it is listed: a folder created meanwhile is then in the queue.
+        # Before it is listed, so that a folder created in between is in the queue.
         self._folders[_add_watch(self._queue, handle)] = prefix
         with os.scandir(handle) as entries:
             return [
@@ -196,7 +196,7 @@ def _new_queue() -> int:
 
 
 def _add_watch(queue: int, handle: int) -> int:
-    # By handle, not by path, into which a link may have been swapped.
+    # By handle, because a link may have been swapped into the path.
     place = f"/proc/self/fd/{handle}".encode()
     watch: int = _libc().inotify_add_watch(queue, place, WATCHED | UNCERTAIN | ONLYDIR)
     if watch < 0:
@@ -219,16 +219,17 @@ def _reason(error: OSError) -> str:
 
 
 def shared_disk_kind(root: Path) -> str:
-    """The kind of a disk at or below the folder that other machines may change; empty if none."""
+    """Return the kind of a disk at or below the folder that other machines may change; empty if
+    none."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape")
     except OSError:
-        return ""  # not Linux, or without /proc: inotify reports that itself
+        return ""  # not Linux, or no /proc: inotify itself fails then
     return shared_mount_kind(os.path.realpath(root), mounts)
 
 
 def shared_mount_kind(place: str, mounts: str) -> str:
-    """The same, for a list of mounts in the form of `/proc/self/mountinfo`."""
+    """Return the same for a list of mounts in the format of `/proc/self/mountinfo`."""
     holding, below = ("", ""), []
     for line in mounts.splitlines():
         front, _, back = line.partition(" - ")

@@ -1,7 +1,7 @@
-"""What one reference brings in: a note and what it embeds, a folder or tag and its notes.
+"""Gathers the items of one reference: a note and what it embeds, a folder or tag and its notes.
 
-Laws: every artefact is one item under one id, whatever brought it in. What cannot be read is
-reported and the rest goes on. A name means one path or none; it is never guessed.
+Laws: every artefact is one item under one id, whatever brought it in. Unreadable parts are
+reported, and the rest continues. A name means one path or none; it is never guessed.
 """
 
 import time
@@ -37,15 +37,15 @@ from lamina.core.values.item import (
 from lamina.core.values.note import Catalogue, Note
 from lamina.core.values.request import GatheredItems, LeftOut
 
-# The most files a folder or tag brings in; for more there is search.
+# The most files that a folder or tag brings in; search finds more.
 MAX_GATHERED = 2_000
 MAX_LISTED = 5_000
-# How much of a header is shown with other lines of its table.
+# How many characters of a header are shown with other lines of its table.
 MAX_HEADER = 1_000
 
 
 class Gatherer:
-    """Reads from one root. `look` gives the catalogue of its notes, `names` their names; a plain
+    """Reads from one root. `look` returns the catalogue of its notes, `names` their names; a plain
     path needs neither."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Gatherer:
         self._queries = QueryItems(root, self._secrets, now)
 
     def gather(self, reference: str, embed_depth: int) -> GatheredItems:
-        """The item that is meant, and what it brings along; pictures are not read here."""
+        """Return the referenced item with the items it brings along; pictures are not read here."""
         try:
             return self._gather(reference, embed_depth)
         except PathRefused as refusal:
@@ -105,7 +105,7 @@ class Gatherer:
         locator: FileLocator,
         labels: Sequence[str] | None,
     ) -> GatheredItems:
-        """`labels` are those of a link; None if it is none."""
+        """Gather a path. `labels` are those of a link; None if the reference is not a link."""
         # A link means a note, even if a folder has the same name.
         if labels is None and locator.is_folder(target.name):
             return self._folder(locator.find_folder(target.name))
@@ -115,7 +115,7 @@ class Gatherer:
         return self._read(location, embed_depth, locator, wanted=target.wanted)
 
     def find_moved(self, item: Item) -> str | None:
-        """The one path that has the content of `item`, or else its name; None if it did not
+        """Return the one path that has the content of `item`, or else its name; None if it did not
         move."""
         path = key_of(item.id)
         if self.locator().is_file(path):
@@ -130,7 +130,7 @@ class Gatherer:
         return match.path if match.path != path else None
 
     def locator(self) -> FileLocator:
-        """What finds files for one question."""
+        """Return a locator for the files of one question."""
         return FileLocator(self._root, self._look, self._names)
 
     # -- reading ---------------------------------------------------------------------------------
@@ -148,8 +148,8 @@ class Gatherer:
     def _along(
         self, path: str, item: Item, embed_depth: int, locator: FileLocator
     ) -> list[GatheredItems]:
-        """What a note brings along: the results of its queries, what it embeds, and what that
-        brings along. Level by level, so that the shortest way to a note counts."""
+        """Return the items that a note brings along: the results of its queries, its embeds, and
+        what these bring along, level by level, so that the shortest way to a note counts."""
         along: list[GatheredItems] = []
         paths = {path}
         level = [(path, item)]
@@ -176,12 +176,12 @@ class Gatherer:
         paths: set[str],
         locator: FileLocator,
     ) -> GatheredItems:
-        """A note, or a section of one, that `path` embeds."""
+        """Return a note, or a section of one, that `path` embeds."""
         source = item_id("note", path)
         try:
             location = locator.locate(name, beside=path, labels=labels)
             if location.anchor and location.path == path:
-                # A part of the note itself, which is there in full.
+                # A part of the note itself, which is already included in full.
                 return GatheredItems()
             if location.anchor and kind_of_file(location.path) == "note":
                 return _with_source(self._section(location), "embed", source)
@@ -197,13 +197,13 @@ class Gatherer:
         return _with_source(GatheredItems(readings=(reading,)), "embed", source)
 
     def _lines(self, place: FileLocation, start: int, end: int) -> GatheredItems:
-        # Of a note they are as the note is read, with words for the pictures that it holds.
+        # Lines of a note are as the note is read, with words for its embedded pictures.
         wanted = "" if kind_of_file(place.path) == "note" else "file"
         whole = self._files.read(place.path, hidden=True, wanted=wanted)
         return self._cut(place, whole, start, end)
 
     def _cut(self, place: FileLocation, whole: LoadedItem, start: int, end: int) -> GatheredItems:
-        """Lines of a text that was read."""
+        """Return lines of a text that was read."""
         if not TRAITS[whole.item.kind].has_lines:
             raise PathRefused("unreadable", f"{place.path} has no lines")
         lines = whole.item.content.removesuffix("\n").split("\n")
@@ -229,7 +229,7 @@ class Gatherer:
         return GatheredItems(readings=(reading,))
 
     def _title(self, path: str, text: str, start: int) -> str:
-        """What lines of a file are called: after the file, and with its header if it has one."""
+        """Return the title of lines of a file: its name, with its header if it has one."""
         stem = PurePosixPath(path).stem
         if start == 1 or not TRAITS[kind_of_file(path)].has_header:
             return stem
@@ -237,7 +237,7 @@ class Gatherer:
         return f"{stem}: {(header.safe or header.text).strip()[:MAX_HEADER]}"
 
     def _section(self, location: FileLocation) -> GatheredItems:
-        """The lines below a heading, up to the next one of its rank."""
+        """Return the lines below a heading, up to the next one of its rank."""
         whole = self._files.read(location.path, hidden=True)
         section = find_section(whole.item.content, location.anchor)
         if section is None:
@@ -245,7 +245,7 @@ class Gatherer:
         return self._cut(location, whole, *section)
 
     def _folder(self, folder: str) -> GatheredItems:
-        """A folder as a list of what is in it, with its notes and texts."""
+        """Return a folder as a list of its content, with its notes and texts."""
         paths = [file.path for file in self._root.walk(folder)]
         return self._group(item_id("folder", folder), "folder", paths, folder)
 
@@ -253,7 +253,7 @@ class Gatherer:
         notes = [note for note in self._look().notes if any(tag_matches(t, tag) for t in note.tags)]
         if not notes:
             raise PathRefused("missing", f"no note has the tag #{tag}")
-        # One tag, however it is spelled.
+        # A tag is the same however it is spelled.
         item = item_id("tag", tag.strip("/").casefold())
         return self._group(item, "tag", [note.path for note in notes], f"#{tag}")
 
@@ -292,7 +292,7 @@ class Gatherer:
 
 
 def _id_of(reference: str) -> ItemId:
-    """The id that a reference would have had, judging by its form."""
+    """Return the id that a reference would have had, judging by its form."""
     text = reference.encode("utf-8", "backslashreplace").decode()
     target = read_reference(text)
     if target.kind in ("tag", "folder"):
@@ -305,7 +305,7 @@ def _id_of(reference: str) -> ItemId:
 
 
 def _say_listed(title: str, others: int, texts: int) -> Iterator[str]:
-    """Warnings about files of a group that are only listed."""
+    """Yield warnings about files of a group that are only listed."""
     if others:
         what = "picture or PDF is" if others == 1 else "pictures and PDFs are"
         yield f"{title}: {others:,} {what} only listed; attach them by their own path"
@@ -322,14 +322,14 @@ def _join(parts: Sequence[GatheredItems]) -> GatheredItems:
 
 
 def _with_source(items: GatheredItems, origin: str, source: ItemId) -> GatheredItems:
-    """Items that another one brought along."""
+    """Return items marked as brought along by another one."""
     provenance = Provenance(origin=origin, source=source)
     readings = (replace(reading, provenance=provenance) for reading in items.readings)
     return replace(items, readings=tuple(readings))
 
 
 def _read_marks(path: str, item: Item) -> Note:
-    """The note's embeds and queries; most notes have none, and are not parsed."""
+    """Return the note with its embeds and queries; most notes have none, and are not parsed."""
     if any(mark in item.content for mark in ("![[", "```", "~~~", "`=", "`$=")):
         return read_note(path, item.content.encode())
     return Note(path=path, title="", digest="")

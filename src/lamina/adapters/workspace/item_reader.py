@@ -1,7 +1,7 @@
-"""A file as an item: a note, a text, a table, a PDF, a picture.
+"""Reads a file as an item: a note, a text, a table, a PDF or a picture.
 
-Law: its text is byte for byte what the file holds, but for the pictures that a note holds itself:
-these are a few words. What is not text is refused with a reason.
+Law: its text is byte for byte that of the file, except that pictures embedded in a note become a
+few words. Files that are not text are refused with a reason.
 """
 
 import os
@@ -27,17 +27,17 @@ from lamina.core.values.item import (
     note_id,
 )
 
-# What is remembered: so many files, none of them larger than that.
+# Limits of the memory: the number of files, and the size of each.
 MAX_READINGS = 16
 MAX_BYTES = MEBIBYTE
-# A change this long ago can be told from any that follows.
+# A change this long ago can be distinguished from any that follows.
 SETTLED_S = 0.1
 _Stamp = tuple[int, int, int, int, int]
 
 
 class ItemReader:
-    """Reads files of one root. What it read last is not read again while the file has the same
-    status: a question may name a file more than once, and a face looks at it before it asks."""
+    """Reads files of one root. Files read last are not read again while they have the same status:
+    a question may name a file more than once, and an interface reads it before it asks."""
 
     def __init__(self, root: Root, now: Callable[[], float] = time.time) -> None:
         self._root = root
@@ -46,11 +46,11 @@ class ItemReader:
         self._lock = Lock()
 
     def read(self, path: str, *, hidden: bool = False, wanted: str = "") -> LoadedItem:
-        """The file at `path`; `hidden` allows a hidden one, which a person named. `wanted` is the
-        kind that is asked for, if the file can be of more than one.
+        """Return the file at `path`; `hidden` allows a hidden one, which a person named. `wanted`
+        is the requested kind, if the file can be of more than one.
 
         Raises:
-            PathRefused: it is not there, may not be opened, or cannot be read.
+            PathRefused: it does not exist, may not be opened, or cannot be read.
         """
         key = (path, wanted)
         known = self._latest.get(key)
@@ -65,7 +65,7 @@ class ItemReader:
             workspace=self._root.id,
         )
         reading = replace(reading, item=item)
-        # Of what changed just now, the clock of a file system may not tell the next change.
+        # The clock of a file system may not distinguish a change just now from the next one.
         is_settled = self._now() - status.st_ctime > SETTLED_S
         with self._lock:
             self._latest.pop(key, None)
@@ -132,7 +132,7 @@ def _read_text(path: str, data: bytes) -> LoadedItem:
     return LoadedItem(item=item, warnings=warnings)
 
 
-# A reader for every kind that is a file.
+# The reader of every kind that is a file.
 READERS: dict[ItemKind, Callable[[str, bytes], LoadedItem]] = {
     "note": _read_note,
     "file": _read_text,
@@ -143,6 +143,6 @@ READERS: dict[ItemKind, Callable[[str, bytes], LoadedItem]] = {
 
 
 def format_time(seconds: float) -> str:
-    """A moment as items show it."""
+    """Return a time as items show it."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,7 +1,7 @@
-"""A person's memory file: what every session is told about them.
+"""A person's memory file: what every session knows about them.
 
-Laws: it is Markdown that a person may edit by hand; adding appends a line, and nothing else is ever
-rewritten but by a person, who then saw what is there. A file that cannot be read is not written.
+Laws: it is Markdown that a person may edit by hand; adding appends a line, and only a person who
+has seen the content can rewrite anything else. An unreadable file is not written.
 """
 
 from hashlib import sha256
@@ -29,7 +29,7 @@ class MemoryLine(Struct, frozen=True):
 
 
 class MemoryFile:
-    """The file at `path`; it need not be there."""
+    """The file at `path`, which may not exist."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -39,23 +39,23 @@ class MemoryFile:
         return f"the memory file {self.path.name}"
 
     async def read(self) -> str:
-        """What is remembered.
+        """Return the content.
 
         Raises:
-            UsageError: the file is there and cannot be read.
+            UsageError: the file exists and cannot be read.
         """
         return (await self._bytes()).removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n")
 
     async def lines(self) -> tuple[MemoryLine, ...]:
-        """What is remembered, line by line."""
+        """Return the remembered lines."""
         lines = [line for line in (await self.read()).split("\n") if line.strip()]
         return tuple(MemoryLine(number, _bare(line)) for number, line in enumerate(lines, 1))
 
     async def add(self, text: str) -> bool:
-        """Remembers one more thing; False if it is already there.
+        """Add a line; return False if it is already there.
 
         Raises:
-            UsageError: there is nothing to remember, or the file cannot be written.
+            UsageError: the text is empty, or the file cannot be written.
         """
         line = _bare(" ".join(mend_text(text).split()))
         if not line:
@@ -74,10 +74,10 @@ class MemoryFile:
         return True
 
     async def forget(self, number: int) -> str:
-        """Removes the line with that number, and returns its text.
+        """Remove the line with that number and return its text.
 
         Raises:
-            UsageError: there is no such line, or the file cannot be written.
+            UsageError: the line does not exist, or the file cannot be written.
         """
         lines = (await self._bytes()).split("\n")
         places = [place for place, line in enumerate(lines) if line.strip()]
@@ -89,11 +89,11 @@ class MemoryFile:
         return _bare(line_out)
 
     async def rewrite(self, text: str, expected: str) -> None:
-        """Replaces all of it by what a person wrote. `expected` is the sha256 of what they read,
-        empty if there was nothing.
+        """Replace everything with a person's text. `expected` is the sha256 of the content they
+        read, empty if there was none.
 
         Raises:
-            FileChanged: it is another by now.
+            FileChanged: it has changed since.
             UsageError: the file cannot be written.
         """
         if await self.digest() != expected:
@@ -101,16 +101,16 @@ class MemoryFile:
         await self._write(mend_text(text))
 
     async def digest(self) -> str:
-        """The sha256 of the file; empty if there is none.
+        """Return the sha256 of the file; empty if it does not exist.
 
         Raises:
-            UsageError: the file is there and cannot be read.
+            UsageError: the file exists and cannot be read.
         """
         data = await anyio.to_thread.run_sync(read_own_file, self.path, MAX_BYTES)
         return "" if data is None else sha256(data).hexdigest()
 
     async def _bytes(self) -> str:
-        """The file as it is, including line ends."""
+        """Return the file as it is, including line ends."""
         return await anyio.to_thread.run_sync(self._read)
 
     async def _write(self, text: str) -> None:
@@ -126,7 +126,7 @@ class MemoryFile:
             raise UsageError(f"{self.path} is not UTF-8 at byte {error.start}") from error
 
     def _replace(self, text: str) -> None:
-        """All or nothing: writes a file beside it, then moves it into place."""
+        """Write all or nothing: write a file beside it, then move it into place."""
         data = text.encode()
         if len(data) > MAX_BYTES:
             raise UsageError(f"{self.path} would have more than {MAX_BYTES // 1024} kB")

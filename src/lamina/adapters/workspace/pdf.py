@@ -2,7 +2,7 @@
 
 Laws: a PDF cannot block, crash or fill this process: it is read in another one, with limits on time
 and memory and without this one's environment. The same bytes give the same text, unless time runs
-out, which is reported. A page cannot pass for the beginning of another.
+out, which is reported. Text on a page cannot pretend to start another page.
 """
 
 import importlib.util
@@ -26,16 +26,16 @@ MAX_SECONDS = 30.0
 _MEGABYTES = 1_024
 _MAX_TITLE = 200
 _CHILD = Path(__file__).with_name("pdf_child.py")
-# What a process needs to start at all, which excludes keys and tokens.
+# The variables that a process needs to start at all, without keys and tokens.
 _ENVIRONMENT = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "TEMP")
-# How the library writes a hyphen at the end of a line, and halves of characters.
+# How the library writes a hyphen at the end of a line, and lone surrogates.
 _HYPHENS = re.compile(r"[\x02\ufffe]")
 _NO_TEXT = re.compile(r"[\x00\ud800-\udfff\uffff]")
 _LIKE_OURS = re.compile(r"\W*page\W+\d", re.IGNORECASE)
 
 
 class PdfText(Struct, frozen=True, kw_only=True):
-    """What a PDF says: its own title, if it has one, and its pages, each under a line of ours."""
+    """The text of a PDF: its own title, if it has one, and its pages, each under a line of ours."""
 
     title: str = ""
     text: str
@@ -44,7 +44,7 @@ class PdfText(Struct, frozen=True, kw_only=True):
 
 
 class _ChildOutput(Struct, frozen=True, kw_only=True):
-    """How the other process ended, and what it wrote until then."""
+    """How the other process ended, and its output."""
 
     lines: tuple[dict[str, Any], ...]
     timed_out: bool = False
@@ -54,45 +54,45 @@ class _ChildOutput(Struct, frozen=True, kw_only=True):
 def read_pdf(
     data: bytes,
     *,
-    most_pages: int = MAX_PAGES,
-    most_characters: int = MAX_CHARACTERS,
-    most_seconds: float = MAX_SECONDS,
+    max_pages: int = MAX_PAGES,
+    max_characters: int = MAX_CHARACTERS,
+    max_seconds: float = MAX_SECONDS,
 ) -> PdfText:
-    """The text of the PDF in `data`. Blocks: call it in a thread.
+    """Return the text of the PDF in `data`. Blocks: call it in a thread.
 
     Raises:
         PathRefused: it is locked or damaged, has no text, or no reader is installed.
     """
-    output = _run(data, most_pages, most_characters, most_seconds)
+    output = _run(data, max_pages, max_characters, max_seconds)
     first = output.lines[0] if output.lines else {}
     if "pages" not in first:
-        raise PathRefused("unreadable", _explain_refusal(first, output, most_seconds))
+        raise PathRefused("unreadable", _explain_refusal(first, output, max_seconds))
     pages = [line for line in output.lines if "page" in line]
     texts = {line["page"]: _clean(line["text"]) for line in pages}
     if not any(text.strip() for text in texts.values()):
-        detail = _say_no_text(first["pages"], len(texts), output, most_seconds)
+        detail = _say_no_text(first["pages"], len(texts), output, max_seconds)
         raise PathRefused("unreadable", detail)
     return PdfText(
         title=" ".join(_clean(first["title"] or "").split())[:_MAX_TITLE],
         text="\n\n".join(f"--- page {number} ---\n{text}" for number, text in texts.items()),
         pages=first["pages"],
-        warnings=tuple(_warn(output, first["pages"], most_pages, most_characters, most_seconds)),
+        warnings=tuple(_warn(output, first["pages"], max_pages, max_characters, max_seconds)),
     )
 
 
-def _run(data: bytes, most_pages: int, most_characters: int, most_seconds: float) -> _ChildOutput:
+def _run(data: bytes, max_pages: int, max_characters: int, max_seconds: float) -> _ChildOutput:
     spec = importlib.util.find_spec("pypdfium2")
     if spec is None or not spec.origin:
         hint = install_hint("pdf")
         raise PathRefused("unreadable", f"PDFs are read with pypdfium2, which is not here: {hint}")
     place = str(Path(spec.origin).parent.parent)
-    limits = (most_pages, most_characters, _MEGABYTES, int(most_seconds) + 1)
+    limits = (max_pages, max_characters, _MEGABYTES, int(max_seconds) + 1)
     # Isolated (-I), without the start-up of installed packages (-S): faster, and less to run.
     command = [sys.executable, "-I", "-S", str(_CHILD), place, *map(str, limits)]
     environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     try:
         process = subprocess.run(
-            command, input=data, capture_output=True, timeout=most_seconds, env=environment
+            command, input=data, capture_output=True, timeout=max_seconds, env=environment
         )
     except subprocess.TimeoutExpired as error:
         return _ChildOutput(lines=_lines(error.output or b""), timed_out=True)
@@ -103,7 +103,7 @@ def _run(data: bytes, most_pages: int, most_characters: int, most_seconds: float
 
 
 def _lines(output: bytes) -> tuple[dict[str, Any], ...]:
-    """The complete lines of the output; the last one may have been cut off."""
+    """Return the complete lines of the output; the last one may have been cut off."""
     whole, _, _ = output.rpartition(b"\n")
     return tuple(json.loads(line) for line in whole.splitlines())
 
@@ -114,19 +114,19 @@ def _clean(text: str) -> str:
     return "\n".join(f"\\{line}" if _LIKE_OURS.match(fold_text(line)) else line for line in lines)
 
 
-def _explain_refusal(first: dict[str, Any], output: _ChildOutput, most_seconds: float) -> str:
+def _explain_refusal(first: dict[str, Any], output: _ChildOutput, max_seconds: float) -> str:
     if first.get("failed") == "locked":
         return "it is encrypted and asks for a password; attach a copy without one"
     if output.timed_out:
-        return f"it could not be read within {most_seconds:g} seconds"
+        return f"it could not be read within {max_seconds:g} seconds"
     if output.crashed:
         return "it is damaged, or made to do harm: its reader crashed"
     return "it is damaged, or no PDF"
 
 
-def _say_no_text(pages: int, count: int, output: _ChildOutput, most_seconds: float) -> str:
+def _say_no_text(pages: int, count: int, output: _ChildOutput, max_seconds: float) -> str:
     if output.timed_out:
-        return f"it could not be read within {most_seconds:g} seconds"
+        return f"it could not be read within {max_seconds:g} seconds"
     if output.crashed or not count:
         return "it is damaged: none of its pages could be read"
     several = f"none of its {pages:,} pages has" if pages > 1 else "its page has no"
@@ -134,7 +134,7 @@ def _say_no_text(pages: int, count: int, output: _ChildOutput, most_seconds: flo
 
 
 def _warn(
-    output: _ChildOutput, pages: int, most_pages: int, most_characters: int, most_seconds: float
+    output: _ChildOutput, pages: int, max_pages: int, max_characters: int, max_seconds: float
 ) -> list[str]:
     lines = [line for line in output.lines if "page" in line]
     last = lines[-1]["page"]
@@ -147,10 +147,10 @@ def _warn(
     if empty:
         warnings.append(f"{empty:,} of {pages:,} pages have no text; they may be scanned")
     if output.timed_out or output.crashed:
-        how = f"time ran out after {most_seconds:g} seconds" if output.timed_out else "it crashed"
+        how = f"time ran out after {max_seconds:g} seconds" if output.timed_out else "it crashed"
         warnings.append(f"read up to page {last:,} of {pages:,}: {how}")
-    elif any(line["cut"] for line in lines) or (last < min(pages, most_pages) and not numbers):
-        warnings.append(f"read up to page {last:,} of {pages:,}: {most_characters:,} characters")
-    elif pages > most_pages:
-        warnings.append(f"only the first {most_pages:,} of {pages:,} pages are read")
+    elif any(line["cut"] for line in lines) or (last < min(pages, max_pages) and not numbers):
+        warnings.append(f"read up to page {last:,} of {pages:,}: {max_characters:,} characters")
+    elif pages > max_pages:
+        warnings.append(f"only the first {max_pages:,} of {pages:,} pages are read")
     return warnings

@@ -1,6 +1,6 @@
 """Reads one PDF in a process of its own. Run by its path, never imported: see `pdf`.
 
-Law: it knows only the bytes that come in; it cannot open a file for writing, and it ends at its
+Law: it sees only the bytes of its input; it cannot open a file for writing, and it ends at its
 limits. It writes each page at once, as a line of JSON, so a crash costs only the page it happens
 on.
 """
@@ -10,8 +10,8 @@ import sys
 from typing import Any
 
 
-def main(place: str, most_pages: int, most_characters: int, megabytes: int, seconds: int) -> None:
-    # Where the library is; nothing else of the caller's path is known here.
+def main(place: str, max_pages: int, max_characters: int, megabytes: int, seconds: int) -> None:
+    # The folder of the library; nothing else of the caller's path is available here.
     sys.path.append(place)
     import pypdfium2
     from pypdfium2 import raw
@@ -26,8 +26,8 @@ def main(place: str, most_pages: int, most_characters: int, megabytes: int, seco
         _say({"failed": "locked" if is_locked else "damaged"})
         return
     _say({"pages": count, "title": document.get_metadata_value("Title")})
-    room = most_characters
-    for index in range(min(count, most_pages)):
+    room = max_characters
+    for index in range(min(count, max_pages)):
         try:
             page = document[index]
             text = page.get_textpage().get_text_range()
@@ -42,7 +42,7 @@ def main(place: str, most_pages: int, most_characters: int, megabytes: int, seco
 
 
 def _limit(megabytes: int, seconds: int) -> None:
-    """Limits set by the system, where it has them."""
+    """Set the system's limits, where it has them."""
     try:
         import resource
     except ImportError:

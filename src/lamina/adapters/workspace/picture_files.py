@@ -1,10 +1,11 @@
-"""Pictures as bytes: their kind, their size, a form that providers accept, and those of a note.
+"""Pictures as bytes: their kind, their size, a form that providers accept, and the pictures of a
+note.
 
 Laws: the bytes decide what kind a picture is, not its name. A picture that providers accept
 stays byte for byte as it was; any other is converted, always in the same way, or refused with a
-reason. What would unpack to more than a machine should hold is not unpacked. A picture of a note
-is read through the workspace's own door, or fetched through the given one, or left out; and what
-is left out is named in a warning.
+reason. A picture that would unpack to more memory than is reasonable is not unpacked. A picture of
+a note is read through the workspace's root, or fetched with the given function, or left out; and
+each one left out is named in a warning.
 """
 
 import base64
@@ -34,15 +35,15 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-# What providers accept; the others are converted.
+# The types that providers accept; others are converted.
 ACCEPTED_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 MAX_PICTURE_BYTES = 5 * MEBIBYTE
-# A file may be larger than what is sent.
+# A file may be larger than the picture that is sent.
 MAX_SOURCE_BYTES = 20 * MEBIBYTE
 # Anthropic refuses larger ones; no model sees more than some 2,000 pixels.
 MAX_SIDE = 8_000
 SCALED_SIDE = 2_048
-# Four bytes each, and partly in memory twice.
+# Four bytes per pixel, and partly in memory twice.
 MAX_PIXELS = 64_000_000
 
 _MAGIC = (
@@ -60,7 +61,7 @@ _MAGIC = (
         "image/svg+xml",
     ),
 )
-# Formats that Pillow may try: none that starts another program or fetches anything.
+# Formats that Pillow may try: none that starts a program or fetches anything.
 _FORMATS = {
     f"image/{form.lower()}": form for form in ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")
 } | {"image/x-icon": "ICO"}
@@ -78,7 +79,7 @@ class FittedPicture(Struct, frozen=True, kw_only=True):
 
 
 def fit_picture(data: bytes, expected_type: str = "") -> FittedPicture:
-    """`data` as a picture that providers accept: as it is, converted, or scaled down.
+    """Return `data` as a picture that providers accept: as it is, converted, or scaled down.
     `expected_type` is the media type that its name promises.
 
     Raises:
@@ -95,12 +96,12 @@ def fit_picture(data: bytes, expected_type: str = "") -> FittedPicture:
 
 
 def kind_of_picture(data: bytes) -> str:
-    """The media type according to the bytes; empty if unknown."""
+    """Return the media type according to the bytes; empty if unknown."""
     return next((kind for magic, kind in _MAGIC if magic.match(data)), "")
 
 
 def picture_size(data: bytes) -> tuple[int, int]:
-    """Width and height of a PNG, GIF, JPEG or WebP by its header; (0, 0) if unknown."""
+    """Return the width and height of a PNG, GIF, JPEG or WebP by its header; (0, 0) if unknown."""
     try:
         match kind_of_picture(data):
             case "image/png":
@@ -164,7 +165,7 @@ def _explain_refusal(kind: str, expected_type: str) -> str:
 
 
 def _make(data: bytes, kind: str, is_small: bool) -> FittedPicture:
-    """The picture converted: to PNG, or to JPEG for photos and what is too large as PNG."""
+    """Convert a picture to PNG, or to JPEG if it is a photo or too large as PNG."""
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError:
@@ -187,7 +188,7 @@ def _make(data: bytes, kind: str, is_small: bool) -> FittedPicture:
     except UnidentifiedImageError:
         raise PathRefused("unreadable", "it is damaged: its header cannot be read") from None
     except (OSError, ValueError, SyntaxError, EOFError, struct.error, MemoryError) as error:
-        # What Pillow's decoders raise for damaged files.
+        # The errors that Pillow's decoders raise for damaged files.
         raise PathRefused("unreadable", f"it is damaged: {error}") from None
 
 
@@ -215,7 +216,7 @@ def _encode(image: "Image", kind: str, before: tuple[int, int], *, scale: bool) 
 
 
 def _on_white(image: "Image") -> "Image":
-    """JPEG has no transparency; the background becomes white, as on a page."""
+    """Put a picture on white, since JPEG has no transparency."""
     from PIL import Image
 
     if image.mode != "RGBA":
@@ -225,7 +226,8 @@ def _on_white(image: "Image") -> "Image":
 
 
 def _save(image: "Image", form: str) -> bytes:
-    """Only the picture itself, without dates and places, so the same bytes every time."""
+    """Return only the picture itself, without dates and places, so that the bytes are always the
+    same."""
     target = BytesIO()
     # Pillow keeps metadata in `info`, and would write some of it.
     image.info = {}
@@ -236,20 +238,20 @@ def _save(image: "Image", form: str) -> bytes:
 
 MAX_TOTAL_BYTES = 20 * MEBIBYTE
 MAX_PICTURES = 20
-# A note may refer to more pictures than it may bring; after this many we stop looking.
+# A note may refer to more pictures than it may bring; after this many, the rest is skipped.
 MAX_TRIED = 100
 _FETCHED_AT_ONCE = 4
 _SHOWN = 60
 
 # Reads a path of the workspace up to a size; raises `PathRefused`.
 ReadPicture = Callable[[PurePosixPath, int], bytes]
-# The path in the workspace that a name means; None if there is none. Raises `PathRefused` if there
-# are several.
+# Finds the path in the workspace that a name means; None if there is none. Raises `PathRefused` if
+# there are several.
 FindPicture = Callable[[str], str | None]
 
 
 class NotePictures(Struct, frozen=True, kw_only=True):
-    """The pictures of a note, their bytes, and what was left out: how many, and why."""
+    """The pictures of a note, their bytes, and how many were left out, and why."""
 
     pictures: tuple[Picture, ...] = ()
     blobs: tuple[bytes, ...] = ()
@@ -264,8 +266,8 @@ async def gather_pictures(
     fetch: FetchPicture | None = None,
     find: FindPicture | None = None,
 ) -> NotePictures:
-    """The pictures that `content`, the text of `note`, refers to; the same bytes once. Without
-    `fetch` those on the web are left out. `read` and `find` are called in a thread."""
+    """Return the pictures that `content`, the text of `note`, refers to; the same bytes once.
+    Without `fetch`, pictures on the web are left out. `read` and `find` are called in a thread."""
     references = find_pictures(content)
     if not references:
         return NotePictures()
@@ -277,7 +279,7 @@ async def gather_pictures(
 async def _fetch_all(
     references: Iterable[PictureRef], fetch: FetchPicture
 ) -> dict[str, FetchedResource | UnfetchedResource]:
-    """What the first URLs of a note give, a few at a time."""
+    """Fetch the first URLs of a note, a few at a time."""
     urls = [reference.target for reference in references if reference.kind == "url"][:MAX_PICTURES]
     resources: dict[str, FetchedResource | UnfetchedResource] = {}
     limiter = anyio.CapacityLimiter(_FETCHED_AT_ONCE)
@@ -322,7 +324,7 @@ def _collect(references: tuple[PictureRef, ...], loader: "_Loader") -> NotePictu
 
 
 class _Loader(Struct, frozen=True, kw_only=True):
-    """Where the pictures of one note come from."""
+    """Loads the pictures of one note."""
 
     note: PurePosixPath
     read: ReadPicture
@@ -330,7 +332,7 @@ class _Loader(Struct, frozen=True, kw_only=True):
     resources: Mapping[str, FetchedResource | UnfetchedResource]
 
     def load(self, reference: PictureRef, by_digest: Mapping[str, FittedPicture]) -> FittedPicture:
-        """A picture in the form in which it is sent, if there is room for it.
+        """Return a picture in the form in which it is sent, if there is room for it.
 
         Raises:
             PathRefused: it cannot be read, or there are enough.
@@ -369,7 +371,7 @@ class _Loader(Struct, frozen=True, kw_only=True):
                 raise PathRefused("refused", f"pictures are not fetched from the web {hint}")
 
     def _read(self, target: str) -> bytes:
-        """A file beside the note, or from the root, or the nearest of its name."""
+        """Read a file beside the note, or from the root, or the nearest of its name."""
         suffix = PurePosixPath(target).suffix.lower()
         if suffix not in (*PICTURE_TYPES, ".svg"):
             raise PathRefused("unreadable", f"not one of {', '.join(PICTURE_TYPES)}")
@@ -392,8 +394,8 @@ class _Loader(Struct, frozen=True, kw_only=True):
 
 
 def _inside(folder: PurePosixPath, target: str) -> PurePosixPath | None:
-    """`target` seen from `folder`; None if it leads out. Links are not followed when it is
-    opened, so `..` may be worked out by name."""
+    """Return `target` relative to `folder`; None if it leads out. Links are not followed when it is
+    opened, so `..` can be resolved by name."""
     if target.startswith("/"):
         return None
     parts: list[str] = []

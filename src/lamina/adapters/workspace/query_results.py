@@ -1,8 +1,8 @@
 """Results of the queries in notes, without secrets, and as items of their own.
 
-Laws: a value is judged in the note that it comes from, not in the result, where nobody would
-know what it is. Scripts are never run. A query that has no result is left out by its name, with
-the reason; so is every script.
+Laws: whether a value is secret is decided in its note, not in the result, where its context is
+lost. Scripts are never run. A query that fails is left out by name, with the reason; so is every
+script.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class QueryResults:
-    """Keeps results for as long as no note changes. `now` tells the time in seconds, `zone` is
-    where we are, None for the zone of the machine. For one thread at a time."""
+    """Results of queries, kept as long as no note changes. `now` returns the time in seconds;
+    `zone` is the time zone, None for that of the machine. For one thread at a time."""
 
     def __init__(
         self,
@@ -43,10 +43,10 @@ class QueryResults:
         self._safe_notes: tuple[Catalogue, tuple[Note, ...]] = (Catalogue(), ())
 
     def find(self, query: NoteQuery, catalogue: Catalogue, path: str) -> Excerpt:
-        """The result of a query in the note at `path`.
+        """Return the result of a query in the note at `path`.
 
         Raises:
-            QueryError: it is not a valid query; with line and column.
+            QueryError: it is not a valid query; the message has line and column.
         """
         if query.kind == "script":
             raise QueryError(1, 1, "it is a script, and scripts of notes are not run")
@@ -71,7 +71,8 @@ class QueryResults:
         return self._searches
 
     def _without_secrets(self, catalogue: Catalogue) -> tuple[Note, ...]:
-        """The notes with nothing secret in what a query can show; the same if nothing is."""
+        """Return the notes without secrets in what a query can show; unchanged if there are
+        none."""
         if self._safe_notes[0] is not catalogue:
             notes = catalogue.notes
             if any(note.safe for note in notes):
@@ -81,7 +82,7 @@ class QueryResults:
 
 
 def _hide_secrets(note: Note) -> Note:
-    # What was saved has lost its types.
+    # Saved values have lost their types.
     safe = {
         name: convert(value, tuple[ListItem, ...]) if name == "items" else value
         for name, value in note.safe.items()
@@ -93,7 +94,7 @@ MAX_TITLE = 80
 
 
 class QueryItems:
-    """Asks the queries of one workspace's notes."""
+    """Runs the queries of one workspace's notes."""
 
     def __init__(self, root: Root, secrets: FileSecrets, now: Callable[[], float]) -> None:
         self._root = root
@@ -102,8 +103,8 @@ class QueryItems:
     def gather(
         self, path: str, queries: Sequence[NoteQuery], look: Callable[[], Catalogue]
     ) -> list[GatheredItems]:
-        """The results of queries in the note at `path`, each as its own item. The notes are looked
-        at once for all of them, and not for scripts."""
+        """Return the results of queries in the note at `path`, each as its own item. The catalogue
+        is read once for all of them, and not for scripts."""
         is_asked = any(query.kind != "script" for query in queries)
         catalogue = look() if is_asked else Catalogue()
         return [self._gather(path, query, catalogue) for query in queries]

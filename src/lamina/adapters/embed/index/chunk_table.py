@@ -1,10 +1,10 @@
-"""What is known of texts, in memory and ready for arithmetic, and which rows belong to a document.
+"""Terms and vectors of texts, in memory and ready for arithmetic, and the rows of each document.
 
-Laws: a text is known by its digest, whether a document holds the text or the digest, and has one
-row however often it occurs, so that equal texts have equal scores to the last bit. Vectors have
-passed through float16, so those just made and those read from disk are the same. A row that was
-seen once never changes. Documents that hardly differ from others that were loaded share their
-table, and only what is new in them is looked up.
+Laws: a text is identified by its digest, whether a document contains the text or the digest, and
+has one row however often it occurs, so that equal texts have equal scores to the last bit. Vectors
+have passed through float16, so those just made and those read from disk are the same. A row that
+was seen once never changes. Documents that hardly differ from loaded ones share their table, and
+only their new texts are looked up.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ SPARE, FREE = 8, 64
 
 class _Block:
     """Memory that tables share: each sees the rows up to its own length, and only the longest may
-    take more. Room that was never written to costs nothing."""
+    use more. Space that was never written to costs nothing."""
 
     def __init__(self, rows: int, taken_rows: int = 0) -> None:
         self.capacity = rows + rows // SPARE + FREE
@@ -44,7 +44,8 @@ class _Block:
         self._lock = Lock()
 
     def take(self, known_rows: int, rows: int) -> bool:
-        """Whether the rows from `known_rows` up to `rows` are now the caller's."""
+        """Reserve the rows from `known_rows` up to `rows` for the caller; return whether that
+        worked."""
         with self._lock:
             if self._taken_rows != known_rows or rows > self.capacity:
                 return False
@@ -52,9 +53,9 @@ class _Block:
             return True
 
     def copy_rows(self, length: int, rows: int) -> "_Block":
-        """A copy of its first `length` rows, with room for `rows`."""
+        """Return a copy of its first `length` rows, with room for `rows`."""
         other = _Block(rows, length)
-        # Copied in one go, as another table may take rows meanwhile.
+        # Copied at once, because another table may take rows at the same time.
         rows_by_digest = self.rows.copy()
         other.rows = {digest: row for digest, row in rows_by_digest.items() if row < length}
         other.is_embedded[:length] = self.is_embedded[:length]
@@ -75,7 +76,7 @@ class ChunkTable:
         # Rows from here on belong to this table alone, and may still get a vector.
         self._own = 0
         self._postings = NO_POSTINGS
-        # Terms that are not gathered yet.
+        # Terms that are not merged yet.
         self._packed_terms: list[bytes] = []
         # Whether anything was added.
         self.has_changed = False
@@ -84,7 +85,7 @@ class ChunkTable:
         return self._length
 
     def extended(self) -> "ChunkTable":
-        """A table that begins with the rows of this one and shares their memory."""
+        """Return a table that begins with the rows of this one and shares their memory."""
         other = ChunkTable()
         other._block, other._length, other._own = self._block, self._length, self._length
         other._postings = self.postings
@@ -92,19 +93,19 @@ class ChunkTable:
 
     @property
     def memory(self) -> int:
-        """Tells which live tables share their memory."""
+        """Return an id that live tables have in common if they share memory."""
         return id(self._block)
 
     @property
     def postings(self) -> Postings:
-        """The terms of all rows."""
+        """Return the terms of all rows."""
         if self._packed_terms:
             self._gather()
         return self._postings
 
     @property
     def vectors(self) -> Matrix | None:
-        """The vectors; None while no text has one."""
+        """Return the vectors; None while no text has one."""
         vectors = self._block.vectors
         has_any = vectors is not None and bool(self.is_embedded.any())
         return vectors[: self._length] if vectors is not None and has_any else None
@@ -115,17 +116,17 @@ class ChunkTable:
 
     @property
     def is_settled(self) -> NDArray[numpy.bool_]:
-        """Which rows have their vector, or can have none."""
+        """Return which rows have their vector, or can have none."""
         return self.is_embedded | self._block.is_blank[: self._length]
 
     def row(self, digest: bytes) -> int:
-        """The row of a text; -1 if it has none."""
+        """Return the row of a text; -1 if it has none."""
         row = self._block.rows.get(digest, -1)
         # Rows beyond the length were taken by a table that grew from this one.
         return row if row < self._length else -1
 
     def find(self, digests: Collection[bytes]) -> NDArray[numpy.int64]:
-        """The rows of texts; -1 for those that have none."""
+        """Return the rows of texts; -1 for those that have none."""
         rows = self._block.rows
         rows_found = numpy.fromiter(
             (rows.get(digest, -1) for digest in digests), numpy.int64, len(digests)
@@ -134,14 +135,14 @@ class ChunkTable:
         return rows_found
 
     def digests(self) -> list[bytes]:
-        """The texts of all rows, in order."""
-        # Rows are only ever added behind the others; those beyond the length are another table's.
+        """Return the digests of all rows, in order."""
+        # Rows are only ever added at the end; those beyond the length are another table's.
         return list(self._block.rows.copy())[: self._length]
 
     def put(self, chunks: Mapping[bytes, ChunkData], *, settled: bool) -> list[bytes]:
-        """Takes what was made or stored of texts whose terms are known. If they are `settled`,
-        those without a vector never get one. Returns the texts whose vector has another length than
-        the others', which makes it useless."""
+        """Add data of texts whose terms are known. If they are `settled`, those without a vector
+        never get one. Return the texts whose vector is unusable because its length differs from the
+        others'."""
         usable = {digest: chunk for digest, chunk in chunks.items() if chunk.terms is not None}
         begin = self._length
         self._lay_down({d: chunk.terms or b"" for d, chunk in usable.items() if self.row(d) < 0})
@@ -164,7 +165,7 @@ class ChunkTable:
         return unfit
 
     def _lay_down(self, terms: Mapping[bytes, bytes]) -> None:
-        """Adds rows for new texts after the others."""
+        """Add rows for new texts after the others."""
         length = self._length + len(terms)
         # A table that another grew from has to copy everything for one more row.
         if terms and not self._block.take(self._length, length):
@@ -180,11 +181,11 @@ class ChunkTable:
         self._postings, self._packed_terms = self._postings.extended(self._packed_terms), []
 
     def _part(self, rows: int) -> None:
-        """Continues in memory of its own, with room for `rows`."""
+        """Move to separate memory, with room for `rows`."""
         self._block, self._own = self._block.copy_rows(self._length, rows), 0
 
     def _place(self, vectors: Mapping[int, bytes], begin: int) -> None:
-        """Fills in the vectors of rows; those from `begin` on are new."""
+        """Fill in the vectors of rows; those from `begin` on are new."""
         block = self._block
         if vectors and block.vectors is None:
             width = len(next(iter(vectors.values()))) // 2
@@ -193,7 +194,7 @@ class ChunkTable:
         if block.vectors is None:
             return
         rows = list(vectors)
-        # In pieces: while bytes become numbers, they are in memory twice.
+        # In pieces, because bytes that become numbers are in memory twice.
         for start in range(0, len(rows), PIECE):
             piece = rows[start : start + PIECE]
             block.vectors[piece] = unpack_vectors([vectors[row] for row in piece])
@@ -202,7 +203,7 @@ class ChunkTable:
         block.vectors[bare] = numpy.nan
 
     def _width(self, chunks: Iterable[ChunkData]) -> int:
-        """How many bytes a vector has: all come from one model."""
+        """Return how many bytes a vector has: all come from one model."""
         if self._block.vectors is not None:
             return int(self._block.vectors.shape[1]) * 2
         first = next((len(chunk.vector) for chunk in chunks if chunk.vector), 0)
@@ -210,7 +211,7 @@ class ChunkTable:
 
 
 def pack_vectors(rows: Matrix, count: int) -> list[bytes | None]:
-    """Vectors as they are stored; None for a row that is not a vector.
+    """Return vectors in stored form; None for a row that is not a vector.
 
     Raises:
         ValueError: the number of rows is not `count`.
@@ -224,7 +225,7 @@ def pack_vectors(rows: Matrix, count: int) -> list[bytes | None]:
 
 
 def unpack_vectors(packed_vectors: Sequence[bytes]) -> Matrix:
-    """Vectors to calculate with, from stored rows of one length."""
+    """Return vectors to calculate with, from stored rows of one length."""
     matrix = numpy.frombuffer(b"".join(packed_vectors), "<f2").reshape(len(packed_vectors), -1)
     return matrix.astype(numpy.float32)
 
@@ -257,22 +258,23 @@ def digest_text(text: str) -> bytes:
 
 
 def chunk_digests(document: Document) -> Sequence[bytes]:
-    """The digests of a document's chunks.
+    """Return the digests of a document's chunks.
 
     Raises:
-        UsageError: it holds both texts and digests, or something that is not a digest.
+        UsageError: it contains both texts and digests, or something that is not a digest.
     """
     if not document.digests:
         return [digest_text(chunk) for chunk in document.chunks]
     if document.chunks:
         raise UsageError(
-            f"{document.id!r} holds chunks and digests: give either the texts or their digests"
+            f"document {document.id!r} has both chunks and digests: give either the texts or "
+            f"their digests"
         )
     for digest in document.digests:
         if type(digest) is not bytes or len(digest) != DIGEST:
             raise UsageError(
-                f"{document.id!r} holds {digest!r}, which is no digest: give the {DIGEST} bytes of "
-                "the sha256 of each chunk's text"
+                f"document {document.id!r} contains {digest!r}, which is not a digest: give the "
+                f"{DIGEST} bytes of the sha256 of each chunk's text"
             )
     return document.digests
 
@@ -280,8 +282,8 @@ def chunk_digests(document: Document) -> Sequence[bytes]:
 def arrange_documents(
     documents: tuple[Document, ...], others: Iterable[Arrangement]
 ) -> Arrangement:
-    """The documents in a table extended from another arrangement's, if one holds most of them and
-    not much else; otherwise in a new table."""
+    """Return the documents in a table extended from another arrangement's, if one contains most of
+    them and not much else; otherwise in a new table."""
     layout = lay_out_chunks(documents)
     best: Arrangement | None = None
     for other in others:
@@ -298,7 +300,7 @@ def arrange_documents(
 
 
 def refresh_rows(arrangement: Arrangement) -> Arrangement:
-    """The same arrangement once more of it is in the table."""
+    """Return the same arrangement after more of its texts were added to the table."""
     columns, table = arrangement.columns, arrangement.table
     missing = numpy.flatnonzero(columns < 0)
     if len(missing):
@@ -309,13 +311,13 @@ def refresh_rows(arrangement: Arrangement) -> Arrangement:
 
 
 def count_row_uses(columns: Indices, rows: int) -> Indices:
-    """How often each row of a table occurs in the documents."""
-    # What has no row is counted before the others.
+    """Return how often each row of a table occurs in the documents."""
+    # Chunks without a row are counted before the others.
     return numpy.bincount(columns + 1, minlength=rows + 1)[1:]
 
 
 def find_missing_texts(arrangement: Arrangement, *, vectors: bool) -> MissingTexts:
-    """The texts that have no row, or lack a vector that they could have."""
+    """Return the texts that have no row, or lack a vector that they could have."""
     columns = arrangement.columns
     lacks = columns < 0
     if vectors:
@@ -324,7 +326,7 @@ def find_missing_texts(arrangement: Arrangement, *, vectors: bool) -> MissingTex
     places = numpy.flatnonzero(lacks)
     digests = _digests_at(arrangement, places)
     at_hand: dict[bytes, str] = {}
-    # Notes have none; looking for them there would take longer than all else.
+    # Notes have none; looking for them there would take longer than everything else.
     if any(document.chunks for document in arrangement.documents):
         at_hand = {
             digest: document.chunks[place]
@@ -335,7 +337,7 @@ def find_missing_texts(arrangement: Arrangement, *, vectors: bool) -> MissingTex
 
 
 def _digests_at(arrangement: Arrangement, places: Indices) -> list[bytes]:
-    """The digests of some chunks."""
+    """Return the digests of some chunks."""
     if len(places) == len(arrangement.layout.owner):
         return [digest for document in arrangement.documents for digest in chunk_digests(document)]
     chunks = _owners_at(arrangement, places)
@@ -345,7 +347,7 @@ def _digests_at(arrangement: Arrangement, places: Indices) -> list[bytes]:
 
 
 def _owners_at(arrangement: Arrangement, places: Indices) -> list[tuple[int, int]]:
-    """The documents that some chunks are in, by number, and their places there."""
+    """Return the documents that contain some chunks, by number, and the chunks' places there."""
     layout = arrangement.layout
     owners = layout.owner[places]
     within = places - layout.starts[owners]
@@ -355,8 +357,8 @@ def _owners_at(arrangement: Arrangement, places: Indices) -> list[tuple[int, int
 def _extend_other(
     documents: tuple[Document, ...], layout: ChunkLayout, other: Arrangement
 ) -> Arrangement | None:
-    """The documents in the table of `other`, as far as it holds them; None if too many of its rows
-    would be unused."""
+    """Return the documents in the table of `other`, as far as it contains them; None if too many of
+    its rows would be unused."""
     columns = numpy.full(len(layout.owner), -1)
     there = _match(documents, other.documents)
     same = numpy.flatnonzero(there[layout.owner] >= 0)
@@ -374,7 +376,7 @@ def _extend_other(
 
 
 def _match(documents: tuple[Document, ...], others: tuple[Document, ...]) -> NDArray[numpy.int64]:
-    """For each document its place among the others; -1 if it is not there unchanged."""
+    """Return each document's place among the others; -1 if it is not there unchanged."""
     if documents is others:
         return numpy.arange(len(documents))
     places = {document.id: place for place, document in enumerate(others)}

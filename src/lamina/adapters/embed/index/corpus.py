@@ -1,8 +1,8 @@
-"""Documents that are ready to be searched, and the vectors of the questions put to them.
+"""Documents that are ready to be searched, and the vectors of questions about them.
 
 Laws: once everything is embedded, scores depend only on the documents and the question, not on
-what else is indexed, nor on whether a vector was just made or read from disk. A question is
-embedded once while it is remembered.
+what else is indexed, nor on whether a vector is new or read from disk. A question is embedded once
+while it is remembered.
 """
 
 from collections import OrderedDict
@@ -31,13 +31,13 @@ from lamina.core.values.note import SearchTier
 from lamina.core.values.selection import Document
 from lamina.errors import ModelMissing
 
-# Texts to vectors, by text; and why some have none.
+# Turns texts into vectors, by text, and says why some have none.
 QuestionVectors = tuple[Mapping[str, Matrix], Mapping[str, str]]
 EmbedQuestions = Callable[[Sequence[str]], Awaitable[QuestionVectors]]
-# How well an embedder knows the languages of texts, as far as it can tell: see `FluentEmbedder`.
+# How well an embedder knows the languages of texts: see `FluentEmbedder`.
 MeasureFluency = Callable[[Sequence[str]], Awaitable[Sequence[float]]]
 
-# That many vectors fit into a processor's cache.
+# This many vectors fit into a processor's cache.
 CACHED = 512
 NOTHING = numpy.float32(0)
 BY_MEANING = SearchTier(by="meaning")
@@ -45,8 +45,8 @@ BY_MEANING = SearchTier(by="meaning")
 
 class LoadCounts(Struct, frozen=True, kw_only=True):
     """How many distinct texts of a corpus are new, were known before, or failed; and how many are
-    missing, as nothing is known of them and nobody gave them. For the `late` ones there was no
-    time: for now they are found by their words."""
+    missing, because they are neither stored nor supplied. There was no time for the `late` ones:
+    for now they are found by their words."""
 
     new: int = 0
     reused: int = 0
@@ -56,19 +56,19 @@ class LoadCounts(Struct, frozen=True, kw_only=True):
 
 
 class PreparedDocuments(Arrangement, frozen=True, kw_only=True):
-    """What corpora of the same documents share; nobody changes it. The table may hold other texts,
-    too, and so may the lexicon, which has a chunk for each row."""
+    """The shared, unchanging part of corpora of the same documents. The table may contain other
+    texts too, and so may the lexicon, which has a chunk for each row."""
 
     lexicon: Lexicon
     # The texts still to be processed, and how many of them have no row.
     missing_digests: tuple[bytes, ...] = ()
     missing: int = 0
-    # Those that were asked for, by threshold and top.
+    # The graphs requested so far, by threshold and top.
     graphs: dict[tuple[float, int], SimilarityGraph] = field(default_factory=dict)
 
 
 def prepare_documents(arrangement: Arrangement, *, embeds: bool) -> PreparedDocuments:
-    """Documents once everything available is in the table."""
+    """Return the prepared documents once everything available is in the table."""
     arrangement = refresh_rows(arrangement)
     table = arrangement.table
     missing_digests = find_missing_texts(arrangement, vectors=embeds).digests
@@ -84,14 +84,14 @@ def prepare_documents(arrangement: Arrangement, *, embeds: bool) -> PreparedDocu
     )
 
 
-# Which documents are alike, by threshold and top.
+# Finds which documents are alike, by threshold and top.
 FindGraph = Callable[[PreparedDocuments, float, int], Awaitable[SimilarityGraph]]
 
 
 class IndexedCorpus:
-    """A corpus as one load of an index found it. `embed_questions` gives vectors of questions; it
-    is None if there is no embedder. Where `only` some rows of the table were compared with a
-    question, the others are not found by meaning, nor by words before these."""
+    """A corpus as one load of an index found it. `embed_questions` embeds questions; it is None
+    without an embedder. If `only` some rows of the table were compared with a question, the others
+    are not found by meaning, and rank after these by words."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class IndexedCorpus:
         self._lexical = lexical
         self._failures = tuple(failures)
         self._failed_questions: tuple[str, ...] = ()
-        # Nothing of the question could be read.
+        # The embedder could read nothing of the question.
         self._is_unread = False
 
     @property
@@ -144,13 +144,13 @@ class IndexedCorpus:
         return self._failures + self._failed_questions
 
     async def graph(self, threshold: float, top: int) -> SimilarityGraph:
-        """Which documents are alike; empty without vectors."""
+        """Return which documents are alike; empty without vectors."""
         if self._find_graph is None or self._prepared.table.vectors is None:
             return {}
         return await self._find_graph(self._prepared, threshold, top)
 
     async def score(self, parts: Sequence[str]) -> Scores:
-        """How well each chunk fits each part. If questions cannot be embedded, `lexical` or
+        """Return how well each chunk fits each part. If questions cannot be embedded, `lexical` or
         `failed` says so afterwards."""
         by_part: dict[str, Matrix] = {}
         fluency: dict[str, float] = {}
@@ -177,8 +177,9 @@ class IndexedCorpus:
         )
 
     def _reads(self, part: str, fluency: float) -> bool:
-        """Whether the vector of a part counts. Of what an encoder hardly knows it means little; if
-        no word is shared it is all there is, but in a script that it cannot read it is noise."""
+        """Return whether the vector of a part counts. For a language that the encoder hardly knows
+        it means little, though without a shared word it is all there is; for a script that it
+        cannot read it is noise."""
         if fluency >= UNREAD:
             return True
         return not is_foreign(part, fluency) and not self._prepared.lexicon.has(part)
@@ -208,7 +209,7 @@ class IndexedCorpus:
     def _score(self, parts: tuple[str, ...], by_part: Mapping[str, Matrix]) -> Scores:
         prepared = self._prepared
         lexical = numpy.zeros((len(parts), len(prepared.columns)), numpy.float32)
-        # The row -1 finds the last place, which holds nothing.
+        # The row -1 finds the last place, which is empty.
         for row, part in enumerate(parts):
             words = prepared.lexicon.score(part)
             if self._only is not None and not self._lexical and not self._is_unread:
@@ -226,9 +227,9 @@ class IndexedCorpus:
 
 
 def _multiply(vectors: Matrix, questions: Sequence[Matrix]) -> Matrix:
-    """The cosine of each question with each vector. Row by row: a product of matrices adds up in an
-    order that depends on the neighbours, and its threads wait for each other where others work. The
-    last place is for what has no vector."""
+    """Return the cosine of each question with each vector. It goes row by row: a matrix product
+    adds up in an order that depends on the neighbours, and its threads wait for each other on a
+    busy machine. The last place is for chunks without a vector."""
     alike = numpy.full((len(questions), len(vectors) + 1), numpy.nan, numpy.float32)
     # A block that was read from memory serves all questions.
     for start in range(0, len(vectors), CACHED):
@@ -252,7 +253,7 @@ class RememberedQuestions:
         self._vectors.clear()
 
     async def embed(self, texts: Sequence[str]) -> QuestionVectors:
-        """The vectors of questions; the latest ones are remembered."""
+        """Return the vectors of questions; the latest ones are remembered."""
         new = [text for text in texts if text not in self._vectors]
         failures: dict[str, str] = {}
         new_vectors: dict[str, bytes] = {}
@@ -268,13 +269,13 @@ class RememberedQuestions:
         return vectors, failures
 
     async def reads_any(self, parts: Sequence[str]) -> bool:
-        """Whether the embedder can read anything of a question, as far as it can tell."""
+        """Return whether the embedder can read anything of a question, as far as it can tell."""
         parts = [part for part in parts if part.strip()]
         if not isinstance(self._embedder, FluentEmbedder) or not parts:
             return True
         try:
             fluency = await self._embedder.fluency(parts)
         except ModelMissing:
-            # That is found out, and reported, when something is embedded.
+            # A missing model is found and reported when something is embedded.
             return True
         return not all(map(is_foreign, parts, fluency))

@@ -1,8 +1,8 @@
-"""Embeds what an index still lacks while nobody waits for it.
+"""Embeds the texts that an index still lacks, in the background.
 
-Laws: one text at a time, on one thread, and for at most its share of the time; whoever loads
-something comes first. Stopped at any moment, it keeps what it made. Of all who want to fill one
-index, in this process or another, one works and the others wait for it to be done.
+Laws: one text at a time, on one thread, and for at most its share of the time; loads come first. It
+may be stopped at any moment and keeps its results. If several want to fill one index, in this
+process or others, one works and the others wait until it is done.
 """
 
 import os
@@ -21,17 +21,17 @@ from lamina.core.ports import Embedder, Progress, ReadTexts
 from lamina.core.selection.lexicon import pack_texts
 from lamina.errors import ModelMissing
 
-# How much of the time it works: on two cores that leaves three quarters of the machine.
+# The share of the time that it works: on two cores this leaves three quarters of the machine free.
 SHARE = 0.5
 # How many texts are embedded between two writes.
 BATCH = 16
-# How often it is looked whether another one is done, in seconds.
+# How often to check whether another filler is done, in seconds.
 POLL_S = 2.0
 LOCK = "{}.filling"
 
 
 class IndexFiller:
-    """Fills one index. `turn` is held for one text at a time."""
+    """Fills one index. `turn` is locked for one text at a time."""
 
     def __init__(
         self, embedder: Embedder, file: ChunkFile, turn: anyio.Lock, *, share: float = SHARE
@@ -42,18 +42,18 @@ class IndexFiller:
         self._share = share
 
     async def fill(
-        self, digests: Sequence[bytes], read_texts: ReadTexts, progress: Progress | None, most: int
+        self, digests: Sequence[bytes], read_texts: ReadTexts, progress: Progress | None, limit: int
     ) -> int:
-        """Embeds up to `most` of the texts that are not embedded yet, in this order; says how many
-        it did. `progress` is told how many of all are there."""
+        """Embed up to `limit` of the texts that are not embedded yet, in this order; return how
+        many. `progress` gets the number of embedded texts out of all."""
         async with _only_one(self._file.path):
             name = self._embedder.name
             known = await anyio.to_thread.run_sync(self._file.find_known, name, digests)
             unknown = [digest for digest in dict.fromkeys(digests) if digest not in known]
             total, made_count = len(known) + len(unknown), 0
-            chosen = unknown[:most]
-            for start in range(0, len(chosen), BATCH):
-                batch = chosen[start : start + BATCH]
+            missing = unknown[:limit]
+            for start in range(0, len(missing), BATCH):
+                batch = missing[start : start + BATCH]
                 try:
                     made_count += await self._fill_batch(await read_texts(batch), {*batch})
                 except ModelMissing:
@@ -97,14 +97,14 @@ class IndexFiller:
 
 @asynccontextmanager
 async def _only_one(path: Path) -> AsyncIterator[None]:
-    """Waits until nobody else fills the index at `path`; a process that ends gives it free."""
+    """Wait until no other filler works on the index at `path`; a process that ends releases it."""
     with ExitStack() as stack:
-        # Where nothing can be written, what is made is kept in memory; and without locks, two
-        # processes may do the same work.
+        # On a read-only disk, results are kept in memory; without locks, two processes may do the
+        # same work.
         with suppress(OSError):
             handle = os.open(LOCK.format(path), os.O_RDWR | os.O_CREAT, 0o600)
             stack.callback(os.close, handle)
-            # Nobody can tell when another process is done.
+            # There is no signal when another process is done.
             while not lock_file(handle):  # noqa: ASYNC110
                 await anyio.sleep(POLL_S)
         yield

@@ -1,7 +1,7 @@
-"""Which documents are alike, worked out once and stored beside the chunks.
+"""Graphs of similar documents, computed once and stored beside the chunks.
 
-Laws: a graph is known by everything it was made from (texts, ids, model, threshold, top), so one of
-other documents is never taken for it. One that cannot be read is built anew.
+Laws: a graph is identified by everything it was made from (texts, ids, model, threshold, top), so a
+graph of other documents is never mistaken for it. An unreadable graph is rebuilt.
 """
 
 import hashlib
@@ -18,12 +18,12 @@ from lamina.core.selection.expansion import SimilarityGraph, build_similarity_gr
 from lamina.core.values.item import ItemId
 from lamina.core.values.selection import Document
 
-# Of the way a graph is built and packed.
+# The version of how a graph is built and packed.
 VERSION = 1
 
 
 class _PackedGraph(Struct, frozen=True, array_like=True):
-    """By place: which others each document is like, and how much."""
+    """The documents that each document is similar to, by place, and how similar they are."""
 
     others: tuple[tuple[int, ...], ...]
     scores: tuple[tuple[float, ...], ...]
@@ -32,8 +32,8 @@ class _PackedGraph(Struct, frozen=True, array_like=True):
 def find_graph(
     file: ChunkFile, maker: str, prepared: PreparedDocuments, threshold: float, top: int
 ) -> SimilarityGraph:
-    """The graph of documents from the file; if it is not there it is built and stored, which takes
-    time in proportion to the square of the number of chunks."""
+    """Return the graph of documents from the file; if it is missing, build and store it, which
+    takes time in proportion to the square of the number of chunks."""
     key = _digest(prepared, maker, threshold, top)
     chunk = file.fetch(GRAPHS, [key]).get(key)
     graph = _unpack(chunk.vector, prepared.documents) if chunk else None
@@ -48,7 +48,7 @@ def find_graph(
 
 
 def _digest(prepared: PreparedDocuments, maker: str, threshold: float, top: int) -> bytes:
-    """A digest of everything a graph depends on, including which chunks have a vector."""
+    """Return a digest of everything a graph depends on, including which chunks have a vector."""
     digest = hashlib.sha256(pack("<qdq", VERSION, threshold, top) + digest_text(maker))
     # The row -1 is looked up in the last place.
     is_embedded = iter(numpy.append(prepared.table.is_embedded, False)[prepared.columns].tolist())

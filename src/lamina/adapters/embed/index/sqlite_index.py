@@ -1,9 +1,9 @@
-"""The index: what is known of chunks, from one session to the next.
+"""The index: terms and vectors of chunks, kept from one session to the next.
 
-Laws: a chunk is known by its text, so nothing is embedded twice, an edited item is embedded anew,
-and all sessions and processes share. Results are stored batch by batch, so work that is interrupted
-continues where it stopped. What cannot be embedded is found by its words, reported, and tried
-again.
+Laws: a chunk is identified by its text, so nothing is embedded twice, an edited item is embedded
+again, and all sessions and processes share results. Results are stored batch by batch, so
+interrupted work continues where it stopped. A text that cannot be embedded is found by its words,
+reported, and tried again.
 """
 
 import time
@@ -62,14 +62,14 @@ from lamina.errors import ModelMissing
 # half as much beside it. Corpora that share their memory are counted once.
 REMEMBERED_CHUNKS = 500_000
 # How many corpora are remembered at most; and how many whatever their size: a large workspace is
-# not read anew because a few tools were searched in between.
+# not read again because a few tools were searched in between.
 REMEMBERED, IN_USE = 8, 3
-# While more than this share is not embedded yet, everything is found by its words: otherwise what
-# happens to have a vector would come before what has none.
+# While more than this share is not embedded yet, everything is found by its words: otherwise chunks
+# that happen to have a vector would rank first.
 MOSTLY_EMBEDDED = 0.1
-# The share of its patience that a question has for embedding, however long words took.
+# The share of its patience that a question has for embedding, however long indexing words took.
 EMBEDDING_SHARE = 0.5
-# How many texts are filled in before it is looked again which are wanted most.
+# How many texts are filled in before priorities are checked again.
 FILLED_AT_ONCE = 512
 NO_WORDS = WordVectors(hashes=numpy.zeros(0, numpy.uint32), rows=numpy.zeros((0, 1), numpy.float32))
 SWITCHED_OFF = "embeddings are switched off"
@@ -80,17 +80,17 @@ REFUSED = (
 
 
 class _Question(Struct, frozen=True, kw_only=True):
-    """What a load is for, how long it may take and until when."""
+    """The question of a load, how long it may take and its deadline."""
 
     parts: tuple[str, ...]
     patience: float
     deadline: float
     among: Collection[bytes] | None
-    # In a script that the embedder cannot read: it is answered by words alone.
+    # The embedder cannot read its script, so it is answered by words alone.
     is_foreign: bool = False
 
     def is_hasty(self, missing: MissingTexts) -> bool:
-        """Whether more is missing than is embedded without further thought."""
+        """Return whether too much is missing to embed all of it at once."""
         if self.deadline == inf or len(missing.digests) <= ROUND:
             return False
         among = self.among
@@ -117,7 +117,7 @@ class SqliteIndex:
         self._turn = anyio.Lock()
         self._recent: list[PreparedDocuments] = []
         self._questions = RememberedQuestions(embedder)
-        # The guesses at what chunks mean, with the terms that they were made of.
+        # The guesses at what chunks mean, with the terms that they were made from.
         self._sketches: tuple[Postings, ChunkSketches] | None = None
 
     async def load(
@@ -128,9 +128,9 @@ class SqliteIndex:
         patience: float | None = None,
         among: Collection[bytes] | None = None,
     ) -> IndexedCorpus:
-        """The documents, ready to be searched. What is new in them is embedded first, for as long
-        as `patience` allows and beginning with the digests in `among`; `texts` is asked for what
-        they hold only digests of. `progress` is called only if there is something to do."""
+        """Return the documents, ready to be searched. New texts are embedded first, for as long as
+        `patience` allows and starting with the digests in `among`; `texts` reads those that the
+        documents have only digests of. `progress` is called only if there is something to do."""
         maker = ChunkMaker(self._embedder, self._file, self._turn, progress, texts, patience, among)
         return await self._load(tuple(documents), maker, among, None)
 
@@ -144,9 +144,9 @@ class SqliteIndex:
         among: Collection[bytes] | None = None,
         comparing: Progress | None = None,
     ) -> IndexedCorpus:
-        """The documents, ready for one question: see `GradualIndex`."""
+        """Return the documents, ready for one question: see `GradualIndex`."""
         if self._embedder is None:
-            # Words are taken in no time.
+            # Indexing words takes almost no time.
             progress = None
         maker = ChunkMaker(
             self._embedder, self._file, self._turn, progress, texts, patience, among, comparing
@@ -163,23 +163,23 @@ class SqliteIndex:
         progress: Progress | None = None,
         most: int = FILLED_AT_ONCE,
     ) -> int:
-        """Embeds some of what is missing, in nobody's way: see `GradualIndex`."""
+        """Embed some of the missing texts in the background: see `GradualIndex`."""
         if self._embedder is None:
             return 0
         filler = IndexFiller(self._embedder, self._file, self._turn)
         return await filler.fill(digests, texts, progress, most)
 
     async def write(self) -> tuple[int, Sequence[str]]:
-        """Writes what waits; how much the disk refused, and why: see `StoredIndex`."""
+        """Write waiting rows; return how many the disk refused, and why: see `StoredIndex`."""
         count = await anyio.to_thread.run_sync(self._file.write)
         return count, self._file.notes()
 
     def stats(self) -> IndexStats:
-        """What the file holds. Waits for the disk, as `clear` does."""
+        """Return counts of the file's content. Waits for the disk, as `clear` does."""
         return self._file.stats()
 
     def clear(self) -> bool:
-        """Forgets everything; False if the file could not be emptied, for which `notes` has the
+        """Delete everything; return False if the file could not be emptied, and see `notes` for the
         reason."""
         self._recent.clear()
         self._questions.clear()
@@ -187,16 +187,16 @@ class SqliteIndex:
         return self._file.clear()
 
     def notes(self) -> tuple[str, ...]:
-        """What went wrong with the file since the last call or load."""
+        """Return the problems with the file since the last call or load."""
         return self._file.notes()
 
     def close(self) -> None:
-        """Closes the file; the next load opens it again."""
+        """Close the file; the next load opens it again."""
         self._file.close()
 
     def _find(self, documents: tuple[Document, ...]) -> PreparedDocuments | None:
-        """The same documents as loaded before. Identical objects are found at once; comparing takes
-        some milliseconds for 100,000 documents."""
+        """Find the same documents as loaded before. Identical objects are found at once; comparing
+        100,000 documents takes some milliseconds."""
         for prepared in self._recent:
             if prepared.documents is documents:
                 return prepared
@@ -252,7 +252,7 @@ class SqliteIndex:
     async def _compare(
         self, arrangement: Arrangement, question: "_Question", maker: ChunkMaker
     ) -> Comparison | None:
-        """Embeds what looks most like a question; None if questions cannot be embedded."""
+        """Embed what looks most like a question; return None if questions cannot be embedded."""
         prepared = await self._made_ready(arrangement)
         parts = tuple(part for part in question.parts if part.strip())
         try:
@@ -297,7 +297,7 @@ class SqliteIndex:
     def _collect(
         self, documents: tuple[Document, ...], others: tuple[PreparedDocuments, ...]
     ) -> tuple[Arrangement, MissingTexts]:
-        """What is known of the chunks, in memory or on disk, and what is missing."""
+        """Collect what is known of the chunks, in memory or on disk, and what is missing."""
         self._file.begin()
         embeds = self._embedder is not None
         arrangement = arrange_documents(documents, others)
@@ -374,7 +374,7 @@ class SqliteIndex:
         )
 
     def _remember(self, prepared: PreparedDocuments) -> None:
-        """Keeps documents for the next turn, the latest first, and drops what is too much."""
+        """Keep documents for the next turn, the latest first, and drop those over the limit."""
         if self._recent and self._recent[0] is prepared:
             return
         others = (
@@ -393,7 +393,7 @@ class SqliteIndex:
     async def _find_graph(
         self, prepared: PreparedDocuments, threshold: float, top: int
     ) -> SimilarityGraph:
-        """The graph of documents: remembered, stored, or built now."""
+        """Return the graph of documents: remembered, stored, or built now."""
         if (threshold, top) not in prepared.graphs:
             maker = self._embedder.name if self._embedder else ""
             graph = await anyio.to_thread.run_sync(

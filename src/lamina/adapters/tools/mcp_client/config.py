@@ -1,7 +1,7 @@
 """MCP servers from a file, in the format shared by Claude Desktop, Cursor and VS Code.
 
 Law: a bad entry costs only its own server. Fields of other programs are ignored; ours are read
-strictly; and what may be a secret is never shown.
+strictly; and anything that may be a secret is never shown.
 """
 
 import math
@@ -22,10 +22,10 @@ from lamina.core.values.item import Include
 from lamina.core.values.tool import Permission, WithheldTool, translate_server_terms
 from lamina.errors import UsageError
 
-# `${NAME}`, `${env:NAME}` as in VS Code, `${NAME:-otherwise}` as in a shell.
+# `${NAME}`, `${env:NAME}` as in VS Code, `${NAME:-default}` as in a shell.
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _NAMED = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
-# VS Code says `servers`; everybody else `mcpServers`.
+# VS Code says `servers`; all others say `mcpServers`.
 _ROOTS = ("mcpServers", "servers")
 _HTTP_KINDS = {"http", "streamable-http", "streamableHttp", "streamable_http"}
 SSE = "sse"
@@ -49,10 +49,10 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     cwd: str | None = None
     url: str = ""
     headers: dict[str, str] = {}
-    # Whether it speaks the older protocol, events and posts at two addresses.
+    # Whether it speaks the older protocol, with events and posts at two addresses.
     is_sse: bool = False
     timeout: float = CALL_SECONDS
-    # How long it may take to start and to list its tools, if the file says; else as is usual.
+    # How long it may take to start and to list its tools; None for the default.
     start_timeout: float | None = None
     permission: Permission = "required"
     include: Include = "always"
@@ -76,14 +76,14 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
 
 
 class ServerList(Struct, frozen=True, kw_only=True):
-    """The servers of a file in its order, and the entries that cannot be used."""
+    """The servers of a file in order, and the entries that cannot be used."""
 
     servers: tuple[ServerConfig, ...] = ()
     problems: tuple[WithheldTool, ...] = ()
 
 
 class _Entry(Struct, kw_only=True):
-    """An entry as it is written; fields that are not named here are other programs'."""
+    """An entry as written; fields that are not listed here belong to other programs."""
 
     command: str | None = None
     args: list[str] = []
@@ -100,7 +100,7 @@ class _Entry(Struct, kw_only=True):
 
 
 def read_servers(path: Path, environ: Mapping[str, str] | None = None) -> ServerList:
-    """The servers that a file names.
+    """Return the servers that a file names.
 
     Raises:
         UsageError: it cannot be read, or does not name servers.
@@ -109,13 +109,14 @@ def read_servers(path: Path, environ: Mapping[str, str] | None = None) -> Server
         data = read_named_file(path)
     except UsageError as error:
         raise UsageError(
-            f'no MCP servers: {error}; check the path, or write one with {{"mcpServers": {{}}}}'
+            f"the MCP configuration cannot be read: {error}; check the path, or create the file "
+            f'with {{"mcpServers": {{}}}}'
         ) from error
     return parse_servers(data, path, os.environ if environ is None else environ)
 
 
 def parse_servers(data: bytes, path: Path, environ: Mapping[str, str]) -> ServerList:
-    """The servers that the bytes of a file at `path` name.
+    """Return the servers that the bytes of a file at `path` name.
 
     Raises:
         UsageError: they do not name servers.
@@ -126,7 +127,7 @@ def parse_servers(data: bytes, path: Path, environ: Mapping[str, str]) -> Server
 def servers_from(
     entries: Mapping[str, Any], place: str | os.PathLike[str], environ: Mapping[str, str]
 ) -> ServerList:
-    """The servers of an `mcpServers` object that was read from the file `place`."""
+    """Return the servers of an `mcpServers` object that was read from the file `place`."""
     path = Path(place)
     servers: list[ServerConfig] = []
     problems: list[WithheldTool] = []
@@ -144,11 +145,11 @@ def servers_from(
 
 def _entries(data: bytes, path: Path) -> dict[str, Any]:
     try:
-        # Editors on Windows put a byte order mark in front.
+        # Editors on Windows add a byte order mark.
         whole = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
-            f"{str(path)!r} is not JSON: {_place(data, str(error))}; mend it there (comments and "
+            f"{str(path)!r} is not JSON: {_place(data, str(error))}; fix it there (comments and "
             f"trailing commas are not JSON)"
         ) from error
     root = next((key for key in _ROOTS if isinstance(whole, dict) and key in whole), None)
@@ -161,7 +162,7 @@ def _entries(data: bytes, path: Path) -> dict[str, Any]:
 
 
 def _place(data: bytes, problem: str) -> str:
-    """The problem with its line instead of the decoder's byte offset."""
+    """Return the problem with its line instead of the decoder's byte offset."""
     position = re.search(r"\(byte (\d+)\)", problem)
     if not position:
         return problem
@@ -188,7 +189,7 @@ def _read_entry(name: str, raw: Any, path: Path, environ: Mapping[str, str]) -> 
         command=fill(entry.command or "", "command"),
         args=tuple(fill(arg, "args") for arg in entry.args),
         env={key: fill(text, f"env.{key}") for key, text in (entry.env or {}).items()},
-        # Relative to the file, not to where Lamina was started.
+        # Relative to the file, not to the folder where Lamina was started.
         cwd=str(path.parent / expand_home(cwd)) if cwd else None,
         url=fill(entry.url or "", "url"),
         headers={key: fill(text, f"headers.{key}") for key, text in (entry.headers or {}).items()},
@@ -224,8 +225,8 @@ def _fill(environ: Mapping[str, str], text: str, field: str) -> str:
                 f"{match[0]} in {field!r} is nothing that Lamina knows; write the value itself, or "
                 f"${{NAME}} for a variable of the environment"
             )
-        name, otherwise = variable.groups()
-        filling = environ.get(name, otherwise)
+        name, default = variable.groups()
+        filling = environ.get(name, default)
         if filling is None:
             raise UsageError(
                 f"the variable {name} that {field!r} asks for is not set; export {name}=..., or "

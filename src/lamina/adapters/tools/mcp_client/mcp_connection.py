@@ -3,9 +3,9 @@ streamable HTTP or the older SSE.
 
 Laws: the task that opens a connection closes it, whatever ends it: the server's death, a call
 that finds it dead, the time limit, a cancellation. Calls may come from any task, and none waits
-longer than its limit, even while a server that did not answer is still being shut down. If the
-answer of an address is not MCP, its status is remembered, so that a person learns more than that
-it failed; the address itself, which may hold a secret, is not shown.
+longer than its limit, even while a server that did not answer is still being shut down. If an
+address answers with something other than MCP, its status is remembered, so that a person learns
+more than that it failed; the address itself, which may contain a secret, is not shown.
 """
 
 import math
@@ -43,13 +43,13 @@ _ADVICE = {
 class Endpoint:
     """A server's address. `connect` is a transport for the MCP client."""
 
-    # Nothing runs here.
+    # A remote server has no process here.
     pid: int | None = None
 
     @property
     def forgot_us(self) -> bool:
-        """Whether it has just refused a request outright, as a restarted server does that does not
-        know our session: 404 by the protocol, 400 by many."""
+        """Return whether it has just refused a request outright, as a restarted server does that
+        does not know our session: with 404 by the protocol, with 400 by many."""
         return self._status in (400, 404)
 
     def __init__(self, config: ServerConfig) -> None:
@@ -58,7 +58,7 @@ class Endpoint:
 
     @property
     def last_words(self) -> str:
-        """The status of its last refusal, if there was one."""
+        """Return the status of its last refusal, if there was one."""
         if not self._status:
             return ""
         advice = _ADVICE.get(self._status)
@@ -83,12 +83,12 @@ class Endpoint:
             yield streams
 
     def _client(self, *_: object, **__: object) -> "httpx2.AsyncClient":
-        """The client of a connection, whatever the SDK would have it be like."""
+        """Return the HTTP client of a connection, ignoring the SDK's own settings."""
         import httpx2
 
         return httpx2.AsyncClient(
             headers=self._config.headers,
-            # No limit on reading: calls have their own, and a subscription has none.
+            # No timeout for reading: calls have their own, and a subscription has none.
             timeout=httpx2.Timeout(_CONNECT_SECONDS, read=None),
             event_hooks={"response": [self._note]},
         )
@@ -103,7 +103,8 @@ _MAX_PAGES = 100
 
 
 class Connection:
-    """`settled` is set when it is open or has failed; `ended` when nothing of it is left."""
+    """A connection. `settled` is set once it is open or has failed; `ended` once it is shut
+    down."""
 
     def __init__(
         self,
@@ -117,7 +118,7 @@ class Connection:
         self.settled = anyio.Event()
         self.ended = anyio.Event()
         self.deadline = anyio.current_time() + seconds
-        # The tools as listed by the server, and whether there are more than we take.
+        # The tools as listed by the server, and whether there are more than we accept.
         self.tools: tuple[Tool, ...] = ()
         self.has_more_tools = False
         # The server's own description.
@@ -136,7 +137,7 @@ class Connection:
 
     @property
     def problem(self) -> str:
-        """Why it is not open, with the server's last words."""
+        """Return why it is not open, with the server's last words."""
         reason = self._problem or (
             "it died" if self.was_open else f"it did not answer within {say_seconds(self._seconds)}"
         )
@@ -144,11 +145,11 @@ class Connection:
         return f"{reason} ({words})" if words else reason
 
     def close(self) -> None:
-        """Has the task that runs it shut it down."""
+        """Tell the task that runs it to shut it down."""
         self._over.set()
 
     async def run(self) -> None:
-        """Opens the connection and holds it until it is over. Only a cancellation gets out."""
+        """Open the connection and keep it until it ends. Only a cancellation propagates."""
         try:
             with anyio.CancelScope(deadline=self.deadline) as limit:
                 async with self._opened() as client, anyio.create_task_group() as tasks:
@@ -161,7 +162,7 @@ class Connection:
                     tasks.start_soon(self._follow, client)
                     await self._over.wait()
                     tasks.cancel_scope.cancel()
-        # A server can make the SDK fail in any way; that concerns this server only.
+        # A server can make the SDK fail in any way; that affects only this server.
         except Exception as error:  # noqa: BLE001
             self._problem = self._say(error)
         finally:
@@ -171,7 +172,7 @@ class Connection:
             self.ended.set()
 
     async def list_tools(self) -> None:
-        """Lists the tools again.
+        """List the tools again.
 
         Raises:
             MCPError: the server refuses, or is gone.
@@ -198,7 +199,7 @@ class Connection:
         self.tools = tuple(tools[:MAX_TOOLS])
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> "CallToolResult":
-        """Calls a tool; whatever the SDK raises is raised."""
+        """Call a tool; errors of the SDK propagate."""
         return await self._live().call_tool(tool, dict(arguments))
 
     def _live(self) -> "Client":
@@ -207,7 +208,7 @@ class Connection:
         return self._client
 
     def _say(self, error: BaseException) -> str:
-        """The first plain error in nested groups, in words."""
+        """Return the first plain error in nested groups, in words."""
         if isinstance(error, UsageError):
             return str(error)  # without the SDK there are no other kinds
         from mcp import MCPError
@@ -227,10 +228,10 @@ class Connection:
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator["Client"]:
-        # Slow to import, and only needed by those who have servers.
+        # Slow to import, and only needed with servers.
         await anyio.to_thread.run_sync(_load_sdk)
         if self._check is not None:
-            # As late as can be: nothing else comes between this look and the start.
+            # As late as possible: nothing comes between this check and the start.
             await anyio.to_thread.run_sync(self._check, self.config)
         from mcp.client import Client
         from mcp_types import Implementation
@@ -239,7 +240,7 @@ class Connection:
             _watch_end(self.place.connect(), self._over),
             message_handler=self._hear,
             client_info=Implementation(name="lamina", version=version("lamina-context")),
-            # We know when the list is stale, and ask only then.
+            # We know when the list is stale, and list again only then.
             cache=None,
         ) as client:
             yield client
@@ -251,7 +252,8 @@ class Connection:
             self.is_stale = True
 
     async def _follow(self, client: "Client") -> None:
-        """Since 2026-07-28 a server reports changes only to subscribers."""
+        """Subscribe to changes of the tools: since protocol 2026-07-28, a server reports them only
+        to subscribers."""
         from mcp import MCPError
         from mcp.client.subscriptions import SubscriptionLost
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -283,7 +285,7 @@ def _load_sdk() -> None:
 async def _watch_end(
     transport: AbstractAsyncContextManager["TransportStreams"], over: anyio.Event
 ) -> AsyncIterator["TransportStreams"]:
-    """The transport; `over` is set when no more messages will come."""
+    """Open the transport; `over` is set when no more messages will come."""
     async with transport as (inbox, outbox):
         yield _WatchedStream(inbox, over), outbox
 

@@ -1,11 +1,11 @@
-"""MCP servers and their tools: each connected on first use and again after it died, all of them as
-one host, and their answers as text for a model.
+"""MCP servers and their tools: each server is connected on first use and again after it died, all
+act as one host, and their answers become text for a model.
 
-Laws: a failing server costs only its own tools. One that keeps failing is retried less and less
-often, and a process that fails too often in a row is not started again; callers are told why in
-the meantime, at once. What is offered was reviewed: a tool whose definition changed since a
-person approved it is neither offered nor called. What is not text in an answer is named with its
-kind and size, never dropped and never sent as base64.
+Laws: a failing server affects only its own tools. One that keeps failing is retried less and less
+often, and a process that fails too often in a row is not started again; until then callers get the
+reason at once. Offered tools were reviewed: a tool whose definition changed since a person approved
+it is neither offered nor called. Parts of an answer that are not text are named with their kind and
+size, never dropped and never sent as base64.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,13 +44,14 @@ if TYPE_CHECKING:
 
 
 def read_result(result: "CallToolResult", limit: int) -> ToolOutput:
-    """The answer to a call; structured content only without a text, which would say the same."""
+    """Return the answer to a call; structured content only if there is no text, which would say the
+    same."""
     parts = [_block(block) for block in result.content]
     if result.structured_content is not None and not any(
         block.type == "text" and block.text for block in result.content
     ):
         parts.append(_structured(result.structured_content))
-    # One block is not copied: it may be large.
+    # A single block is not copied: it may be large.
     text = parts[0] if len(parts) == 1 else "\n".join(parts)
     return cut_output(text or NO_RESULT, limit, is_error=result.is_error)
 
@@ -77,7 +78,7 @@ def _resource(resource: Any) -> str:
 
 
 def _decoded_size(data: str) -> int:
-    """The number of bytes that base64 text encodes."""
+    """Return the number of bytes that base64 text encodes."""
     return len(data) * 3 // 4 - data[-2:].count("=")
 
 
@@ -97,14 +98,14 @@ _REFUSALS = {"Session terminated", "Server returned an error response"}
 class ServerPatience(Struct, frozen=True, kw_only=True):
     """How long to wait for servers, and how often to try them."""
 
-    # For one whose configuration has no `timeout` of its own.
+    # For a server whose configuration has no `timeout`.
     connect: float = 20.0
     # The pause after a failure; it doubles every time, up to `longest`.
     rest: float = 2.0
     longest: float = 60.0
     # Failures in a row after which a process is not started again.
     starts: int = 5
-    # For a process that should end: the time between asking, telling and killing.
+    # For a process that should end: the time between closing its input, SIGTERM and killing it.
     grace: float = 2.0
 
 
@@ -137,7 +138,7 @@ class Server:
         return current.place.pid if current and not current.ended.is_set() else None
 
     async def toolset(self) -> Toolset:
-        """The tools of the server, or that it cannot be reached."""
+        """Return the tools of the server, or a problem if it cannot be reached."""
         connection = await self._connected()
         if isinstance(connection, str):
             return self._unreachable(connection)
@@ -145,20 +146,20 @@ class Server:
             try:
                 with anyio.fail_after(self._start_seconds):
                     await connection.list_tools()
-            # Whatever goes wrong here concerns this server only.
+            # Any error here affects only this server.
             except Exception as error:  # noqa: BLE001
                 connection.close()  # useless now; the next call opens another
                 return self._unreachable(f"its tools cannot be listed: {_describe_error(error)}")
         return self._offered(connection)
 
     async def call(self, tool: str, arguments: Mapping[str, Any], digest: str) -> ToolOutput:
-        """Calls a tool that was offered with this digest."""
+        """Call a tool that was offered with this digest."""
         try:
             canonical_bytes(arguments)
         except (InvalidText, TypeError, OverflowError, RecursionError) as error:
             return fail(f"These arguments cannot be sent: {error}")
         output = await self._call_once(tool, arguments, digest)
-        # A server that forgot us has done nothing: the call is repeated in a new session.
+        # A server that forgot our session has run nothing: the call is repeated in a new session.
         if output is None:
             output = await self._call_once(tool, arguments, digest)
         return output or fail(f"The server {self.config.name!r} ends every session at once")
@@ -166,7 +167,7 @@ class Server:
     async def _call_once(
         self, tool: str, arguments: Mapping[str, Any], digest: str
     ) -> ToolOutput | None:
-        """The output of a call; None if the server no longer knows our session."""
+        """Return the output of a call; None if the server no longer knows our session."""
         name = self.config.name
         connection = await self._connected()
         if isinstance(connection, str):
@@ -187,12 +188,12 @@ class Server:
         return fail(f"{tool!r} timed out after {say_seconds(self.config.timeout)}")
 
     def retry(self) -> None:
-        """Forgets past failures: the next call tries again at once."""
+        """Forget past failures: the next call tries again at once."""
         self._failures = 0
         self._rest_until = 0.0
 
     async def _connected(self) -> Connection | str:
-        """An open connection, or why there is none."""
+        """Return an open connection, or why there is none."""
         current = self._connection
         if current is not None and current.settled.is_set() and not current.is_open:
             with anyio.move_on_after(self._patience.connect):
@@ -227,15 +228,15 @@ class Server:
         await connection.run()
         now = anyio.current_time()
         if connection.was_open and now - start >= self._patience.longest:
-            self._failures = 0  # it worked for long; its end is not part of a loop
+            self._failures = 0  # it worked for a long time, so its end is not part of a crash loop
         self._failures += 1
-        # One that worked is restarted at once; one that never did can wait.
+        # A server that worked is restarted at once; one that never did can wait.
         steps = self._failures - (2 if connection.was_open else 1)
         pause = self._patience.rest * 2 ** min(steps, 16) if steps >= 0 else 0.0
         self._rest_until = now + min(pause, self._patience.longest)
 
     def _refusal(self) -> str:
-        """Why it is not tried now; empty if it is."""
+        """Return why it is not tried now; empty if it is."""
         if self._connection is None:
             return ""
         problem = self._connection.problem
@@ -281,8 +282,8 @@ class Server:
         return Toolset(tools=tuple(tools), withheld=tuple(withheld))
 
     def _complaints(self, connection: Connection) -> list[WithheldTool]:
-        """Configured tools that the server does not have: the person may have meant to forbid
-        another one. Also says if there are too many tools."""
+        """Return configured tools that the server does not have, since the person may have meant to
+        forbid another one; and a warning if there are too many tools."""
         names = [tool.name for tool in connection.tools]
         complaints = []
         for name in self.config.tools:
@@ -330,7 +331,7 @@ def _describe_error(error: BaseException) -> str:
 
 class McpServers:
     """MCP servers as a tool host, to be used with `async with`: servers are connected when tools
-    are first needed, and all their processes are gone at the end."""
+    are first needed, and all their processes have ended when it is left."""
 
     def __init__(
         self,
@@ -342,8 +343,8 @@ class McpServers:
         check: Callable[[ServerConfig], None] | None = None,
         of_agent: bool = False,
     ) -> None:
-        """`check` is called in a thread before a server is started, and raises a UsageError if it
-        must not be. `of_agent` says that the session's agent brings the servers."""
+        """`check` is called in a thread before a server is started, and raises a UsageError to
+        prevent that. `of_agent` says that the servers come from the session's agent."""
         self._of_agent = of_agent
         self._config = config
         self._check = check
@@ -374,18 +375,18 @@ class McpServers:
         tasks.cancel_scope.cancel()
         if isinstance(error, anyio.get_cancelled_exc_class()):
             return await tasks.__aexit__(kind, error, trace)
-        # The group would wrap any other error, which does not concern it.
+        # The group would wrap any other error, though it has nothing to do with it.
         await tasks.__aexit__(None, None, None)
         return None
 
     @property
     def pids(self) -> dict[str, int]:
-        """The process ids of running servers, by server."""
+        """Return the process ids of running servers, by server."""
         servers = self._servers.items()
         return {name: server.pid for name, server in servers if server.pid is not None}
 
     async def toolset(self) -> Toolset:
-        """The tools of all servers, in the order of the configuration and of each server.
+        """Return the tools of all servers, in the order of the configuration and of each server.
 
         Raises:
             UsageError: the host is not open.
@@ -409,7 +410,7 @@ class McpServers:
         )
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
-        """Calls a tool that was offered.
+        """Call a tool that was offered.
 
         Raises:
             UsageError: the host is not open.
@@ -425,14 +426,14 @@ class McpServers:
         return await server.call(tool_name_of(tool.id), arguments, tool.digest)
 
     def retry(self, server: str) -> None:
-        """Allows another attempt at a server that failed too often.
+        """Allow another attempt at a server that failed too often.
 
         Raises:
-            UsageError: there is no such server.
+            UsageError: no server has that name.
         """
         if server not in self._servers:
             names = ", ".join(map(repr, self._servers)) or "none"
-            raise UsageError(f"there is no server {server!r}; there are: {names}")
+            raise UsageError(f"no server is called {server!r}; known servers: {names}")
         self._servers[server].retry()
 
     def _require_open(self) -> None:

@@ -1,8 +1,8 @@
 """An MCP server as a process: JSON lines in and out, its stderr kept off the terminal.
 
-Law: whatever the process does, it and everything it started are gone at the end: first asked, then
-told, then killed. Output that is not a message is ignored; a message that is too large ends the
-connection before it fills the memory.
+Law: whatever the process does, it and everything it started are gone at the end: its input is
+closed, then it gets SIGTERM, then it is killed. Output that is not a message is ignored; a message
+that is too large ends the connection before it fills the memory.
 """
 
 import os
@@ -36,16 +36,16 @@ _GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream
 class ServerProcess:
     """A server's process. `connect` is a transport for the MCP client."""
 
-    # It has no session that it could forget.
+    # A process has no session that it could forget.
     forgot_us = False
 
     def __init__(self, config: ServerConfig, grace: float) -> None:
         self._config = config
-        # Seconds between asking (stdin is closed), telling (SIGTERM) and killing.
+        # Seconds between closing stdin, SIGTERM and killing.
         self._grace = grace
         self._words = b""
         self._process: anyio.abc.Process | None = None
-        # The rule it broke.
+        # The rule that it broke.
         self.fault = ""
 
     @property
@@ -54,7 +54,7 @@ class ServerProcess:
 
     @property
     def last_words(self) -> str:
-        """How it ended, if it did, and its last line on stderr."""
+        """Return how it ended, if it did, and its last line on stderr."""
         lines = self._words.decode("utf-8", "replace").strip().split("\n")
         words = [self.fault] if self.fault else []
         code = self._process.returncode if self._process else None
@@ -66,10 +66,10 @@ class ServerProcess:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator["TransportStreams"]:
-        """Starts the process, and shuts it down in the end.
+        """Start the process, and shut it down at the end.
 
         Raises:
-            OSError: there is no such command, or it cannot be run.
+            OSError: the command does not exist or cannot be run.
         """
         from mcp.client.stdio import get_default_environment
 
@@ -111,7 +111,7 @@ class ServerProcess:
             with incoming, suppress(*_GONE):
                 await self._read_lines(process.stdout, incoming)
         finally:
-            # A server that is stuck writing does not notice that it is asked to stop.
+            # A server that is stuck writing does not notice that its input was closed.
             with anyio.move_on_after(3 * self._grace, shield=True), suppress(*_GONE):
                 while True:
                     await process.stdout.receive()
@@ -149,7 +149,7 @@ class ServerProcess:
                     line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                     await process.stdin.send(line.encode() + b"\n")
         except _GONE:
-            # It no longer listens: callers that wait for an answer get an error.
+            # It no longer listens, so callers that wait for an answer get an error.
             incoming.close()
         finally:
             is_flushed.set()
@@ -173,7 +173,8 @@ async def _deliver(line: bytes, incoming: "MemoryObjectSendStream[SessionMessage
 
 
 async def _take_down(process: anyio.abc.Process, grace: float) -> None:
-    """Asks, tells, then kills the process and everything it started in its session."""
+    """Close its input, send SIGTERM, then kill the process and everything it started in its
+    session."""
     if process.stdin is not None:
         with suppress(*_GONE):
             await process.stdin.aclose()
@@ -184,8 +185,8 @@ async def _take_down(process: anyio.abc.Process, grace: float) -> None:
         await _until(
             lambda: process.returncode is not None and not _signal_group(process.pid, 0), grace
         )
-    # Pipes held by something outside the session would keep the transport open, and there is no
-    # public way to close it without waiting for them.
+    # A process outside the session that still has the pipes would keep the transport open, and
+    # there is no public way to close it without waiting for them.
     transport = getattr(getattr(process, "_process", None), "_transport", None)
     if transport is not None:
         with suppress(PermissionError):
@@ -194,8 +195,8 @@ async def _take_down(process: anyio.abc.Process, grace: float) -> None:
 
 
 async def _until(is_so: Callable[[], bool], seconds: float) -> None:
-    """Polls until the condition holds or the time is up. `wait()` would also wait for the pipes,
-    which a grandchild may hold."""
+    """Poll until the condition is true or the time is up. `wait()` would also wait for the pipes,
+    which a grandchild may keep open."""
     with anyio.move_on_after(seconds):
         while not is_so():  # noqa: ASYNC110 - there is no event to wait for
             await anyio.sleep(_POLL_SECONDS)
@@ -205,11 +206,11 @@ if sys.platform == "win32":
     _SIGNS = (signal.SIGTERM,)
 
     def _executable(command: str) -> str:
-        # Commands such as npx are scripts there, found only by their full name.
+        # On Windows, commands such as npx are scripts, found only by their full name.
         return shutil.which(command) or command
 
     def _signal_group(pid: int, sign: int) -> bool:
-        """Ends the process; its children are not known on Windows."""
+        """End the process; on Windows its children are not known."""
         with suppress(OSError):
             os.kill(pid, sign or signal.SIGTERM)
         return False
@@ -221,11 +222,11 @@ else:
         return command
 
     def _signal_group(pid: int, sign: int) -> bool:
-        """Signals a whole session; says whether there was anything to signal."""
+        """Signal a whole session; return whether there was anything to signal."""
         try:
             os.killpg(pid, sign)
         except ProcessLookupError:
             return False
         except PermissionError:
-            return True  # it exists, but we may not signal it
+            return True  # it exists, but we are not allowed to signal it
         return True

@@ -1,11 +1,11 @@
-"""What a model may do in a workspace (look, search, change, and take a change back), and what it is
-told about that.
+"""The actions of a model in a workspace (look, search, change, undo), and the texts that describe
+them to it.
 
-Laws: nothing is lost. A change that is ambiguous, or meant for a file that has changed since,
-does nothing; what a change removes is saved first; a mark that stands for a secret is not
-written in its place. Everything goes through the root, so nothing outside it is ever touched.
-The docstrings are sent to the model. The persona is the same text in every workspace and at
-every hour, so that it never moves a prefix.
+Laws: nothing is lost. A change that is ambiguous, or meant for a file that has changed since, does
+nothing; removed content is saved first; a mark that stands for a secret is not written in its
+place. Everything goes through the root, so nothing outside it is ever touched. The docstrings are
+sent to the model. The persona is the same text in every workspace and at every hour, so that it
+never moves a prefix.
 """
 
 import contextlib
@@ -62,7 +62,7 @@ R = TypeVar("R")
 
 @contextlib.contextmanager
 def _report_refusals() -> Iterator[None]:
-    """Turns what the root refuses into an error; also a decorator."""
+    """Turn refusals of the root into errors; also a decorator."""
     try:
         yield
     except FileChanged as refusal:
@@ -74,7 +74,7 @@ def _report_refusals() -> Iterator[None]:
 def _one_at_a_time(
     method: Callable[Concatenate["FileActions", P], R],
 ) -> Callable[Concatenate["FileActions", P], R]:
-    """One change at a time; a model may call several tools at once."""
+    """Let in one change at a time; a model may call several tools at once."""
 
     @functools.wraps(method)
     def wrapped(self: "FileActions", /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -86,8 +86,8 @@ def _one_at_a_time(
 
 class FileActions:
     """The tools on one root. `trash` is the folder for removed and replaced files, by default
-    `.lamina/trash` in the root. `on_change` is called with every path that changed. `hide` takes
-    out of a whole text what is not to be shown of it. `seconds` is how long a regular expression
+    `.lamina/trash` in the root. `on_change` is called with every path that changed. `hide` removes
+    from a whole text everything that must not be shown. `seconds` is how long a regular expression
     may take."""
 
     def __init__(
@@ -355,7 +355,7 @@ class FileActions:
 
 
 def _refuse_marks(path: PurePosixPath, new: str, old: str) -> None:
-    """Refuses a text with marks of secrets that are not just those of the text it replaces."""
+    """Refuse a text with marks of secrets other than those in the text it replaces."""
     marks = count_marks(new)
     if marks and (marks > count_marks(old) or find_secrets(old)):
         raise UsageError(

@@ -1,9 +1,9 @@
-"""Searching the files of a workspace line by line, for a text or a regular expression.
+"""Searches the files of a workspace line by line, for a text or a regular expression.
 
-Laws: what was not searched and what is not shown is reported; finding nothing is not an error.
-It ends: a regular expression can take forever, and Python cannot interrupt one; so it runs in
-its own process (`line_finder_child`), which is killed when its time is up. Plain text needs none
-of that.
+Laws: files not searched and lines not shown are reported; finding nothing is not an error. It
+always ends: a regular expression can take forever, and Python cannot interrupt one, so it runs in
+its own process (`line_finder_child`), which is killed when its time is up. Plain text needs no
+process.
 """
 
 import contextlib
@@ -57,10 +57,11 @@ class PlainFinder:
 
 
 class PatternFinder:
-    """Runs until it is closed; each call may take `seconds`.
+    """Finds a regular expression in its own process, until it is closed; each call may take
+    `seconds`.
 
     Raises:
-        UsageError: it is not a regular expression, or it took too long.
+        UsageError: the pattern is not a regular expression, or it took too long.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class PatternFinder:
 
     def close(self) -> None:
         self._process.kill()
-        # Closes the pipes and waits for it to end; unsent output does not matter.
+        # Closes the pipes and waits for the process to end; unsent output does not matter.
         with contextlib.suppress(OSError):
             self._process.communicate()
 
@@ -136,7 +137,7 @@ class PatternFinder:
 
 LONGEST_PATTERN = 1000
 MAX_CONTEXT = 20
-# The most that goes to a finder at once, in characters and in files.
+# The most sent to a finder at once, in characters and in files.
 _BATCH, _BATCH_FILES = 1_000_000, 256
 _NAMED = 5
 
@@ -147,7 +148,7 @@ class FileText(NamedTuple):
 
 
 class GrepSearch(NamedTuple):
-    """What to search for, and how much to show."""
+    """The pattern to search for, and how much to show."""
 
     pattern: str
     regex: bool
@@ -160,11 +161,11 @@ class GrepSearch(NamedTuple):
 def grep_files(
     root: Root, search: GrepSearch, folder: str, glob: str, hide: Hide = as_it_is
 ) -> str:
-    """Searches a folder, or one file. What `hide` takes out of a text is not found either: who may
-    not see it could otherwise guess it, letter by letter.
+    """Search a folder, or one file. Text that `hide` removes is not found either: otherwise a
+    caller could guess it letter by letter.
 
     Raises:
-        PathRefused: there is no such file or folder.
+        PathRefused: the file or folder does not exist.
         UsageError: the search is not valid.
     """
     _check(search)
@@ -186,8 +187,8 @@ def grep_files(
 def _find(
     finder: PatternFinder | PlainFinder, batch: list[FileText], hide: Hide
 ) -> Iterator[tuple[FileText, LineMatches]]:
-    """The files of a batch with the places in them. Only those with a match are searched for what
-    is to be hidden, and then once more without it."""
+    """Yield the files of a batch with the places of matches. Only files with a match are checked
+    for text to hide, and then searched again without it."""
     places = dict(zip(batch, finder.find([text for _, text in batch]), strict=True))
     safe_files = {
         file: FileText(file.path, safe)
@@ -249,7 +250,7 @@ def _batches(texts: Iterator[FileText]) -> Iterator[list[FileText]]:
 
 
 class _Report:
-    """Collects matches; those above the limit are only counted."""
+    """Collects matches; those over the limit are only counted."""
 
     def __init__(self, search: GrepSearch) -> None:
         self._search = search

@@ -1,7 +1,7 @@
-"""Replacing one text by another in a file.
+"""Replaces one text with another in a file.
 
-Law: everything except the replaced places stays byte for byte as it was: line ends, a missing last
-one, a byte order mark. An ambiguous edit changes nothing.
+Law: everything except the replaced places stays byte for byte as it was: line ends, a missing one
+at the end, a byte order mark. An ambiguous edit changes nothing.
 """
 
 from msgspec import Struct
@@ -23,11 +23,11 @@ class TextEdit(Struct, frozen=True, kw_only=True):
 
 
 def edit_text(path: str, text: str, old: str, new: str, *, replace_all: bool) -> TextEdit:
-    """The text with `new` in place of `old`. If all line ends of the text are CRLF, a line break in
-    `old` and `new` means CRLF, too.
+    """Return the text with `new` in place of `old`. If all line ends of the text are CRLF, a line
+    break in `old` and `new` means CRLF too.
 
     Raises:
-        UsageError: `old` is empty, the same as `new`, not there, or there more than once.
+        UsageError: `old` is empty, the same as `new`, missing, or occurs more than once.
     """
     if not old:
         raise UsageError(
@@ -62,7 +62,7 @@ def _to_crlf(text: str) -> str:
 
 
 def _places(text: str, old: str) -> list[int]:
-    """Where it begins, including overlapping places, which make an edit ambiguous."""
+    """Return where `old` begins, including overlapping places, which make an edit ambiguous."""
     places: list[int] = []
     at = text.find(old)
     while at >= 0 and len(places) < _MAX_COUNTED:
@@ -76,7 +76,7 @@ def _line(text: str, place: int) -> int:
 
 
 def _hint(text: str, old: str) -> str:
-    """A near match; models most often get blanks and case wrong."""
+    """Return a hint about a near match; models most often get blanks and case wrong."""
     content, words = " ".join(text.split()), " ".join(old.split())
     if words and words in content:
         return "; it is there with other blanks or line breaks: read the file and copy it exactly"

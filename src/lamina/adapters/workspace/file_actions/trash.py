@@ -1,6 +1,6 @@
-"""The changes made to a workspace, and what was there before.
+"""The record of changes to a workspace, with the previous content.
 
-Law: a deed is recorded before it is done, and what it removes is saved first; so whatever happens
+Law: a deed is recorded before it is done, and removed content is saved first; so whatever happens
 in between, nothing is lost and every change can be found. The list is an append-only file of JSON
 lines; a damaged line is reported and affects nothing else.
 """
@@ -19,7 +19,7 @@ from lamina.adapters.files.root import MAX_FILE_BYTES, Root
 from lamina.errors import UsageError
 
 TRASH_FOLDER = PurePosixPath(".lamina/trash")
-# Files are moved; they are copied only to a trash on another disk.
+# The size limit of a copy: files are moved, and copied only to a trash on another disk.
 MAX_COPIED_BYTES = 512 * MEBIBYTE
 _MAX_LIST_BYTES = 256 * MEBIBYTE
 
@@ -29,8 +29,8 @@ DeedKind = Literal["write", "edit", "touch", "mv", "rm", "undo", "failed"]
 
 class Deed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One change. `before` and `after` are the sha256 of the old and new content, empty if there is
-    none; `kept` is the old content's name in the trash; `folders` were made for it. An undo and a
-    failure are `about` another deed."""
+    none; `kept` is the old content's name in the trash; `folders` were created for it. An undo or a
+    failure is `about` another deed."""
 
     id: str
     do: DeedKind
@@ -54,7 +54,7 @@ class Trash:
         self._base = PurePosixPath() if folder else TRASH_FOLDER
 
     def deeds(self) -> tuple[tuple[Deed, ...], tuple[str, ...]]:
-        """All deeds in order, and what is wrong with the list."""
+        """Return all deeds in order, and the problems of the list."""
         try:
             data, _ = self._home.read(self._list, _MAX_LIST_BYTES, hidden=True)
         except PathRefused as refusal:
@@ -77,12 +77,12 @@ class Trash:
         self._home.append(self._list, msgspec.json.encode(deed) + b"\n", hidden=True)
 
     def keep(self, name: str, data: bytes) -> None:
-        """Keeps a copy."""
+        """Save a copy."""
         self._prepare()
         self._home.write(self._file(name), data, replace=False, hidden=True)
 
     def take(self, path: PurePosixPath, name: str) -> None:
-        """Moves a file of the workspace into the trash."""
+        """Move a file of the workspace into the trash."""
         self._prepare()
         try:
             self._root.rename(path, self._file(name), into=self._home, hidden=True)
@@ -92,7 +92,7 @@ class Trash:
             self._root.remove(path)
 
     def give_back(self, name: str, path: PurePosixPath) -> None:
-        """Moves a file out of the trash to where it was."""
+        """Move a file out of the trash to where it was."""
         try:
             self._home.rename(self._file(name), path, into=self._root, hidden=True)
         except OtherDisk:
@@ -104,7 +104,7 @@ class Trash:
         return self._home.exists(self._file(name), hidden=True)
 
     def content(self, name: str, digest: str) -> bytes:
-        """The saved content, if it is undamaged."""
+        """Return the saved content if it is undamaged."""
         data, _ = self._home.read(self._file(name), hidden=True)
         if digest_of(data) != digest:
             raise PathRefused("unreadable", f"{self._file(name)} is damaged: it has another digest")
@@ -136,12 +136,13 @@ def new_deed(do: DeedKind) -> Deed:
 
 
 def digest_of(data: bytes | None) -> str:
-    """The sha256 of the data; empty if there is none."""
+    """Return the sha256 of the data; empty if there is none."""
     return "" if data is None else hashlib.sha256(data).hexdigest()
 
 
 def content_digest(root: Root, path: PurePosixPath) -> str:
-    """The digest of a file; empty if there is none, its size if it is too large to read."""
+    """Return the digest of a file; empty if it does not exist, its size if it is too large to
+    read."""
     try:
         status = root.stat(path)
         if status.st_size > MAX_FILE_BYTES:

@@ -1,8 +1,8 @@
-"""Undoing changes to a workspace.
+"""Undoes changes to a workspace.
 
-Law: only what is still as the change left it is undone; what was changed since stays, and what the
-undo itself removes is saved. A change that never happened, or was already reverted by hand, counts
-as undone.
+Law: a change is undone only where everything is still as the change left it; later changes stay,
+and content that the undo itself removes is saved. A change that never happened, or was already
+reverted by hand, counts as undone.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ from lamina.errors import UsageError
 
 
 def find_deed(deeds: Sequence[Deed], id: str | None) -> Deed:
-    """The deed with this id, or the last one that still stands.
+    """Return the deed with this id, or the last one that was not undone.
 
     Raises:
-        UsageError: there is no such deed, or it was undone already.
+        UsageError: the deed does not exist, or was already undone.
     """
     over = {deed.about: deed.do for deed in deeds if deed.about}
     if id is None:
@@ -42,13 +42,13 @@ def find_deed(deeds: Sequence[Deed], id: str | None) -> Deed:
 
 
 def take_back(root: Root, trash: Trash, deed: Deed) -> str:
-    """Undoes a deed, records that, and says what was done.
+    """Undo a deed, record that, and return what was done.
 
     Raises:
-        UsageError: something was changed since; everything stays as it is.
+        UsageError: a file was changed since; everything stays as it is.
     """
     for folder in filter(None, (deed.path, deed.target, *deed.folders)):
-        # Others may write in the folder of the list.
+        # Other programs may write in the folder of the list.
         if is_hidden(clean_path(folder)):
             raise UsageError(f"the change {deed.id!r} is not ours: it names {folder!r}")
     record = replace(new_deed("undo"), about=deed.id, path=deed.path)
@@ -122,7 +122,7 @@ def _move_back(root: Root, deed: Deed) -> str:
 
 
 def _remove_folders(root: Root, deed: Deed) -> None:
-    """Removes folders that were made for it and are empty."""
+    """Remove folders that were created for it and are empty."""
     for folder in reversed(deed.folders):
         with contextlib.suppress(PathRefused):
             root.remove(folder)

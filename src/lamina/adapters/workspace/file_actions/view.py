@@ -1,8 +1,8 @@
 """How tools show files: headers, lines, names, and the tree of a folder.
 
-Laws: whatever is cut says so, with how much is missing and how to get it. A tree is never longer
-than a page: a large folder shows its first names and counts the others by kind, and a tree that
-is too long is shown less deep.
+Laws: every cut is reported, with how much is missing and how to get it. A tree is never longer than
+a page: a large folder shows its first names and counts the others by kind, and a tree that is too
+long is shown less deep.
 """
 
 import re
@@ -26,7 +26,7 @@ _NAMED = 5
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-# A text without what is not to be shown; every line stays where it is.
+# Returns a text without the parts that must not be shown; every line stays where it is.
 Hide = Callable[[str], str]
 
 
@@ -39,12 +39,12 @@ def has_control(name: str) -> bool:
 
 
 def show_name(name: str) -> str:
-    """A name on one line, with control characters escaped."""
+    """Return a name on one line, with control characters escaped."""
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", name)
 
 
 def show_folder(entries: Sequence[PathStatus], unread: Sequence[str], *, whole_paths: bool) -> str:
-    """What is in a folder, one entry per line."""
+    """Return the content of a folder, one entry per line."""
     lines = [_entry(entry, whole_paths) for entry in entries[:MAX_ENTRIES]]
     if rest := len(entries) - len(lines):
         lines.append(f"[{rest:,} more of {len(entries):,}; list a folder further down]")
@@ -55,8 +55,8 @@ def show_folder(entries: Sequence[PathStatus], unread: Sequence[str], *, whole_p
 
 
 def show_file(path: str, data: bytes, start: int, end: int | None, hide: Hide = as_it_is) -> str:
-    """Lines of a file under a header with their numbers and the file's hash. `hide` takes out of
-    the whole text what is not to be shown, and leaves its lines where they are.
+    """Return lines of a file under a header with their numbers and the file's hash. `hide` removes
+    parts of the whole text that must not be shown, and leaves its lines where they are.
 
     Raises:
         UsageError: it is not text, or has no such lines.
@@ -87,7 +87,8 @@ def show_file(path: str, data: bytes, start: int, end: int | None, hide: Hide = 
 
 
 def show_lines(lines: Sequence[str], start: int, total: int, again: str) -> str:
-    """Lines from number `start` on, as many as may be shown; `again` says how to get the rest."""
+    """Return lines from number `start` on, as many as may be shown; `again` says how to get the
+    rest."""
     texts: list[str] = []
     room = MAX_CHARACTERS
     for line in lines[:MAX_LINES]:
@@ -109,7 +110,7 @@ def cut_line(line: str) -> str:
 
 
 def cut_around(line: str, column: int) -> str:
-    """The part of a line around `column`."""
+    """Return the part of a line around `column`."""
     start = 0 if column <= _BEFORE else column - _BEFORE
     end = column + _AFTER
     if len(line) <= _BEFORE + _AFTER:
@@ -138,7 +139,7 @@ def is_utf8(data: bytes) -> bool:
 
 
 def ends_in_crlf(text: str) -> bool:
-    """Whether all line ends are CRLF, and there are some."""
+    """Return whether the text has line ends and all are CRLF."""
     ends = text.count("\r\n")
     return ends > 0 and ends == text.count("\n")
 
@@ -157,12 +158,12 @@ def _entry(entry: PathStatus, whole_path: bool) -> str:
 
 
 DEPTH, MAX_DEPTH = 3, 20
-# Names of files, and of folders, that one folder shows; and lines of the whole.
+# The most names of files and of folders shown per folder, and the most lines in all.
 MAX_NAMES = 40
 MAX_TREE_LINES = 400
-# Kinds of files that are told apart where files are counted.
+# How many kinds of files are counted separately.
 MAX_KINDS = 5
-# A folder can hold more than anybody would look through.
+# A folder can contain more files than are worth counting.
 MAX_FILES = 200_000
 _INDENT = "  "
 
@@ -171,11 +172,11 @@ class _Folder:
     def __init__(self) -> None:
         self.folders: dict[str, _Folder] = {}
         self.files: list[str] = []
-        # How many files there are in it and below.
+        # The number of files in it and below.
         self.total = 0
 
     def below(self, parts: Iterable[str]) -> Iterator["_Folder"]:
-        """This folder, and those on the way to one below it."""
+        """Yield this folder, and those on the way to one below it."""
         folder = self
         yield folder
         for part in parts:
@@ -184,7 +185,7 @@ class _Folder:
 
 
 def show_tree(start: str, folders: Iterable[str], files: Iterable[str], depth: int) -> str:
-    """The tree below `start`, of whole paths, `depth` folders deep."""
+    """Return the tree below `start`, from full paths, `depth` folders deep."""
     tree, is_cut = _plant(start, folders, files)
     for level in range(depth, 0, -1):
         lines = [f"{show_name(start or '.')}/ ({_describe(tree)})", *_draw(tree, level, _INDENT)]
@@ -200,7 +201,7 @@ def show_tree(start: str, folders: Iterable[str], files: Iterable[str], depth: i
 
 
 def _plant(start: str, folders: Iterable[str], files: Iterable[str]) -> tuple[_Folder, bool]:
-    """The tree of paths, and whether there are more files than are looked at."""
+    """Return the tree of paths, and whether there are more files than are counted."""
     tree, skip = _Folder(), len(PurePosixPath(start).parts)
     for path in folders:
         for _ in tree.below(PurePosixPath(path).parts[skip:]):

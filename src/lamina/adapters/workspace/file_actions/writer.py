@@ -1,7 +1,7 @@
-"""Changes to the files of a workspace, each of which can be undone.
+"""Makes changes to the files of a workspace, each of which can be undone.
 
-Law: nothing is lost. What a change removes is saved first, and the deed is recorded before it is
-done; one that failed is marked as failed.
+Law: nothing is lost. Removed content is saved first, and the deed is recorded before it is done;
+one that failed is marked as failed.
 """
 
 import contextlib
@@ -37,15 +37,15 @@ class FileWriter:
         self._root = root
         self._trash = trash
         self._on_change = on_change
-        # Digests of files as last seen, which protect a file even if a call gives no hash.
+        # Digests of files as last seen, which protect a file even if a call passes no hash.
         self._digests: dict[PurePosixPath, str] = {}
 
     def note_seen(self, path: PurePosixPath, data: bytes) -> None:
-        """Remembers what a file held when it was read."""
+        """Remember the content of a file when it was read."""
         self._digests[path] = digest_of(data)
 
     def check_fresh(self, path: PurePosixPath, data: bytes | None, read_hash: str | None) -> None:
-        """Refuses a file that changed since it was read; without a hash, the last read counts."""
+        """Refuse a file that changed since it was read; without a hash, the last read counts."""
         if read_hash and not _HASH.fullmatch(read_hash):
             raise UsageError(
                 f"read_hash {read_hash!r} is not a hash; give the one that read told, "
@@ -85,7 +85,7 @@ class FileWriter:
         return deed
 
     def touch(self, path: PurePosixPath) -> None:
-        """Marks a file that exists as changed now."""
+        """Mark an existing file as changed now."""
         self._root.touch(path)
         self._on_change(str(path))
 
@@ -102,7 +102,7 @@ class FileWriter:
         return deed
 
     def remove(self, path: PurePosixPath, *, is_folder: bool) -> Deed:
-        """Moves a file to the trash, or removes an empty folder."""
+        """Move a file to the trash, or remove an empty folder."""
         deed = replace(new_deed("rm"), path=str(path), is_folder=is_folder)
         if is_folder:
             self._do(deed, lambda: self._root.remove(path))
@@ -114,7 +114,7 @@ class FileWriter:
         return deed
 
     def undo(self, id: str | None) -> tuple[str, tuple[str, ...]]:
-        """Undoes a deed; says what was done, and what is wrong with the list of deeds."""
+        """Undo a deed; return what was done, and the problems of the list of deeds."""
         deeds, problems = self._trash.deeds()
         deed = find_deed(deeds, id)
         message = take_back(self._root, self._trash, deed)
