@@ -1,11 +1,11 @@
-"""What Lamina tells Python's `logging`: which lines there are, at which level and in which words.
+"""The lines that Lamina writes to Python's `logging`, with their levels and wording.
 
-Laws: a line holds ids, counts, names of targets and tools, and recorded reasons; never a text that
-is sent or came back, a key, or what another program said of its troubles. Nothing is put into words
-unless somebody wants to read it. Without a handler of the program's own nothing is written.
+Laws: a line contains ids, counts, names of targets and tools, and recorded reasons; never a text
+that was sent or received, a key, or another program's error message. A line is only formatted if it
+is going to be read. Unless the program installs a handler, nothing is written.
 
-Private: see `lamina` for what is public. The names of the loggers are: `lamina`, and below it
-`session`, `request`, `tools`, `hooks` and `downloads`.
+Private: see `lamina` for what is public. The loggers are `lamina` and, below it, `session`,
+`request`, `tools`, `hooks` and `downloads`.
 """
 
 import logging
@@ -33,16 +33,16 @@ from lamina.core.values.usage import InputTransformation, Usage
 from lamina.errors import LaminaError
 
 ROOT = "lamina"
-# Longest name in a line; what is longer, or has odd characters, does not get through as it is.
+# The longest name in a line; longer names, and those with odd characters, are rewritten.
 _MAX_LETTERS = 80
-# Verdicts on a cache that did less than it should have.
+# Verdicts on a cache that read less than it should have.
 _MISSES = ("prefix_moved", "routed_elsewhere")
 
 logging.getLogger(ROOT).addHandler(logging.NullHandler())
 
 
 class LogLine:
-    """One kind of line: whose it is, how much it matters, and its words."""
+    """One kind of line: its logger, its level and its wording."""
 
     def __init__(self, owner: str, level: int, words: str) -> None:
         self.logger = logging.getLogger(f"{ROOT}.{owner}")
@@ -54,7 +54,7 @@ class LogLine:
         return self.logger.isEnabledFor(self.level)
 
     def tell(self, *values: object) -> None:
-        """Writes the line; texts in it become names that fit one line."""
+        """Writes the line; texts in it are shortened to names that fit on one line."""
         if self.is_wanted:
             names = [_name(value) if isinstance(value, str) else value for value in values]
             self.logger.log(self.level, self.words, *names)
@@ -74,7 +74,7 @@ BROKEN = LogLine(
 )  # fmt: skip
 PRICED = LogLine(
     "request", INFO,
-    "request %s of session %s reads history afresh: tokens %d, cost %s",
+    "request %s of session %s reads history again: tokens %d, cost %s",
 )  # fmt: skip
 SUMMED_UP = LogLine(
     "request", INFO,
@@ -100,12 +100,12 @@ DROPPED = LogLine(
 )  # fmt: skip
 FAILED = LogLine("request", WARNING, "request %s of session %s failed: %s")
 RETRIED = LogLine("request", WARNING, "%s is busy: attempt %d of %d follows in ms %d")
-SHORTENED = LogLine("request", WARNING, "session %s: a request was too long and is made smaller")
+SHORTENED = LogLine("request", WARNING, "session %s: a request was too long; making it smaller")
 TOOL_STARTED = LogLine("tools", DEBUG, "call %s of session %s: %s begins")
 TOOL_ENDED = LogLine("tools", INFO, "call %s of session %s: %s ended, %s, ms %d")
 APPROVAL_WANTED = LogLine("tools", INFO, "call %s of session %s: %s waits for a decision")
 APPROVAL_DECIDED = LogLine("tools", INFO, "call %s of session %s: decided, %s")
-HOOK_LEFT = LogLine("hooks", WARNING, "hook %s of session %s runs on and nobody waits: ms %d")
+HOOK_LEFT = LogLine("hooks", WARNING, "hook %s of session %s still runs after its limit: ms %d")
 HOOK_ENDED = LogLine("hooks", WARNING, "hook %s of session %s ended late: ms %d")
 FETCHED = LogLine("downloads", INFO, "model %s fetched: bytes %d")
 FETCHING = LogLine("downloads", INFO, "model %s is being fetched: bytes %d")
@@ -122,7 +122,7 @@ def _name(text: str) -> str:
 
 
 def tell_opened(session: str, target: str, entries: int, damage: Sequence[Damage]) -> None:
-    """A session was opened, and what is wrong with its journal."""
+    """Logs that a session was opened, and any damage to its journal."""
     OPENED.tell(session, entries, target)
     if damage:
         counts = Counter(problem.kind for problem in damage)
@@ -130,12 +130,12 @@ def tell_opened(session: str, target: str, entries: int, damage: Sequence[Damage
 
 
 def tell_closed(session: str) -> None:
-    """A session was closed."""
+    """Logs that a session was closed."""
     CLOSED.tell(session)
 
 
 def tell_entries(session: str, entries: Iterable[Entry]) -> None:
-    """What was just written into a journal, as far as it is worth a line."""
+    """Logs the entries just written to a journal, where they matter."""
     for entry in entries:
         if isinstance(entry, RequestEntry):
             _tell_request(session, entry)
@@ -180,7 +180,7 @@ def tell_answer(
     seconds: float,
     transformations: Sequence[InputTransformation] = (),
 ) -> None:
-    """A request was answered: what that took, and whether its cache did what it should."""
+    """Logs an answered request: what it used, and whether its cache did what it should."""
     if ANSWERED.is_wanted:
         outcome = "answered" if is_complete else "answered in part"
         is_known = bool(usage.input or usage.output)
@@ -197,7 +197,7 @@ def tell_answer(
         ms = round(seconds * 1_000)
         ANSWERED.tell(request.id, session, outcome, request.target, *counts, cost, ms)
     words = name_verdict(verdict, request.context.agreement)
-    # A declared change is nothing to warn of, nor is one behind which nothing was to be found.
+    # A declared change needs no warning, nor does one with nothing cached behind it.
     is_missed = verdict.meaning in _MISSES and verdict.reported < verdict.expected
     if words is not None and words.kind != "expected" and is_missed:
         MISSED.tell(
@@ -210,23 +210,23 @@ def tell_answer(
 
 
 def tell_warnings(session: str, request: str, count: int) -> None:
-    """A person should know something about a request; its turn has the words."""
+    """Logs that a request carries warnings; the turn has their text."""
     if count:
         WARNED.tell(request, session, count)
 
 
 def tell_failure(session: str, request: str, error: LaminaError) -> None:
-    """A request has no answer; the kind of error says why."""
+    """Logs that a request got no answer; the kind of error says why."""
     FAILED.tell(request, session, error.code)
 
 
 def tell_retry(target: str, attempt: int, attempts: int, wait: float) -> None:
-    """A request is sent again, as its target was busy."""
+    """Logs that a request is sent again because its target was busy."""
     RETRIED.tell(target, attempt, attempts, round(wait * 1_000))
 
 
 def tell_event(session: str, event: Event) -> None:
-    """What happens during a turn, as far as it is worth a line and no entry says it."""
+    """Logs events of a turn that matter and that no entry records."""
     match event:
         case ToolStarted(call=call):
             TOOL_STARTED.tell(call.id, session, call.name)
@@ -244,18 +244,18 @@ def tell_event(session: str, event: Event) -> None:
 
 
 def tell_hook_left(session: str, hook: str, seconds: float) -> None:
-    """A hook runs on that nobody waits for any more."""
+    """Logs that a hook is still running after the engine stopped waiting for it."""
     HOOK_LEFT.tell(hook, session, round(seconds * 1_000))
 
 
 def tell_hook_ended(session: str, hook: str, seconds: float) -> None:
-    """A hook ended that nobody waited for any more."""
+    """Logs that a hook ended after the engine stopped waiting for it."""
     HOOK_ENDED.tell(hook, session, round(seconds * 1_000))
 
 
 @contextmanager
 def told_download(model: str, size: int) -> Iterator[None]:
-    """Tells that a model is fetched, and how that ended."""
+    """Logs that a model is being downloaded, and how that ended."""
     FETCHING.tell(model, size)
     try:
         yield
