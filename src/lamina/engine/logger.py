@@ -53,7 +53,7 @@ class LogLine:
     def is_wanted(self) -> bool:
         return self.logger.isEnabledFor(self.level)
 
-    def tell(self, *values: object) -> None:
+    def log(self, *values: object) -> None:
         """Writes the line; texts in it are shortened to names that fit on one line."""
         if self.is_wanted:
             names = [_name(value) if isinstance(value, str) else value for value in values]
@@ -121,20 +121,20 @@ def _name(text: str) -> str:
     return f"{beginning.rpartition(' ')[0].rstrip(', ') or beginning}..."
 
 
-def tell_opened(session: str, target: str, entries: int, damage: Sequence[Damage]) -> None:
+def log_opened(session: str, target: str, entries: int, damage: Sequence[Damage]) -> None:
     """Logs that a session was opened, and any damage to its journal."""
-    OPENED.tell(session, entries, target)
+    OPENED.log(session, entries, target)
     if damage:
         counts = Counter(problem.kind for problem in damage)
-        DAMAGED.tell(session, ", ".join(f"{kind} {count}" for kind, count in counts.items()))
+        DAMAGED.log(session, ", ".join(f"{kind} {count}" for kind, count in counts.items()))
 
 
-def tell_closed(session: str) -> None:
+def log_closed(session: str) -> None:
     """Logs that a session was closed."""
-    CLOSED.tell(session)
+    CLOSED.log(session)
 
 
-def tell_entries(session: str, entries: Iterable[Entry]) -> None:
+def log_entries(session: str, entries: Iterable[Entry]) -> None:
     """Logs the entries just written to a journal, where they matter."""
     for entry in entries:
         if isinstance(entry, RequestEntry):
@@ -142,34 +142,34 @@ def tell_entries(session: str, entries: Iterable[Entry]) -> None:
         elif isinstance(entry, TransformEntry) and COMPACTED.is_wanted:
             for op in entry.patch.ops:
                 if isinstance(op, CompactionApply):
-                    COMPACTED.tell(session, op.first_kept - op.after, op.reason)
+                    COMPACTED.log(session, op.first_kept - op.after, op.reason)
 
 
 def _tell_request(session: str, request: RequestEntry) -> None:
     context, agreement = request.context, request.context.agreement
     if PREPARED.is_wanted:
         items, missing = len(context.items), len(context.left_out)
-        PREPARED.tell(
+        PREPARED.log(
             request.id, session, request.target, request.tokens, agreement.tokens, items, missing
         )
     if (broke := agreement.broke) is not None and BROKEN.is_wanted:
         kinds = ", ".join(boundary.kind for boundary in context.boundaries) or "no boundary"
-        BROKEN.tell(request.id, session, broke.layer, agreement.reprocessed, kinds, broke.reason)
+        BROKEN.log(request.id, session, broke.layer, agreement.reprocessed, kinds, broke.reason)
     if (price := context.history_price) is not None and PRICED.is_wanted:
         costs = (price.keep_cost, price.summary_cost, price.summary_saving)
         keep, summary, saving = ("unknown" if c is None else f"${c:.6f}" for c in costs)
         if not price.is_summarised:
-            PRICED.tell(request.id, session, price.tokens, keep)
+            PRICED.log(request.id, session, price.tokens, keep)
         if older := price.older_tokens:
             stands = "stands" if price.is_summarised else "could stand"
-            SUMMED_UP.tell(request.id, session, stands, older, summary, saving)
+            SUMMED_UP.log(request.id, session, stands, older, summary, saving)
     if agreement.unexplained:
         first = agreement.unexplained[0].layer
-        UNEXPLAINED.tell(request.id, session, first, len(agreement.unexplained))
-    tell_warnings(session, request.id, len(context.warnings))
+        UNEXPLAINED.log(request.id, session, first, len(agreement.unexplained))
+    log_warnings(session, request.id, len(context.warnings))
 
 
-def tell_answer(
+def log_answer(
     session: str,
     request: RequestEntry,
     usage: Usage,
@@ -195,71 +195,71 @@ def tell_answer(
         dollars = cost_of(usage, target) if is_known else None
         cost = "unknown" if dollars is None else f"${dollars:.6f}"
         ms = round(seconds * 1_000)
-        ANSWERED.tell(request.id, session, outcome, request.target, *counts, cost, ms)
+        ANSWERED.log(request.id, session, outcome, request.target, *counts, cost, ms)
     words = name_verdict(verdict, request.context.agreement)
     # A declared change needs no warning, nor does one with nothing cached behind it.
     is_missed = verdict.meaning in _MISSES and verdict.reported < verdict.expected
     if words is not None and words.kind != "expected" and is_missed:
-        MISSED.tell(
+        MISSED.log(
             request.id, session, verdict.reported, verdict.expected, verdict.meaning,
             words.kind, words.blame, words.certainty,
         )  # fmt: skip
     surprises = Counter(change.kind for change in transformations if change.is_surprise)
     for kind, count in surprises.items():
-        DROPPED.tell(request.id, session, count, kind)
+        DROPPED.log(request.id, session, count, kind)
 
 
-def tell_warnings(session: str, request: str, count: int) -> None:
+def log_warnings(session: str, request: str, count: int) -> None:
     """Logs that a request carries warnings; the turn has their text."""
     if count:
-        WARNED.tell(request, session, count)
+        WARNED.log(request, session, count)
 
 
-def tell_failure(session: str, request: str, error: LaminaError) -> None:
+def log_failure(session: str, request: str, error: LaminaError) -> None:
     """Logs that a request got no answer; the kind of error says why."""
-    FAILED.tell(request, session, error.code)
+    FAILED.log(request, session, error.code)
 
 
-def tell_retry(target: str, attempt: int, attempts: int, wait: float) -> None:
+def log_retry(target: str, attempt: int, attempts: int, wait: float) -> None:
     """Logs that a request is sent again because its target was busy."""
-    RETRIED.tell(target, attempt, attempts, round(wait * 1_000))
+    RETRIED.log(target, attempt, attempts, round(wait * 1_000))
 
 
-def tell_event(session: str, event: Event) -> None:
+def log_event(session: str, event: Event) -> None:
     """Logs events of a turn that matter and that no entry records."""
     match event:
         case ToolStarted(call=call):
-            TOOL_STARTED.tell(call.id, session, call.name)
+            TOOL_STARTED.log(call.id, session, call.name)
         case ToolFinished(result=result, seconds=seconds):
             outcome, ms = "error" if result.is_error else "ok", round(seconds * 1_000)
-            TOOL_ENDED.tell(result.call_id, session, result.name, outcome, ms)
+            TOOL_ENDED.log(result.call_id, session, result.name, outcome, ms)
         case ApprovalWanted(call=call):
-            APPROVAL_WANTED.tell(call.id, session, call.name)
+            APPROVAL_WANTED.log(call.id, session, call.name)
         case ApprovalDecided(call_id=call_id, decision=decision):
-            APPROVAL_DECIDED.tell(call_id, session, decision)
+            APPROVAL_DECIDED.log(call_id, session, decision)
         case RequestRetried():
-            SHORTENED.tell(session)
+            SHORTENED.log(session)
         case _:
             pass
 
 
-def tell_hook_left(session: str, hook: str, seconds: float) -> None:
+def log_hook_left(session: str, hook: str, seconds: float) -> None:
     """Logs that a hook is still running after the engine stopped waiting for it."""
-    HOOK_LEFT.tell(hook, session, round(seconds * 1_000))
+    HOOK_LEFT.log(hook, session, round(seconds * 1_000))
 
 
-def tell_hook_ended(session: str, hook: str, seconds: float) -> None:
+def log_hook_ended(session: str, hook: str, seconds: float) -> None:
     """Logs that a hook ended after the engine stopped waiting for it."""
-    HOOK_ENDED.tell(hook, session, round(seconds * 1_000))
+    HOOK_ENDED.log(hook, session, round(seconds * 1_000))
 
 
 @contextmanager
-def told_download(model: str, size: int) -> Iterator[None]:
+def log_download(model: str, size: int) -> Iterator[None]:
     """Logs that a model is being downloaded, and how that ended."""
-    FETCHING.tell(model, size)
+    FETCHING.log(model, size)
     try:
         yield
     except LaminaError as error:
-        NOT_FETCHED.tell(model, error.code)
+        NOT_FETCHED.log(model, error.code)
         raise
-    FETCHED.tell(model, size)
+    FETCHED.log(model, size)

@@ -20,7 +20,7 @@ from lamina.core.journal import (
 )
 from lamina.core.ports import CheckpointedJournal, Clock, OpenJournal
 from lamina.core.values.entry import Entry, EntryBase, MessageEntry, ReplyEntry, RequestEntry
-from lamina.engine.logger import tell_closed, tell_entries, tell_opened
+from lamina.engine.logger import log_closed, log_entries, log_opened
 from lamina.engine.record.snapshot import Snapshot, thaw
 from lamina.errors import JournalError, NoSuchEntry, TurnStateError
 
@@ -53,7 +53,7 @@ class Record:
         self.state = close_answered_request(state)
         self.damage = tuple(damage)
         self.has_written = False
-        tell_opened(self.id, self.state.settings.target, len(self.entries), self.damage)
+        log_opened(self.id, self.state.settings.target, len(self.entries), self.damage)
 
     @property
     def id(self) -> str:
@@ -161,7 +161,7 @@ class Record:
         self.state = state
         if isinstance(entries[-1], RequestEntry):
             self.requested_state = state
-        tell_entries(self.id, entries)
+        log_entries(self.id, entries)
 
     def is_snapshot_due(self, least: int, share: float) -> bool:
         """Whether a snapshot would save the next opening at least `least` bytes of reading, and
@@ -197,4 +197,4 @@ class Record:
     async def close(self) -> None:
         self._is_closed = True
         await self._opened.close()
-        tell_closed(self.id)
+        log_closed(self.id)

@@ -75,10 +75,10 @@ def check_call(
     if not isinstance(arguments, dict):
         return "The arguments have to be a JSON object."
     if problem := check_arguments(definition.parameters, arguments):
-        told = f"The arguments do not fit the tool: {problem}"
+        problem_text = f"The arguments do not fit the tool: {problem}"
         # It may have been described only briefly.
         is_known = intended is call and call.name not in described
-        return told if is_known else f"{told}\n\n{describe_tool(tool).content}"
+        return problem_text if is_known else f"{problem_text}\n\n{describe_tool(tool).content}"
     return CheckedCall(call=call, intended=intended, tool=tool, arguments=arguments)
 
 

@@ -17,7 +17,7 @@ from lamina.core.values.message import Text, ToolCall, ToolText
 from lamina.core.values.note import Hit, NoteSearchResult, Scope
 from lamina.core.values.tool import Toolset
 from lamina.core.values.wire import Reply
-from lamina.engine.logger import tell_event
+from lamina.engine.logger import log_event
 from lamina.engine.runners.answer import Answer, CitedSource, PlanPreview, Preview, Tally
 from lamina.engine.runners.approvals import WaitingCall
 from lamina.engine.runners.citations import (
@@ -89,7 +89,7 @@ class RunContext:
 
     async def emit(self, event: Event) -> None:
         self.tally.note(event)
-        tell_event(self.session.id, event)
+        log_event(self.session.id, event)
         await notify(self.listener, event)
 
     async def warn(self, *texts: str) -> None:

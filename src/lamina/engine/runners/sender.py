@@ -43,7 +43,7 @@ from lamina.core.values.wire import (
     TextPiece,
     ThinkingPiece,
 )
-from lamina.engine.logger import tell_failure
+from lamina.engine.logger import log_failure
 from lamina.engine.session.session import Session, core_of
 from lamina.engine.session.session_ports import Emit
 from lamina.engine.session.session_spending import SessionCacheCharge
@@ -90,7 +90,7 @@ class Sender:
             try:
                 return await self._exchange(turn, emit, finish)
             except (ProviderError, ReplyError) as error:
-                tell_failure(self._session.id, turn.id, error)
+                log_failure(self._session.id, turn.id, error)
                 problem = {"where": "provider", "problem": mend_text(str(error))}
                 await self._session.add_custom_entry(PROBLEM, problem)
                 if not isinstance(error, RequestTooLong):
@@ -129,9 +129,9 @@ class Sender:
                     for event in incoming.take(piece):
                         if first_s is None and isinstance(event, BlockStarted):
                             first_s = anyio.current_time() - began
-                        await stream.tell(event)
+                        await stream.report(event)
             for event in incoming.end():
-                await stream.tell(event)
+                await stream.report(event)
         except RequestTooLong as error:
             await self._spending.end_failed_request(turn.id, error)
             raise  # it is made again: what arrived is void
@@ -253,7 +253,7 @@ class _AnswerStream:
         self._holders = holders
         self._is_holding = False
 
-    async def tell(self, event: Event) -> None:
+    async def report(self, event: Event) -> None:
         if self._holders and isinstance(event, BlockStarted | BlockDelta | BlockEnded):
             if not self._is_holding:
                 self._is_holding = True
@@ -264,15 +264,15 @@ class _AnswerStream:
     async def end(self, answered: Turn, reply: Reply) -> None:
         """Reports what hooks changed in a reply, as far as it differs from what was reported."""
         if self._is_holding:
-            for event in _tell_blocks(answered.message.blocks if answered.message else ()):
+            for event in _block_events(answered.message.blocks if answered.message else ()):
                 await self._emit(event)
         elif answered.changed_by:
-            told = "".join(block.text for block in reply.blocks if isinstance(block, Text))
-            if answered.answer != told:
+            reported = "".join(block.text for block in reply.blocks if isinstance(block, Text))
+            if answered.answer != reported:
                 await self._emit(AnswerChanged(hooks=answered.changed_by, text=answered.answer))
 
 
-def _tell_blocks(blocks: Iterable[Block]) -> Iterator[Event]:
+def _block_events(blocks: Iterable[Block]) -> Iterator[Event]:
     """The events for complete blocks."""
     incoming = _Incoming()
     for number, block in enumerate(blocks):

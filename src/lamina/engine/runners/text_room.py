@@ -54,13 +54,15 @@ class TextRoom:
             hits = hits[:-1]
         return tuple(hits)
 
-    def take_searches(self, outputs: Sequence[SearchOutput], most: int) -> tuple[SearchOutput, ...]:
-        """Searches with as many of their hits as fit `most` tokens; the one with the most hits
+    def take_searches(
+        self, outputs: Sequence[SearchOutput], max_tokens: int
+    ) -> tuple[SearchOutput, ...]:
+        """Searches with as many of their hits as fit `max_tokens`; the one with the most hits
         gives up its last first. A search without hits left is dropped: it must not say that nothing
         was found."""
         rest = list(outputs)
         while any(output.result.hits for output in rest):
-            if self.cost(render_searches(rest)[0]) <= most:
+            if self.cost(render_searches(rest)[0]) <= max_tokens:
                 break
             longest = max(len(output.result.hits) for output in rest)
             at = max(at for at, output in enumerate(rest) if len(output.result.hits) == longest)
@@ -69,12 +71,12 @@ class TextRoom:
         return tuple(rest)
 
     def shorten(
-        self, texts: Sequence[ToolText], most: int
+        self, texts: Sequence[ToolText], max_tokens: int
     ) -> tuple[tuple[ToolText, ...], tuple[str, ...]]:
-        """The texts with the middle of the largest cut out until they fit `most` tokens, and which
+        """The texts with the middle of the largest cut out until they fit `max_tokens`, and which
         ones were cut. A text that would be empty is dropped."""
         sizes = [self._count(text.text) for text in texts]
-        over = self.cost(texts) - most
+        over = self.cost(texts) - max_tokens
         if over <= 0:
             return tuple(texts), ()
         level = find_level(sizes, sum(sizes) - over - NOTICE_TOKENS * len(texts))

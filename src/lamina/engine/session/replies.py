@@ -17,7 +17,7 @@ from lamina.core.values.prompt import Prompt
 from lamina.core.values.request import CacheVerdict
 from lamina.core.values.usage import Usage
 from lamina.core.values.wire import Reply
-from lamina.engine.logger import tell_answer, tell_warnings
+from lamina.engine.logger import log_answer, log_warnings
 from lamina.engine.record.layouts import Layouts
 from lamina.engine.record.record import Record
 from lamina.engine.session.compactor import Compactions, compaction_warnings
@@ -77,7 +77,7 @@ class Replies:
             message = Message(role="assistant", blocks=blocks, id=page.next_id())
             hooked = await self._hooks.on_reply(message, state, request, hurry=not end)
             message = hooked.message.thought_by(request.target.partition(":")[2])
-            warnings = hooked.warnings + self._hooks.tell_late()
+            warnings = hooked.warnings + self._hooks.report_late()
             warnings += self._doubt(request, reply.usage)
             page.write(MessageEntry, message=message, interrupted=not reply.complete)
             page.write(
@@ -97,14 +97,14 @@ class Replies:
             await self._spending.settle_request(request, target, reply)
         self._layouts.remember(request, prompt)
         await self._prefixes.keep(request, prompt, state, reply.usage)
-        tell_answer(
+        log_answer(
             record.id, request, reply.usage, target=target,
             verdict=verdict, is_complete=reply.complete, seconds=page.at - request.at,
             transformations=reply.transformations,
         )  # fmt: skip
         if end and not awaits_results(record.state):
             warnings += await self._end_turn(request, message)
-        tell_warnings(record.id, request.id, len(warnings))
+        log_warnings(record.id, request.id, len(warnings))
         await self._layouts.keep_snapshot(least=16 * SNAPSHOT_BYTES, share=0.25)
         return CommitOutcome(
             message=message,

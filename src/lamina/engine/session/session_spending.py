@@ -101,7 +101,7 @@ class Spending:
         # The latest bill of each request that this instance made and that still waits for its
         # answer.
         self._bills: dict[str, Bill] = {}
-        self._is_told = False
+        self._is_warned = False
         # Asked before a runner sends a turn.
         self.gate: Gate | None = None
 
@@ -259,8 +259,8 @@ class Spending:
 
     def _tell(self, error: SpendLedgerError) -> None:
         """Warns once that the account cannot be written."""
-        if not self._is_told:
-            self._is_told = True
+        if not self._is_warned:
+            self._is_warned = True
             self._warn(f"what this costs is not written down: {error}")
 
     def _refusal(

@@ -163,7 +163,7 @@ class SummaryWriter:
         return total_tokens(front) + sum(sizes) + MESSAGE_TOKENS
 
     def _finish(self, plan: CompactionPlan, text: str, problem: str = "") -> WrittenSummary:
-        count, most = self._count, TOO_LONG * plan.summary_tokens
+        count, max_tokens = self._count, TOO_LONG * plan.summary_tokens
         question = shorten(plan.question, QUESTION_TOKENS, count)
         summary = finish_summary(text, plan.files, question=question)
         if not summary:
@@ -171,8 +171,8 @@ class SummaryWriter:
         # A summary that saves less than half would soon have to be made again.
         elif not is_usable_summary(summary, plan.tokens_dropped // 2, count):
             problem = "the summarizer said more than half of what it would stand for"
-        elif count(text) > most:
-            problem = f"the summarizer said more than {most:,} tokens"
+        elif count(text) > max_tokens:
+            problem = f"the summarizer said more than {max_tokens:,} tokens"
         else:
             return WrittenSummary(text=summary, problem=problem)
         return WrittenSummary(problem=problem)
@@ -183,11 +183,11 @@ class SummaryWriter:
         self, plan: CompactionPlan, dropped: Sequence[Message]
     ) -> WrittenSummary:
         """One summary for each part, covering it and everything before it."""
-        most = int(plan.summary_tokens * STEP_TOO_LONG)
-        # The largest instruction: that of the last part. A step answers, and is told, `most`.
+        max_tokens = int(plan.summary_tokens * STEP_TOO_LONG)
+        # The largest instruction: that of the last part. Each step gets at most `max_tokens`.
         empty = SummaryPart(messages=range(0), text="")
         around = self._count(step_instruction(plan, empty, MAX_STEPS, MAX_STEPS, "x"))
-        room = self._window - around - 2 * most - MESSAGE_TOKENS
+        room = self._window - around - 2 * max_tokens - MESSAGE_TOKENS
         if room < LEAST_PART:
             return WrittenSummary(problem="the window is too small for the summarizer")
         parts = split_into_parts(dropped, room, self._count)
@@ -200,12 +200,12 @@ class SummaryWriter:
             text, trouble, usage = "", "", Usage()
             if number > skipped and failures < FAILURES:
                 await self._emit(SummaryStep(step=number, of=len(parts)))
-                previous = quote_within(carried, most, self._count) if carried else ""
+                previous = quote_within(carried, max_tokens, self._count) if carried else ""
                 instruction = step_instruction(plan, part, number, len(parts), previous)
-                request = await self._encode(Envelope(), instruction, most)
+                request = await self._encode(Envelope(), instruction, max_tokens)
                 job = CompactionJob(
                     instruction=instruction, messages=messages, previous=carried,
-                    max_tokens=most, wire=self._wire, wire_request=request,
+                    max_tokens=max_tokens, wire=self._wire, wire_request=request,
                 )  # fmt: skip
                 text, trouble, usage = await self._ask(job, self._count(instruction))
                 if not trouble and not text.strip():
@@ -215,12 +215,12 @@ class SummaryWriter:
                 names = (messages[0].id, messages[-1].id)
                 await self._account(usage, (number, len(parts)), names, trouble)
             if text.strip() and not trouble:
-                carried = shorten(text, most, self._count)
+                carried = shorten(text, max_tokens, self._count)
             else:
                 extracted += 1
                 extract = extract_summary(messages, plan.summary_tokens // 2, self._count)
                 extract = without_notice(extract)
-                carried = shorten(f"{carried}\n\n{extract}".strip(), most, self._count)
+                carried = shorten(f"{carried}\n\n{extract}".strip(), max_tokens, self._count)
         if extracted == len(parts):
             return WrittenSummary(problem=problem)
         if extracted:

@@ -129,11 +129,11 @@ def _tell_rest(text: str, whole: str, how_to_read: str) -> str:
     """A cut text that says how to read the rest: in its own note, or in a line behind it if it was
     cut in another way."""
 
-    def tell(first: int, last: int) -> str:
+    def explain(first: int, last: int) -> str:
         return f"{how_to_read}, lines {line_number(whole, first)}-{line_number(whole, last - 1)}"
 
     if text == cut_text(whole, len(text)):
-        text = cut_text(whole, len(text), tell)
+        text = cut_text(whole, len(text), explain)
     return text if how_to_read in text else f"{text}\n[… {how_to_read} …]"
 
 

@@ -118,7 +118,7 @@ class Drafts:
             )  # fmt: skip
         ephemera = await self._hooks.for_request(page, frame, message, system)
         draft = self._draft(page, brief, here, ephemera)
-        warnings = Attachments(warnings=(*left.warnings, *self._hooks.tell_late()))
+        warnings = Attachments(warnings=(*left.warnings, *self._hooks.report_late()))
         draft = replace(draft, attachments=draft.attachments + warnings)
         if compaction or earlier:
             draft = report_compaction(draft, compaction, earlier)
@@ -242,7 +242,7 @@ class TurnLifecycle:
         # Whether the session went in front of a question, to ask another one in its place.
         self.asks_here = False
         # The last entry whose hook displays were shown.
-        self._told_until = record.state.leaf
+        self._shown_until = record.state.leaf
         self.results = ToolResults(record, ports.store, reader.screen, self.warn, self.lock)
         results = ResultReader(record, ports.store, reader.screen, layouts)
         self.engine_calls = EngineCalls(
@@ -400,7 +400,7 @@ class TurnLifecycle:
         """Appends an answer and its cost."""
         async with self.lock:
             outcome = await self._replies.commit(turn.entry, turn.prompt, reply, end=end)
-            self._told_until = self._record.state.leaf
+            self._shown_until = self._record.state.leaf
             return outcome
 
     async def resume(self, turn: Turn, results: Sequence[ToolResult]) -> Turn:
@@ -573,7 +573,9 @@ class TurnLifecycle:
             wire_request=await self._wire_requests.make(request, prompt, target, state),
             attachments=attachments,
             message=message,
-            displays=find_displays(entries_before(request, self._record.entries, self._told_until)),
+            displays=find_displays(
+                entries_before(request, self._record.entries, self._shown_until)
+            ),
             rewrite=self.spending.rewrite(request, target) if message is None else None,
         )
 

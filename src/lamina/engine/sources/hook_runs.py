@@ -166,9 +166,9 @@ def _once(patch: Patch, transformer: str, state: State, envelope: Envelope) -> t
 
 
 async def run_message_hooks(
-    hooks: Hooks, state: State, scene: HookScene, most: float | None = None
+    hooks: Hooks, state: State, scene: HookScene, max_seconds: float | None = None
 ) -> HookedMessage:
-    """The message as hooks changed it, each within its limit or `most` seconds.
+    """The message as hooks changed it, each within its limit or `max_seconds`.
 
     Raises:
         MessageDropped: it is a user's message and a hook dropped it.
@@ -181,7 +181,7 @@ async def run_message_hooks(
             session=state.session.session, message=message, envelope=envelope, items=scene.items
         )
         try:
-            result = await call_hook(hook, event, scene.late, most)
+            result = await call_hook(hook, event, scene.late, max_seconds)
             before, message = message, _read_message(hook, result, message)
         except MessageDropped:
             raise
@@ -373,9 +373,9 @@ class TurnHooks:
         self._hooks = hooks
         self._late = LateHooks()
 
-    def tell_late(self) -> tuple[str, ...]:
+    def report_late(self) -> tuple[str, ...]:
         """What a person should know about hooks that run past their limit, once each."""
-        return self._late.tell()
+        return self._late.report()
 
     async def on_context(
         self,

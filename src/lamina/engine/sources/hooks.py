@@ -25,7 +25,7 @@ from msgspec import Struct, field
 from lamina.core.values.envelope import Envelope
 from lamina.core.values.item import Attachment, Include, Item, ItemId, ItemKind
 from lamina.core.values.message import Message
-from lamina.engine.logger import tell_hook_ended, tell_hook_left
+from lamina.engine.logger import log_hook_ended, log_hook_left
 from lamina.errors import HookError, UsageError
 
 HookReason = Literal["before_agent_start", "before_request", "ephemeral", "turn_end"]
@@ -292,12 +292,12 @@ class HookThread:
         """The function returned, or failed."""
         self._ended = anyio.current_time()
         if self._is_left:
-            tell_hook_ended(self._session, self.hook, self.seconds)
+            log_hook_ended(self._session, self.hook, self.seconds)
 
     def leave(self) -> None:
         """Its result is no longer awaited."""
         self._is_left = True
-        tell_hook_left(self._session, self.hook, self.seconds)
+        log_hook_left(self._session, self.hook, self.seconds)
 
 
 class LateHooks:
@@ -305,43 +305,46 @@ class LateHooks:
     person: that it still runs, and later how long it ran."""
 
     def __init__(self) -> None:
-        self._untold: list[HookThread] = []
-        self._told: list[HookThread] = []
+        self._unreported: list[HookThread] = []
+        self._reported: list[HookThread] = []
 
     def add(self, thread: HookThread) -> None:
-        self._untold.append(thread)
+        self._unreported.append(thread)
 
-    def tell(self) -> tuple[str, ...]:
+    def report(self) -> tuple[str, ...]:
         """The reports that are due now, once each."""
         notices: list[str] = []
-        for thread in self._untold:
+        for thread in self._unreported:
             if thread.is_running:
-                self._told.append(thread)
+                self._reported.append(thread)
                 notices.append(
                     f"hook {thread.hook!r} still runs, {thread.seconds:.1f} s after it was called; "
                     f"nobody waits for it any more, and what it returns is not used"
                 )
-        over = [thread for thread in (*self._untold, *self._told) if not thread.is_running]
+        over = [thread for thread in (*self._unreported, *self._reported) if not thread.is_running]
         notices += [
             f"hook {thread.hook!r} ran on for {thread.seconds:.1f} s while nobody waited for it; "
             f"what it returned was not used"
             for thread in over
         ]
-        self._untold = []
-        self._told = [thread for thread in self._told if thread not in over]
+        self._unreported = []
+        self._reported = [thread for thread in self._reported if thread not in over]
         return tuple(notices)
 
 
 async def call_hook(
-    hook: Hook, event: ContextEvent | MessageEvent, late: LateHooks, most: float | None = None
+    hook: Hook,
+    event: ContextEvent | MessageEvent,
+    late: LateHooks,
+    max_seconds: float | None = None,
 ) -> Any:
-    """What the hook returned, within its time limit or `most` seconds. Generators are exhausted
+    """What the hook returned, within its time limit or `max_seconds`. Generators are exhausted
     here.
 
     Raises:
         HookError: it failed, or was too slow.
     """
-    limit = hook.timeout if most is None else min(most, hook.timeout)
+    limit = hook.timeout if max_seconds is None else min(max_seconds, hook.timeout)
     with anyio.move_on_after(limit) as scope:
         try:
             if inspect.iscoroutinefunction(hook.handler):

@@ -95,12 +95,12 @@ class IndexSearch:
         self._notes = notes
         self.progress = progress
         # Nothing is reported twice, however many searches it concerns.
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     def warn_of(self, problems: Iterable[str]) -> None:
         for problem in problems:
-            if problem not in self._told:
-                self._told.add(problem)
+            if problem not in self._warned:
+                self._warned.add(problem)
                 self._warn(problem)
 
     def warn_of_index(self) -> None:

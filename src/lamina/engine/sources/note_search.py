@@ -268,11 +268,11 @@ def _add_hit(hits: list[Hit], hit: Hit) -> None:
         if other.text.split() == words:
             return
         if (whole := _unite(other, hit)) is not None:
-            rest = [each for place, each in enumerate(hits) if place > at]
+            rest = [later for place, later in enumerate(hits) if place > at]
             del hits[at:]
             _add_hit(hits, whole)
-            for each in rest:
-                _add_hit(hits, each)
+            for later in rest:
+                _add_hit(hits, later)
             return
     hits.append(hit)
 
@@ -394,12 +394,12 @@ class WorkspaceSearch:
         async with self._lock:
             shelf = await self._take_up()
             corpus = await self._load(shelf, patience)
-            warnings = self._source_news(shelf) + self._corpus_news(corpus)
+            warnings = self._source_warnings(shelf) + self._corpus_news(corpus)
             self._save()
             unkept = 0
             if isinstance(self._index, StoredIndex):
                 unkept, problems = await self._index.write()
-                warnings += self._news(index_warnings(problems))
+                warnings += self._new_warnings(index_warnings(problems))
             return NoteSearchResult(
                 searched=len(shelf.catalogue.notes),
                 warnings=warnings,
@@ -442,7 +442,7 @@ class WorkspaceSearch:
 
         shelf = await self._take_up()
         notes = shelf.catalogue.notes
-        warnings = self._source_news(shelf)
+        warnings = self._source_warnings(shelf)
         mask, count = _mask(notes, search.scope)
         if not count:
             why = (
@@ -530,13 +530,13 @@ class WorkspaceSearch:
         pairs = zip(passages, excerpts, strict=True)
         return {passage: excerpt for passage, excerpt in pairs if excerpt is not None}
 
-    def _news(self, reports: Iterable[str]) -> tuple[str, ...]:
-        news = tuple(report for report in dict.fromkeys(reports) if report not in self._reports)
-        self._reports.update(news)
-        return news
+    def _new_warnings(self, reports: Iterable[str]) -> tuple[str, ...]:
+        warnings = tuple(report for report in dict.fromkeys(reports) if report not in self._reports)
+        self._reports.update(warnings)
+        return warnings
 
-    def _source_news(self, shelf: SearchedNotes) -> tuple[str, ...]:
-        return self._news((*self._source.take_warnings(), *_unreadable(shelf.catalogue)))
+    def _source_warnings(self, shelf: SearchedNotes) -> tuple[str, ...]:
+        return self._new_warnings((*self._source.take_warnings(), *_unreadable(shelf.catalogue)))
 
     def _corpus_news(self, corpus: Corpus, tier: SearchTier | None = None) -> tuple[str, ...]:
         """Warnings about a corpus. That it is incomplete is reported once, not again with every
@@ -545,7 +545,7 @@ class WorkspaceSearch:
         if corpus.late and self._reported_late:
             gaps = []
         self._reported_late = self._reported_late or bool(corpus.late and gaps)
-        return self._news((*gaps, *corpus_warnings(corpus)))
+        return self._new_warnings((*gaps, *corpus_warnings(corpus)))
 
 
 class _NoteSearch(Struct, frozen=True, kw_only=True):

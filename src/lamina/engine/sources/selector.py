@@ -282,7 +282,7 @@ class Selector:
         return Attachments(
             attachments=tuple(a for item, a in additions.items() if item not in own),
             left_out=(*missing, *too_large, *runners_up(choice)),
-            warnings=self.take_news(
+            warnings=self.take_new_warnings(
                 (
                     *self._notices,
                     *describe_problems(guides.problems),
@@ -367,7 +367,9 @@ class Selector:
         # An attachment then keeps the priority it came with.
         except Exception as error:  # noqa: BLE001
             scores, problem = {}, f"{type(error).__name__}: {error}"
-        warnings = self.take_news([f"relevance moves no priority: {problem}"] if problem else [])
+        warnings = self.take_new_warnings(
+            [f"relevance moves no priority: {problem}"] if problem else []
+        )
         return tuple(_weigh(a, scores.get(a.item.id)) for a in attachments), warnings
 
     # -- inside ----------------------------------------------------------------------------------
@@ -383,7 +385,7 @@ class Selector:
             return search
         if self.index is None:
             problem = f"{len(pool.documents)} items are chosen by search, and {self.no_index}"
-            search.warnings += self.take_news([problem])
+            search.warnings += self.take_new_warnings([problem])
             return search
         try:
             await self._find(self.index, state, question, search)
@@ -414,7 +416,7 @@ class Selector:
         most += settings.expansion_top_n * (settings.expansion_depth + 2)
         search.ranking = rank_documents(documents, scores, query, settings, most=most, fits=fits)
         warnings = [f"search by words alone: {corpus.lexical}"] if corpus.lexical else []
-        search.warnings += self.take_news(warnings + corpus_warnings(corpus))
+        search.warnings += self.take_new_warnings(warnings + corpus_warnings(corpus))
 
     def _with_relations(self, searches: Sequence["PoolSearch"]) -> tuple[SearchChoice, ...]:
         """The results in each pool, with the relations of all of it."""
@@ -448,11 +450,11 @@ class Selector:
         likeness = {item.item: item.score for item in items if item.score is not None}
         return likeness, corpus.lexical
 
-    def take_news(self, reports: Iterable[str]) -> tuple[str, ...]:
+    def take_new_warnings(self, reports: Iterable[str]) -> tuple[str, ...]:
         """The warnings that this session has not reported yet; they now count as reported."""
-        news = tuple(report for report in dict.fromkeys(reports) if report not in self._reports)
-        self._reports.update(news)
-        return news
+        warnings = tuple(report for report in dict.fromkeys(reports) if report not in self._reports)
+        self._reports.update(warnings)
+        return warnings
 
 
 class PoolSearch:

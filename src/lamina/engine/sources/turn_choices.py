@@ -165,13 +165,13 @@ class TurnChoices:
         leave at the next boundary."""
         state = self._page.state
         described = [tool for tool in removed if is_described(tool, state)]
-        news = [tool for tool in described if tool.id not in state.library.forgotten]
-        for tool in news:
+        reported = [tool for tool in described if tool.id not in state.library.forgotten]
+        for tool in reported:
             self._page.write(ForgetEntry, item=tool.id)
         detail = "the tool {!r} is described above, and was removed"
         return [
             LeftOut(what=tool.id, reason="refused", detail=detail.format(tool.definition.name))
-            for tool in news
+            for tool in reported
         ]
 
     def _with_room(
