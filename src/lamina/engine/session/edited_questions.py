@@ -85,19 +85,19 @@ async def take_over(
     request = request_for(record, asked)
     then = record.state_at(request.id if request else asked.id)
     taken: list[Attachable] = []
-    for given in _given_with(asked, request, then, record.state):
+    for attached in _find_attached(asked, request, then, record.state):
         worth: Any = {
-            "priority": given.priority, "essential": given.essential, "shape": given.shape
+            "priority": attached.priority, "essential": attached.essential, "shape": attached.shape
         }  # fmt: skip
-        if given.reference:
-            spec = AttachmentSpec(what=given.reference, **worth)
+        if attached.reference:
+            spec = AttachmentSpec(what=attached.reference, **worth)
             reading = await reader.read(spec, record.state, keep=False)
-            if reading.attachments or given.kept is None:
+            if reading.attachments or attached.kept is None:
                 taken.append(spec)
                 continue
-            warn(f"{label_of(given.item)} cannot be read any more; it is sent as it was")
-        if given.kept is not None:
-            taken.append(Attachment(item=given.kept, **worth))
+            warn(f"{label_of(attached.item)} cannot be read any more; it is sent as it was")
+        if attached.kept is not None:
+            taken.append(Attachment(item=attached.kept, **worth))
     return tuple(taken)
 
 
@@ -167,7 +167,7 @@ def request_for(record: Record, message: MessageEntry) -> RequestEntry | None:
     return None
 
 
-class _Given(Struct, frozen=True, kw_only=True):
+class _Attached(Struct, frozen=True, kw_only=True):
     """What a person attached to a question; `kept` is its former version, if that is known."""
 
     item: ItemId
@@ -184,20 +184,20 @@ class _Given(Struct, frozen=True, kw_only=True):
         return reference_to(self.item)
 
 
-def _given_with(
+def _find_attached(
     asked: MessageEntry, request: RequestEntry | None, then: State, now: State
-) -> list[_Given]:
+) -> list[_Attached]:
     """What a person attached to a question. Items that were always included, pinned, added to the
     session, found by search or brought along come back without this."""
     items, shapes = then.library.items, _shapes_of(asked)
     if request is None:
         uses = asked.message.context.uses if asked.message.context else ()
         return [
-            _Given(item=use.item, kept=items.get((use.item, use.version)), shape=use.shape)
+            _Attached(item=use.item, kept=items.get((use.item, use.version)), shape=use.shape)
             for use in uses
         ]
-    given = [
-        _Given(
+    attached = [
+        _Attached(
             item=item.item,
             kept=items.get((item.item, item.version)),
             priority=item.priority if item.priority_before is None else item.priority_before,
@@ -209,12 +209,12 @@ def _given_with(
         and not (item.origin or item.pinned or item.item in now.library.members)
     ]
     # Anything that had no room, or could not be read then, gets another try.
-    given += [
-        _Given(item=ItemId(omission.what), kept=None)
+    attached += [
+        _Attached(item=ItemId(omission.what), kept=None)
         for omission in request.context.left_out
         if omission.reason in _OUT_THEN and not omission.source
     ]
-    return given
+    return attached
 
 
 def _shapes_of(asked: MessageEntry) -> dict[ItemId, Shape]:
