@@ -1,7 +1,7 @@
 """Lamina: a context engine for LLM applications.
 
-It decides, for every request, what the model sees, in which order and why; keeps those bytes
-still so that prefix caches hit; records what was sent; and shows all of that to a person.
+It decides, for every request, what the model sees, in which order and why; keeps those bytes still
+so that prefix caches hit; records what was sent; and shows all of that to a person.
 
 Open something:  open_session, open_chat, open_agent, open_plan, open_qa, open_workspace
 What you get:    Session, Turn, Answer, ChatRunner, AgentRunner, PlanRunner, QaRunner, Workspace
@@ -11,9 +11,9 @@ What you give:   attach, tool, Hooks, Drop, Item, Options, Settings, Scope, Tool
 Afterwards:      renumber_citations
 Errors:          LaminaError, BudgetError, PrefixMoved, SpendLimit; all others in lamina.errors
 
-These names are public, and so are those in `lamina.ops`, `lamina.errors` and `lamina.types`, and
-in `lamina.sync`, which needs no `await`. Everything else is private, also what is listed below as
-contents of the package: it can change or go in any release.
+These names are public, as are those in `lamina.ops`, `lamina.errors` and `lamina.types`, and in
+`lamina.sync`, which needs no `await`. Everything else is private, including the package contents
+listed below: it can change or disappear in any release.
 """
 
 from importlib import import_module

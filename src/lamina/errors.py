@@ -1,40 +1,40 @@
 """Every exception Lamina raises, split by who has to act.
 
     LaminaError
-    ├── UsageError              the caller asked for something that cannot be
+    ├── UsageError              the caller asked for something impossible
     │   ├── InvalidText         text that no provider can carry (lone surrogates)
     │   ├── InvalidPatch        an op, its scope or its reason is wrong; nothing was changed
     │   ├── InvalidSetting      a setting of another type, or out of range
-    │   ├── InvalidEntry        something that a journal could not give back as it is
-    │   ├── QueryError          a query over notes that is not understood, with the place in it
+    │   ├── InvalidEntry        a value that a journal could not return unchanged
+    │   ├── QueryError          a query over notes that does not parse, with the position
     │   ├── UnknownTarget       a provider that Lamina does not know
     │   │   └── UnknownModel    a local model that is neither in the catalogue nor a file
     │   ├── TurnStateError      commit, resume or request called at the wrong moment
-    │   └── ExtraMissing        it needs packages that an extra of Lamina installs
+    │   └── ExtraMissing        the packages of an extra of Lamina are needed
     ├── BudgetError             what must be sent does not fit
     │   ├── EssentialsTooLarge  essentials alone are over the attachment limit
     │   └── WindowExceeded      L1, tools, essentials and the message are over the window
     ├── PrefixMoved             bytes already sent would move without a recorded reason
-    ├── SpendError              it is about money, and nothing was sent
+    ├── SpendError              a problem with money; nothing was sent
     │   ├── SpendLimit          a request could cost more than a limit leaves
-    │   │   └── UnknownPrice    there is a limit, and nobody knows what the model costs
-    │   ├── SpendDeclined       a person did not agree to a price, or there was nobody to ask
-    │   └── SpendLedgerError    the account of what was spent cannot be read or written
+    │   │   └── UnknownPrice    there is a limit, and the model's price is unknown
+    │   ├── SpendDeclined       a person did not agree to a price, or could not be asked
+    │   └── SpendLedgerError    the record of spending cannot be read or written
     ├── ReplyError              a provider's reply could not be read
     ├── ProviderError           a provider did not answer
-    │   ├── RequestTooLong      it says that the request does not fit its window
-    │   ├── ProviderBusy        it is overloaded or throttles; later it may answer
-    │   ├── KeyMissing          there is no key for it, or it was refused
+    │   ├── RequestTooLong      the request does not fit the provider's window
+    │   ├── ProviderBusy        overloaded or throttling; worth trying later
+    │   ├── KeyMissing          the key is missing or was refused
     │   └── ModelMissing        the embedded model or its runtime is not on this machine
-    ├── HookError               a hook failed, was too slow or returned something that cannot be
+    ├── HookError               a hook failed, was too slow or returned an invalid value
     │   └── MessageDropped      a message hook dropped the user's message; nothing is sent
-    └── JournalError            entries that do not form a session
-        ├── UnknownSession      there is no such session
+    └── JournalError            entries do not form a session
+        ├── UnknownSession      the session does not exist
         │   └── NoSuchEntry     the session has no such entry, question or request
-        ├── SessionMoved        another opening of the session has written meanwhile
-        ├── SessionBusy         another opening of the session is there and goes on
+        ├── SessionMoved        the session was changed elsewhere after this one read it
+        ├── SessionBusy         the session is open elsewhere
         ├── JournalGone         the file was deleted or replaced under an open session
-        └── WriteFailed         the disk did not take the entries; nothing was acknowledged
+        └── WriteFailed         the entries could not be written; nothing was acknowledged
 
 Every error has a stable `code` for programs and a message that says what to do next.
 """
@@ -43,25 +43,25 @@ from collections.abc import Mapping
 
 
 class LaminaError(Exception):
-    """Everything that this package raises on purpose; `code` is a stable name for programs."""
+    """The base of every error that this package raises; `code` is a stable name for programs."""
 
     code = "lamina"
 
 
 class UsageError(LaminaError):
-    """The caller asked for something that cannot be."""
+    """The caller asked for something impossible."""
 
     code = "usage"
 
 
 class InvalidText(UsageError):
-    """A text that no provider can carry: it holds a lone surrogate, at `position`."""
+    """A text that no provider can carry: it contains a lone surrogate, at `position`."""
 
     code = "invalid_text"
 
     def __init__(self, what: str, position: int) -> None:
         super().__init__(
-            f"{what} holds a lone surrogate at character {position}, which cannot be encoded "
+            f"{what} contains a lone surrogate at character {position}, which cannot be encoded "
             f"as UTF-8; remove it, or decode the source with errors='replace'"
         )
         self.position = position
@@ -79,7 +79,7 @@ class InvalidPatch(UsageError):
 
 
 class InvalidSetting(UsageError):
-    """A setting is of another type or out of range; nothing was changed."""
+    """A setting has the wrong type or is out of range; nothing was changed."""
 
     code = "invalid_setting"
 
@@ -90,33 +90,33 @@ class InvalidSetting(UsageError):
 
 
 class InvalidEntry(UsageError):
-    """Something that a journal could not give back as it is; nothing was written."""
+    """A value that a journal could not return unchanged; nothing was written."""
 
     code = "invalid_entry"
 
     def __init__(self, kind: str, problem: str) -> None:
         super().__init__(
-            f"this cannot be kept in the journal, and nothing was written: {kind}: {problem}"
+            f"the journal cannot store this, and nothing was written: {kind}: {problem}"
         )
         self.kind = kind
         self.problem = problem
 
 
 class QueryError(UsageError):
-    """A query over notes is not understood; `line` and `column` say where."""
+    """A query over notes does not parse; `line` and `column` say where."""
 
     code = "query"
 
     def __init__(self, line: int, column: int, problem: str) -> None:
         super().__init__(f"query, line {line}, column {column}: {problem}")
-        # Both counted from 1, in characters.
+        # Both count from 1, in characters.
         self.line = line
         self.column = column
         self.problem = problem
 
 
 class UnknownTarget(UsageError):
-    """A target that is not `provider:model` with a provider that Lamina knows."""
+    """A target that is not `provider:model` with a known provider."""
 
     code = "unknown_target"
 
@@ -138,26 +138,28 @@ class UnknownModel(UnknownTarget):
         UsageError.__init__(
             self,
             f"target {target!r} names neither a model that Lamina can fetch ({', '.join(known)}) "
-            f"nor a GGUF file by its path, as in local:~/models/mine.gguf",
+            f"nor the path of a GGUF file, such as local:~/models/mine.gguf",
         )
         self.target = target
 
 
 class TurnStateError(UsageError):
-    """Something was called at the wrong moment of a turn, as `commit` on one that is not open."""
+    """Something was called at the wrong moment of a turn, such as `commit` on a turn that is not
+    open."""
 
     code = "turn_state"
 
 
 class ExtraMissing(UsageError):
-    """Something needs packages that are not installed; the message names the extra that brings
-    them. Nothing was fetched or written."""
+    """Required packages are not installed; the message names the extra that installs them. Nothing
+    was downloaded or written."""
 
     code = "extra_missing"
 
 
 class BudgetError(LaminaError):
-    """What must be sent does not fit; `sizes` are its parts and `limit` the room, in tokens."""
+    """What must be sent does not fit; `sizes` lists its parts and `limit` is the room, in
+    tokens."""
 
     code = "budget"
 
@@ -181,8 +183,8 @@ class WindowExceeded(BudgetError):
 
 
 class PrefixMoved(LaminaError):
-    """Bytes that were sent would move without a recorded reason; `layer`, `segment` and `source`
-    say where, and nothing was sent."""
+    """Bytes that were already sent would move without a recorded reason; `layer`, `segment` and
+    `source` say where, and nothing was sent."""
 
     code = "prefix_moved"
 
@@ -197,17 +199,18 @@ class PrefixMoved(LaminaError):
 
 
 class SpendError(LaminaError):
-    """Something about money; nothing was sent."""
+    """A problem with money; nothing was sent."""
 
     code = "spend"
 
 
 class SpendLimit(SpendError):
-    """A request could cost more than a limit leaves; nothing was sent, and nothing was written.
+    """A request could cost more than a limit leaves; nothing was sent or written.
 
-    `scope` is what the limit is for (turn, session or day). All amounts are in US dollars: `limit`,
-    what was `spent`, what is `reserved` for answers that have not come, and the price range of
-    this request from `low` to `high`. `advice` is what would make it cheaper, or let it through.
+    `scope` says what the limit applies to (turn, session or day). All amounts are in US dollars:
+    the `limit`, the amount `spent`, the amount `reserved` for answers that have not arrived, and
+    the price range of this request from `low` to `high`. `advice` says how to make it cheaper or
+    let it through.
     """
 
     code = "spend_limit"
@@ -235,14 +238,14 @@ class SpendLimit(SpendError):
 
 
 class UnknownPrice(SpendLimit):
-    """There is a limit, and nobody knows what the model costs: it cannot be kept to."""
+    """There is a limit, and the model's price is unknown, so the limit cannot be enforced."""
 
     code = "unknown_price"
 
 
 class SpendDeclined(SpendError):
-    """A person did not agree to what a request costs, or nobody could be asked. It is prepared, and
-    can be sent later; `price` is what was asked about, in US dollars."""
+    """A person did not agree to the price of a request, or could not be asked. The request is
+    prepared and can be sent later; `price` is the price in question, in US dollars."""
 
     code = "spend_declined"
 
@@ -252,7 +255,7 @@ class SpendDeclined(SpendError):
 
 
 class SpendLedgerError(SpendError):
-    """The account of what was spent cannot be read or written."""
+    """The record of spending cannot be read or written."""
 
     code = "spend_ledger"
 
@@ -264,15 +267,15 @@ class ReplyError(LaminaError):
 
 
 class ProviderError(LaminaError):
-    """A provider did not answer. The turn stays open: it can be sent again. `is_refusal` says that
-    it turned the request down, or never got it, so that nothing is charged for it."""
+    """A provider did not answer. The turn stays open and can be sent again. `is_refusal` says that
+    the provider rejected the request or never received it, so that nothing is charged."""
 
     code = "provider"
     is_refusal = False
 
 
 class RequestTooLong(ProviderError):
-    """A provider says that the request does not fit its window."""
+    """The provider says that the request does not fit its window."""
 
     code = "request_too_long"
 
@@ -283,8 +286,8 @@ class RequestTooLong(ProviderError):
 
 
 class ProviderBusy(ProviderError):
-    """A provider is overloaded or throttles: worth trying again, after `retry_after` seconds if it
-    said so."""
+    """A provider is overloaded or throttling: worth trying again, after `retry_after` seconds if it
+    named a delay."""
 
     code = "provider_busy"
 
@@ -294,7 +297,7 @@ class ProviderBusy(ProviderError):
 
 
 class KeyMissing(ProviderError):
-    """There is no key for a provider, or it was refused."""
+    """The key for a provider is missing or was refused."""
 
     code = "key_missing"
     is_refusal = True
@@ -308,26 +311,26 @@ class ModelMissing(ProviderError):
 
 
 class JournalError(LaminaError):
-    """Entries do not form a session, or a session cannot be kept."""
+    """Entries do not form a session, or a session cannot be stored."""
 
     code = "journal"
 
 
 class SessionMoved(JournalError):
-    """Another opening of the session has written to it meanwhile; nothing was written now."""
+    """Another instance of the session wrote to it first; nothing was written here."""
 
     code = "session_moved"
 
     def __init__(self, session: str) -> None:
         super().__init__(
-            f"session {session!r} was written to by another opening of it since this one read it; "
-            f"nothing was written now. Open it again and go on from there"
+            f"session {session!r} was changed elsewhere after this one read it; "
+            f"nothing was written here. Open it again and continue from there"
         )
         self.session = session
 
 
 class UnknownSession(JournalError):
-    """There is no such session."""
+    """The session does not exist."""
 
     code = "unknown_session"
 
@@ -346,7 +349,7 @@ class SessionBusy(JournalError):
     def __init__(self, session: str, waited: float) -> None:
         super().__init__(
             f"session {session!r} is open elsewhere (waited {waited:g} s); close it there "
-            f"first, or go on in another session"
+            f"first, or continue in another session"
         )
         self.session = session
 
@@ -359,26 +362,26 @@ class JournalGone(JournalError):
     def __init__(self, session: str, path: str) -> None:
         super().__init__(
             f"the file of session {session!r} ({path}) was deleted or replaced while it was open; "
-            f"nothing was written now. What this opening holds can be saved with session.save_as()"
+            f"nothing was written. Save what is still in memory with session.save_as()"
         )
         self.session = session
 
 
 class WriteFailed(JournalError):
-    """The disk did not take the entries; nothing was acknowledged."""
+    """The entries could not be written; nothing was acknowledged."""
 
     code = "write_failed"
 
     def __init__(self, session: str, problem: str) -> None:
         super().__init__(
-            f"session {session!r} could not be written: {problem}; what was acknowledged before is "
-            f"kept, this was not. Make room or check the disk, and do it again"
+            f"session {session!r} could not be written: {problem}; earlier entries are safe, "
+            f"this one was not stored. Free some space or check the disk, then try again"
         )
         self.session = session
 
 
 class HookError(LaminaError):
-    """A hook failed, was too slow, or returned something that cannot be."""
+    """A hook failed, was too slow, or returned an invalid value."""
 
     code = "hook"
 
@@ -388,11 +391,11 @@ class HookError(LaminaError):
 
 
 class MessageDropped(HookError):
-    """A message hook dropped the user's message, which `text` has; nothing is sent."""
+    """A message hook dropped the user's message (see `text`); nothing is sent."""
 
     code = "message_dropped"
 
     def __init__(self, hook: str, text: str) -> None:
         super().__init__(hook, "dropped the message; nothing is sent")
-        # As the hooks before it left the message.
+        # As earlier hooks left the message.
         self.text = text

@@ -1,7 +1,7 @@
-"""Patch operations: what a hook returns, and what `Session.apply` takes, to change what is sent.
+"""Patch operations: what a hook returns, and what `Session.apply` accepts, to change what is sent.
 
-An operation that moves bytes which may have been sent needs a `reason`. A patch applies whole, or
-raises `lamina.errors.InvalidPatch` and changes nothing.
+An operation that moves bytes which may have been sent needs a `reason`. A patch applies as a whole,
+or raises `lamina.errors.InvalidPatch` and changes nothing.
 """
 
 from lamina.core.values.envelope import LaidItem, SystemPart
@@ -38,7 +38,7 @@ __all__ = [
     "SystemPartsReplace",
     "ToolsRemove",
     "ToolsReplace",
-    # Messages and what a model is asked with.
+    # Messages and request options.
     "CompactionApply",
     "MessagesCachedAppend",
     "MessagesCachedReplace",

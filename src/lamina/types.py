@@ -1,7 +1,7 @@
-"""The values that people meet in signatures, results and events, and the Protocols for those who
-bring a store, a provider, a workspace or an approver of their own.
+"""The values in public signatures, results and events, and the Protocols for a store, a provider, a
+workspace or an approver of your own.
 
-The words of a `Literal` (`Decision`, `Ending`...) are here, too, and the functions that name items.
+It also has the words of each `Literal` (`Decision`, `Ending`...) and the functions that name items.
 """
 
 from lamina.adapters.tools.functions import FunctionTool
@@ -224,7 +224,7 @@ from lamina.engine.sources.hooks import (
 )
 
 __all__ = [
-    # Messages and what they are made of.
+    # Messages and their parts.
     "AbsentAttachment",
     "Block",
     "Chain",
@@ -239,7 +239,7 @@ __all__ = [
     "ThinkingBinding",
     "ToolCall",
     "Use",
-    # What a request was built from, and what it cost.
+    # What a request was built from, and its cost.
     "Agreement",
     "Boundary",
     "BoundaryKind",
@@ -260,7 +260,7 @@ __all__ = [
     "WarmStart",
     "Segment",
     "Usage",
-    # What a session and its runners give.
+    # Results of a session and its runners.
     "ChangeKind",
     "CitedSource",
     "CompactionOutcome",
@@ -278,7 +278,7 @@ __all__ = [
     "Source",
     "TreePosition",
     "WaitingCall",
-    # What happens during a turn.
+    # Events of a turn.
     "AnswerChanged",
     "AnswerHeld",
     "ApprovalDecided",
@@ -299,7 +299,7 @@ __all__ = [
     "TurnEnded",
     "UsageReported",
     "WarningIssued",
-    # Targets, tools, and words of settings.
+    # Targets, tools, and words used in settings.
     "ApprovalPolicy",
     "CacheRules",
     "Decision",
@@ -318,7 +318,7 @@ __all__ = [
     "Trust",
     "WebAccess",
     "WithheldTool",
-    # Ports, and what goes through them.
+    # Ports, and the values that pass through them.
     "Approver",
     "BundleSource",
     "CallPiece",
@@ -368,23 +368,23 @@ __all__ = [
     "WebSource",
     "WorkspaceSource",
 ]
-# What is given on opening, and what a vendor is sent.
+# Values passed when opening, and what a vendor is sent.
 __all__ += ["AgentOpening", "SessionOpening", "Wire", "WireRequest"]
-# What is attached, and how it is named.
+# Attachments, and their names.
 __all__ += [
     "Attachable", "Attachment", "AttachmentSpec", "Attachments", "Excerpt", "Include", "ItemId",
     "ItemKind", "LoadedItem", "Picture", "Provenance", "Shape", "item_id", "note_id", "query_id",
     "selection_id", "tool_id", "url_id",
 ]  # fmt: skip
-# Tools that a vendor loads where they are named.
+# Tools that a vendor loads where a result names them.
 __all__ += ["LoadedTool", "LoadedTools", "ToolReferences"]
-# What hooks get.
+# What hooks receive.
 __all__ += [
     "CancelSignal", "ContextEvent", "Hook", "HookDisplay", "HookReason", "MessageEvent", "TurnItem",
 ]  # fmt: skip
-# What a question would choose of an agent; what a search takes.
+# What a question would choose from an agent, and the values a search accepts.
 __all__ += ["AgentChange", "AgentChoice", "ChosenItem", "Moment", "NearMiss", "SearchedKind"]
-# Entries of a journal.
+# Journal entries.
 __all__ += [
     "AdoptEntry", "BranchSummaryEntry", "CustomEntry", "DecisionEntry", "Entry", "EphemeralEntry",
     "ForgetEntry", "FoundTool", "InboxEntry", "IncludeEntry", "InfoEntry", "InputTransformation",

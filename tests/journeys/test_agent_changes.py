@@ -258,7 +258,7 @@ def test_an_agent_that_is_gone_cannot_be_taken_over(tmp_path: Path) -> None:
         house = House(tmp_path)
         async with await house.open(agent=house.agent) as session:
             house.agent.rename(tmp_path / "elsewhere")
-            with pytest.raises(UsageError, match="no agent to take over from"):
+            with pytest.raises(UsageError, match="nothing was taken over"):
                 await session.adopt_agent()
             assert await session.find_agent_changes() == ()
 

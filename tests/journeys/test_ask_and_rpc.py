@@ -206,7 +206,7 @@ def test_ctrl_c_keeps_what_came_and_the_session_goes_on(notes: Path) -> None:
     assert kept[0]["message"]["blocks"][0]["text"] + "\n" == written
     again = ask("--session", session, "--resume", cwd=notes)
     assert (again.returncode, again.stdout) == (1, "")
-    assert again.stderr == ("error: the last turn is complete: there is nothing to go on with\n")
+    assert again.stderr == ("error: the last turn is complete: there is nothing to continue\n")
     require_sound(session, notes)
 
 

@@ -88,7 +88,7 @@ def test_an_answer_that_was_killed_is_shown_as_interrupted_and_sent_again(notes:
         terminal.wait_for_prompt()
         assert f"› {STORY}" in terminal.shown
         assert cached_share(terminal.say("/resume")) == 0
-        assert "nothing to go on with" in terminal.say("/resume")
+        assert "nothing to continue" in terminal.say("/resume")
 
 
 @pytest.mark.parametrize("end", ["terminate", "hang up"])

@@ -57,7 +57,7 @@ def test_errors_are_those_of_the_async_door() -> None:
     with lamina.sync.open_session(**fakes()) as session:
         turn = session.prepare("Which berth?")
         turn.commit(openai_reply("Nine."))
-        with pytest.raises(TurnStateError, match="not the open one"):
+        with pytest.raises(TurnStateError, match="not open"):
             turn.commit(openai_reply("Nine."))
 
 

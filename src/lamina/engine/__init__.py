@@ -1,4 +1,4 @@
-"""Sessions, turns and runners: async, and in touch with the world through `core.ports` alone.
+"""Sessions, turns and runners: async, reaching the outside world only through `core.ports`.
 
 Private: see `lamina` for what is public.
 """

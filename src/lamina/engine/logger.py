@@ -1,11 +1,11 @@
-"""What Lamina tells Python's `logging`: which lines there are, at which level and in which words.
+"""The lines that Lamina writes to Python's `logging`, with their levels and wording.
 
-Laws: a line holds ids, counts, names of targets and tools, and recorded reasons; never a text that
-is sent or came back, a key, or what another program said of its troubles. Nothing is put into words
-unless somebody wants to read it. Without a handler of the program's own nothing is written.
+Laws: a line contains ids, counts, names of targets and tools, and recorded reasons; never a text
+that was sent or received, a key, or another program's error message. A line is only formatted if it
+is going to be read. Unless the program installs a handler, nothing is written.
 
-Private: see `lamina` for what is public. The names of the loggers are: `lamina`, and below it
-`session`, `request`, `tools`, `hooks` and `downloads`.
+Private: see `lamina` for what is public. The loggers are `lamina` and, below it, `session`,
+`request`, `tools`, `hooks` and `downloads`.
 """
 
 import logging
@@ -33,16 +33,16 @@ from lamina.core.values.usage import InputTransformation, Usage
 from lamina.errors import LaminaError
 
 ROOT = "lamina"
-# Longest name in a line; what is longer, or has odd characters, does not get through as it is.
+# The longest name in a line; longer names, and those with odd characters, are rewritten.
 _MAX_LETTERS = 80
-# Verdicts on a cache that did less than it should have.
+# Verdicts on a cache that read less than it should have.
 _MISSES = ("prefix_moved", "routed_elsewhere")
 
 logging.getLogger(ROOT).addHandler(logging.NullHandler())
 
 
 class LogLine:
-    """One kind of line: whose it is, how much it matters, and its words."""
+    """One kind of line: its logger, its level and its wording."""
 
     def __init__(self, owner: str, level: int, words: str) -> None:
         self.logger = logging.getLogger(f"{ROOT}.{owner}")
@@ -53,8 +53,8 @@ class LogLine:
     def is_wanted(self) -> bool:
         return self.logger.isEnabledFor(self.level)
 
-    def tell(self, *values: object) -> None:
-        """Writes the line; texts in it become names that fit one line."""
+    def log(self, *values: object) -> None:
+        """Writes the line; texts in it are shortened to names that fit on one line."""
         if self.is_wanted:
             names = [_name(value) if isinstance(value, str) else value for value in values]
             self.logger.log(self.level, self.words, *names)
@@ -74,7 +74,7 @@ BROKEN = LogLine(
 )  # fmt: skip
 PRICED = LogLine(
     "request", INFO,
-    "request %s of session %s reads history afresh: tokens %d, cost %s",
+    "request %s of session %s reads history again: tokens %d, cost %s",
 )  # fmt: skip
 SUMMED_UP = LogLine(
     "request", INFO,
@@ -100,12 +100,12 @@ DROPPED = LogLine(
 )  # fmt: skip
 FAILED = LogLine("request", WARNING, "request %s of session %s failed: %s")
 RETRIED = LogLine("request", WARNING, "%s is busy: attempt %d of %d follows in ms %d")
-SHORTENED = LogLine("request", WARNING, "session %s: a request was too long and is made smaller")
+SHORTENED = LogLine("request", WARNING, "session %s: a request was too long; making it smaller")
 TOOL_STARTED = LogLine("tools", DEBUG, "call %s of session %s: %s begins")
 TOOL_ENDED = LogLine("tools", INFO, "call %s of session %s: %s ended, %s, ms %d")
 APPROVAL_WANTED = LogLine("tools", INFO, "call %s of session %s: %s waits for a decision")
 APPROVAL_DECIDED = LogLine("tools", INFO, "call %s of session %s: decided, %s")
-HOOK_LEFT = LogLine("hooks", WARNING, "hook %s of session %s runs on and nobody waits: ms %d")
+HOOK_LEFT = LogLine("hooks", WARNING, "hook %s of session %s still runs after its limit: ms %d")
 HOOK_ENDED = LogLine("hooks", WARNING, "hook %s of session %s ended late: ms %d")
 FETCHED = LogLine("downloads", INFO, "model %s fetched: bytes %d")
 FETCHING = LogLine("downloads", INFO, "model %s is being fetched: bytes %d")
@@ -121,55 +121,55 @@ def _name(text: str) -> str:
     return f"{beginning.rpartition(' ')[0].rstrip(', ') or beginning}..."
 
 
-def tell_opened(session: str, target: str, entries: int, damage: Sequence[Damage]) -> None:
-    """A session was opened, and what is wrong with its journal."""
-    OPENED.tell(session, entries, target)
+def log_opened(session: str, target: str, entries: int, damage: Sequence[Damage]) -> None:
+    """Logs that a session was opened, and any damage to its journal."""
+    OPENED.log(session, entries, target)
     if damage:
         counts = Counter(problem.kind for problem in damage)
-        DAMAGED.tell(session, ", ".join(f"{kind} {count}" for kind, count in counts.items()))
+        DAMAGED.log(session, ", ".join(f"{kind} {count}" for kind, count in counts.items()))
 
 
-def tell_closed(session: str) -> None:
-    """A session was closed."""
-    CLOSED.tell(session)
+def log_closed(session: str) -> None:
+    """Logs that a session was closed."""
+    CLOSED.log(session)
 
 
-def tell_entries(session: str, entries: Iterable[Entry]) -> None:
-    """What was just written into a journal, as far as it is worth a line."""
+def log_entries(session: str, entries: Iterable[Entry]) -> None:
+    """Logs the entries just written to a journal, where they matter."""
     for entry in entries:
         if isinstance(entry, RequestEntry):
             _tell_request(session, entry)
         elif isinstance(entry, TransformEntry) and COMPACTED.is_wanted:
             for op in entry.patch.ops:
                 if isinstance(op, CompactionApply):
-                    COMPACTED.tell(session, op.first_kept - op.after, op.reason)
+                    COMPACTED.log(session, op.first_kept - op.after, op.reason)
 
 
 def _tell_request(session: str, request: RequestEntry) -> None:
     context, agreement = request.context, request.context.agreement
     if PREPARED.is_wanted:
         items, missing = len(context.items), len(context.left_out)
-        PREPARED.tell(
+        PREPARED.log(
             request.id, session, request.target, request.tokens, agreement.tokens, items, missing
         )
     if (broke := agreement.broke) is not None and BROKEN.is_wanted:
         kinds = ", ".join(boundary.kind for boundary in context.boundaries) or "no boundary"
-        BROKEN.tell(request.id, session, broke.layer, agreement.reprocessed, kinds, broke.reason)
+        BROKEN.log(request.id, session, broke.layer, agreement.reprocessed, kinds, broke.reason)
     if (price := context.history_price) is not None and PRICED.is_wanted:
         costs = (price.keep_cost, price.summary_cost, price.summary_saving)
         keep, summary, saving = ("unknown" if c is None else f"${c:.6f}" for c in costs)
         if not price.is_summarised:
-            PRICED.tell(request.id, session, price.tokens, keep)
+            PRICED.log(request.id, session, price.tokens, keep)
         if older := price.older_tokens:
             stands = "stands" if price.is_summarised else "could stand"
-            SUMMED_UP.tell(request.id, session, stands, older, summary, saving)
+            SUMMED_UP.log(request.id, session, stands, older, summary, saving)
     if agreement.unexplained:
         first = agreement.unexplained[0].layer
-        UNEXPLAINED.tell(request.id, session, first, len(agreement.unexplained))
-    tell_warnings(session, request.id, len(context.warnings))
+        UNEXPLAINED.log(request.id, session, first, len(agreement.unexplained))
+    log_warnings(session, request.id, len(context.warnings))
 
 
-def tell_answer(
+def log_answer(
     session: str,
     request: RequestEntry,
     usage: Usage,
@@ -180,7 +180,7 @@ def tell_answer(
     seconds: float,
     transformations: Sequence[InputTransformation] = (),
 ) -> None:
-    """A request was answered: what that took, and whether its cache did what it should."""
+    """Logs an answered request: what it used, and whether its cache did what it should."""
     if ANSWERED.is_wanted:
         outcome = "answered" if is_complete else "answered in part"
         is_known = bool(usage.input or usage.output)
@@ -195,71 +195,71 @@ def tell_answer(
         dollars = cost_of(usage, target) if is_known else None
         cost = "unknown" if dollars is None else f"${dollars:.6f}"
         ms = round(seconds * 1_000)
-        ANSWERED.tell(request.id, session, outcome, request.target, *counts, cost, ms)
+        ANSWERED.log(request.id, session, outcome, request.target, *counts, cost, ms)
     words = name_verdict(verdict, request.context.agreement)
-    # A declared change is nothing to warn of, nor is one behind which nothing was to be found.
+    # A declared change needs no warning, nor does one with nothing cached behind it.
     is_missed = verdict.meaning in _MISSES and verdict.reported < verdict.expected
     if words is not None and words.kind != "expected" and is_missed:
-        MISSED.tell(
+        MISSED.log(
             request.id, session, verdict.reported, verdict.expected, verdict.meaning,
             words.kind, words.blame, words.certainty,
         )  # fmt: skip
     surprises = Counter(change.kind for change in transformations if change.is_surprise)
     for kind, count in surprises.items():
-        DROPPED.tell(request.id, session, count, kind)
+        DROPPED.log(request.id, session, count, kind)
 
 
-def tell_warnings(session: str, request: str, count: int) -> None:
-    """A person should know something about a request; its turn has the words."""
+def log_warnings(session: str, request: str, count: int) -> None:
+    """Logs that a request carries warnings; the turn has their text."""
     if count:
-        WARNED.tell(request, session, count)
+        WARNED.log(request, session, count)
 
 
-def tell_failure(session: str, request: str, error: LaminaError) -> None:
-    """A request has no answer; the kind of error says why."""
-    FAILED.tell(request, session, error.code)
+def log_failure(session: str, request: str, error: LaminaError) -> None:
+    """Logs that a request got no answer; the kind of error says why."""
+    FAILED.log(request, session, error.code)
 
 
-def tell_retry(target: str, attempt: int, attempts: int, wait: float) -> None:
-    """A request is sent again, as its target was busy."""
-    RETRIED.tell(target, attempt, attempts, round(wait * 1_000))
+def log_retry(target: str, attempt: int, attempts: int, wait: float) -> None:
+    """Logs that a request is sent again because its target was busy."""
+    RETRIED.log(target, attempt, attempts, round(wait * 1_000))
 
 
-def tell_event(session: str, event: Event) -> None:
-    """What happens during a turn, as far as it is worth a line and no entry says it."""
+def log_event(session: str, event: Event) -> None:
+    """Logs events of a turn that matter and that no entry records."""
     match event:
         case ToolStarted(call=call):
-            TOOL_STARTED.tell(call.id, session, call.name)
+            TOOL_STARTED.log(call.id, session, call.name)
         case ToolFinished(result=result, seconds=seconds):
             outcome, ms = "error" if result.is_error else "ok", round(seconds * 1_000)
-            TOOL_ENDED.tell(result.call_id, session, result.name, outcome, ms)
+            TOOL_ENDED.log(result.call_id, session, result.name, outcome, ms)
         case ApprovalWanted(call=call):
-            APPROVAL_WANTED.tell(call.id, session, call.name)
+            APPROVAL_WANTED.log(call.id, session, call.name)
         case ApprovalDecided(call_id=call_id, decision=decision):
-            APPROVAL_DECIDED.tell(call_id, session, decision)
+            APPROVAL_DECIDED.log(call_id, session, decision)
         case RequestRetried():
-            SHORTENED.tell(session)
+            SHORTENED.log(session)
         case _:
             pass
 
 
-def tell_hook_left(session: str, hook: str, seconds: float) -> None:
-    """A hook runs on that nobody waits for any more."""
-    HOOK_LEFT.tell(hook, session, round(seconds * 1_000))
+def log_hook_left(session: str, hook: str, seconds: float) -> None:
+    """Logs that a hook is still running after the engine stopped waiting for it."""
+    HOOK_LEFT.log(hook, session, round(seconds * 1_000))
 
 
-def tell_hook_ended(session: str, hook: str, seconds: float) -> None:
-    """A hook ended that nobody waited for any more."""
-    HOOK_ENDED.tell(hook, session, round(seconds * 1_000))
+def log_hook_ended(session: str, hook: str, seconds: float) -> None:
+    """Logs that a hook ended after the engine stopped waiting for it."""
+    HOOK_ENDED.log(hook, session, round(seconds * 1_000))
 
 
 @contextmanager
-def told_download(model: str, size: int) -> Iterator[None]:
-    """Tells that a model is fetched, and how that ended."""
-    FETCHING.tell(model, size)
+def log_download(model: str, size: int) -> Iterator[None]:
+    """Logs that a model is being downloaded, and how that ended."""
+    FETCHING.log(model, size)
     try:
         yield
     except LaminaError as error:
-        NOT_FETCHED.tell(model, error.code)
+        NOT_FETCHED.log(model, error.code)
         raise
-    FETCHED.tell(model, size)
+    FETCHED.log(model, size)

@@ -1,10 +1,10 @@
 """Lamina without `await`: the same names as in `lamina`, for scripts, threads, notebooks and web
 frameworks that are not async.
 
-All calls run in one event loop, in a thread of its own, and wait for it; so they also work where a
-loop is running already, as in a notebook. Ctrl-C stops the call under way and keeps what came of
-it. `on_event` and approvers are called in the thread that waits for the answer. What has no `await`
-in `lamina` (`attach`, `tool`, `Settings`, `Hooks`, stores...) is taken from there.
+All calls run in one event loop in its own thread, and wait for it; so they also work where a loop
+is already running, such as in a notebook. Ctrl-C stops the current call and keeps its partial
+result. `on_event` and approvers are called in the thread that waits for the answer. Take everything
+that needs no `await` (`attach`, `tool`, `Settings`, `Hooks`, stores...) from `lamina`.
 """
 
 from importlib import import_module
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lamina.sync.workspace import Workspace as Workspace
     from lamina.sync.workspace import open_workspace as open_workspace
 else:
-    # On first use, so that the import stays cheap.
+    # Loaded on first use, so that the import stays cheap.
     _HOMES = {
         "AgentRunner": "lamina.sync.runners",
         "Answer": "lamina.sync.runners",

@@ -1,9 +1,9 @@
 """The one event loop that all calls of `lamina.sync` run in, in a thread of its own.
 
-Laws: a process has one loop, started by its first call and ended with it; a forked child starts its
-own. What interrupts a thread that waits for a call stops the call, too, and the thread goes on when
-the call has cleaned up. While it waits, the thread runs the callbacks of its call that are expected
-there. Knows nothing of sessions.
+Laws: a process has one loop, which starts with its first call and ends with the process; a forked
+child starts its own. Interrupting a thread that waits for a call also stops the call, and the
+thread continues once the call has cleaned up. While it waits, the thread runs the callbacks of its
+call that belong there. This module does not depend on sessions.
 """
 
 import os
@@ -30,16 +30,16 @@ T = TypeVar("T")
 
 
 class Closable(Protocol):
-    """What is closed when nobody can have it."""
+    """Anything that is closed if its caller can no longer receive it."""
 
     async def close(self) -> None: ...
 
 
 C = TypeVar("C", bound=Closable)
 
-# The thread that keeps the loop, and what anyio calls those that work for a loop and end with it.
+# The thread that runs the loop, and anyio's name for worker threads that end with a loop.
 _KEEPER, _WORKER = "lamina.sync", "AnyIO worker thread"
-# Where waiting cannot be interrupted, it is done in short turns.
+# Where waiting cannot be interrupted, it is done in short steps.
 _PATIENCE = 0.1 if sys.platform == "win32" else None
 
 
@@ -60,25 +60,25 @@ class Portal:
         return self.process != os.getpid()
 
     def start(self, function: Callable[[], Any]) -> None:
-        """Starts a function in the loop, which sees the context variables of this thread.
+        """Starts a function in the loop; it sees the context variables of this thread.
 
         Raises:
-            UsageError: there is no loop any more, or this is its own thread.
+            UsageError: the loop has ended, or this is its own thread.
         """
         if self.is_foreign:
             raise UsageError(
-                "this was opened before the process forked, and its loop is not in this process; "
-                "open it again here"
+                "this was opened before the process forked, and its loop does not exist here; "
+                "open it again in this process"
             )
         if threading.get_ident() == self._loop_thread:
             raise UsageError(
-                "lamina.sync cannot be called in its own loop, where it would wait for itself; an "
-                "async hook or tool uses `lamina` and `await`, or is a plain function"
+                "lamina.sync cannot be called in its own loop, where it would wait for itself; in "
+                "an async hook or tool, use `lamina` and `await`, or make it a plain function"
             )
         try:
             self._blocking.start_task_soon(function)
         except RuntimeError as error:
-            raise UsageError("the program ends, and lamina.sync has ended with it") from error
+            raise UsageError("the program is ending, and lamina.sync has ended with it") from error
 
     def run(self, function: Callable[[], Awaitable[R]]) -> R:
         """Runs a coroutine function in the loop and waits for it."""
@@ -89,7 +89,7 @@ class Portal:
         return call.result()
 
     def open(self, function: Callable[[], Awaitable[C]]) -> C:
-        """As `run`, for what has to be closed: an interruption leaves nothing open."""
+        """Like `run`, for calls that close something: an interruption leaves nothing open."""
         call = PortalCall(self, function)
         try:
             with call.stopped_by_errors():
@@ -102,7 +102,7 @@ class Portal:
             raise
 
     def read(self, function: Callable[[], R]) -> R:
-        """What a plain function gives in the loop, where nothing else runs meanwhile."""
+        """Runs a plain function in the loop, where nothing else runs at the same time."""
 
         async def read() -> R:
             return function()
@@ -110,8 +110,8 @@ class Portal:
         return self.run(read)
 
     def close(self, function: Callable[[], Awaitable[None]]) -> None:
-        """As `run`, for what an interruption should not leave half done. What another process
-        opened is left to it."""
+        """Like `run`, for calls that an interruption should not leave half done. What another
+        process opened is left to that process."""
 
         async def close() -> None:
             with anyio.CancelScope(shield=True):
@@ -133,7 +133,7 @@ class Portal:
 
 
 def _await_other_threads() -> None:
-    """Waits until the program is over: its main thread, and all others that it started."""
+    """Waits until the program is over: its main thread and all other threads it started."""
     threading.main_thread().join()
     for thread in iter(_find_other_thread, None):
         thread.join()
@@ -167,11 +167,12 @@ class PortalCall(Generic[R]):
         self._portal.start(self._run)
 
     def wait(self) -> "Arrival | None":
-        """What the call gives next; None when it has ended. Runs errands meanwhile."""
+        """The next value that the call yields; None when it has ended. Runs errands while it
+        waits."""
         while isinstance(message := self._take(), Errand):
             self._run_errand(message)
         if message is None:
-            self._inbox.put(None)  # for whoever waits again
+            self._inbox.put(None)  # for the next caller that waits
         return message
 
     def finish(self) -> None:
@@ -185,7 +186,7 @@ class PortalCall(Generic[R]):
     @contextmanager
     def stopped_by_errors(self) -> Iterator[None]:
         """Stops the call if the block is left by an error, and waits until it has cleaned up; a
-        second interruption gets out at once."""
+        second interruption leaves at once."""
         try:
             yield
         except BaseException:
@@ -197,11 +198,11 @@ class PortalCall(Generic[R]):
     # -- in the loop -----------------------------------------------------------------------------
 
     def give(self, value: Any) -> None:
-        """Gives the thread something before the call ends."""
+        """Passes a value to the thread before the call ends."""
         self._inbox.put(Arrival(value))
 
     async def run_in_thread(self, function: Callable[[], Any]) -> Any:
-        """What a function gives in the thread that waits."""
+        """Runs a function in the thread that waits, and returns its result."""
         errand = Errand(function)
         self._inbox.put(errand)
         try:
@@ -220,8 +221,8 @@ class PortalCall(Generic[R]):
             with anyio.CancelScope() as self._scope:
                 self._outcome.set_result(await self._function())
         except anyio.get_cancelled_exc_class():
-            raise  # the loop ends
-        # Nothing may get out into the loop that all others use.
+            raise  # the loop is ending
+        # Nothing may escape into the shared loop.
         except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
             self._outcome.set_exception(error)
         finally:
@@ -257,27 +258,27 @@ class PortalCall(Generic[R]):
 
 
 class Errand:
-    """A function that is to be run in the thread that waits for a call."""
+    """A function to be run in the thread that waits for a call."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self.function = function
         self.finished = anyio.Event()
         self.value: Any = None
         self.error: Exception | None = None
-        # Nobody waits for it any more.
+        # The thread has stopped waiting.
         self.is_void = False
 
 
 class Arrival:
-    """Something that a call gives to its thread before it ends."""
+    """A value that a call passes to its thread before it ends."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
 
 class HeldContext(Generic[R]):
-    """An async context manager in `with`: one task in the loop enters it, holds it and leaves it.
-    If it gives an async iterator, `items` reads that."""
+    """An async context manager in `with`: one task in the loop enters it, keeps it open and leaves
+    it. If it yields an async iterator, `items` reads that."""
 
     def __init__(
         self, portal: Portal, manager: Callable[[], AbstractAsyncContextManager[R]]
@@ -308,10 +309,10 @@ class HeldContext(Generic[R]):
         try:
             self._leave(self._left)
         except BaseException:
-            # What is being closed is closed all the same; a second interruption gets out.
+            # Closing continues in any case; a second interruption leaves at once.
             self._leave(self._left)
             raise
-        # What ended the block is what its caller has to see.
+        # The caller has to see the error that ended the block.
         with suppress(Exception) if error is not None else nullcontext():
             self._call.result()
 
@@ -321,7 +322,7 @@ class HeldContext(Generic[R]):
         self._call.finish()
 
     def items(self, source: AsyncIterator[T]) -> Iterator[T]:
-        """The items of an async iterator, which is asked for one at a time."""
+        """The items of an async iterator, requested one at a time."""
 
         async def pull() -> None:
             found: tuple[T, ...] = ()
@@ -350,8 +351,8 @@ _CALL: ContextVar[PortalCall[Any] | None] = ContextVar("lamina_sync_call", defau
 
 
 async def call_back(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function of the caller's gives: in the thread that waits for the call under way, or,
-    if none does, in a worker thread. An awaitable that it gives is awaited in the loop."""
+    """The result of a function of the caller's: run in the thread that waits for the current call,
+    or in a worker thread if none waits. If it returns an awaitable, the loop awaits that."""
     call, bound = _CALL.get(), partial(function, *arguments)
     if call is None or call.is_done:
         result = await anyio.to_thread.run_sync(bound, abandon_on_cancel=True)
@@ -374,7 +375,7 @@ def portal() -> Portal:
 
 
 def _forget_portal() -> None:
-    """In a forked child: the threads of its parent are not there."""
+    """Resets the portal in a forked child, which has none of its parent's threads."""
     global _lock, _portal
     _lock, _portal = threading.Lock(), None
 

@@ -1,7 +1,7 @@
 """Runners without `await`: a question in, events while it is worked on, an answer out.
 
-Law: what a runner calls back (`on_event`, an approver) runs in the thread that waits for the
-answer, and the loop goes on meanwhile.
+Law: a runner's callbacks (`on_event`, an approver) run in the thread that waits for the answer,
+while the loop continues.
 """
 
 import os
@@ -55,7 +55,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     turn: Turn | None = None
     requests: int = 0
     usage: Usage = Usage()
-    # In US dollars, without the `unpriced` requests, whose price nobody knows; None if that is all.
+    # In US dollars, without the `unpriced` requests, whose price is unknown; None if all are.
     cost: float | None = 0.0
     unpriced: int = 0
     waiting_calls: tuple[WaitingCall, ...] = ()
@@ -65,7 +65,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 class Preview(Struct, frozen=True, kw_only=True):
-    """A turn that was prepared and not sent; `search_result` is what a search brought to it."""
+    """A turn that was prepared and not sent; `search_result` is what a search added to it."""
 
     turn: Turn
     search_result: NoteSearchResult | None = None
@@ -93,12 +93,12 @@ class Approver(Protocol):
     """Asks a person whether a call may run, in the thread that waits for the answer."""
 
     def decide(self, call: ToolCall, tool: OfferedTool) -> Decision | Awaitable[Decision]:
-        """The person's decision about a call of a tool."""
+        """Returns the person's decision about a tool call."""
         ...
 
 
 class CallerApprover:
-    """An approver of the caller's for a runner in the loop."""
+    """Wraps the caller's approver for a runner in the loop."""
 
     def __init__(self, approver: Approver | Decide) -> None:
         self._decide: Any = getattr(approver, "decide", approver)
@@ -110,7 +110,7 @@ class CallerApprover:
 
 
 def _listen(listener: Listener | None) -> Listener | None:
-    """A listener of the caller's for a runner in the loop."""
+    """Wraps the caller's listener for a runner in the loop."""
     if listener is None:
         return None
 
@@ -123,7 +123,7 @@ def _listen(listener: Listener | None) -> Listener | None:
 def asks(
     method: Callable[Concatenate[Any, P], Awaitable[AsyncAnswer]],
 ) -> Callable[Concatenate[Any, P], Answer]:
-    """A method that gives an answer, and calls `on_event` in the thread that waits for it."""
+    """A method that returns an answer, and calls `on_event` in the thread that waits for it."""
     ask: Callable[..., Answer] = gives(method, wrap_answer)
 
     @documented(method, Answer)
@@ -136,7 +136,7 @@ def asks(
 
 
 class Runner(Twin):
-    """What all runners can do. Tools that have to be opened are opened by `with`."""
+    """What all runners can do. `with` opens tools that need opening."""
 
     _original: AsyncRunner
 
@@ -179,8 +179,8 @@ class Runner(Twin):
 
 class ChatRunner(Runner):
     """Asks a model, once per question; `lamina.ChatRunner` without `await`. `on_event` is called in
-    the thread that waits for the answer; what interrupts it stops the turn. It may `abort` the turn
-    or send a message into it (`send_message`), as may any other thread."""
+    the thread that waits for the answer; interrupting that thread stops the turn. `on_event` may
+    `abort` the turn or send a message to it (`send_message`), as may any other thread."""
 
 
 class QaRunner(ChatRunner):
@@ -192,7 +192,7 @@ class QaRunner(ChatRunner):
 
     @property
     def scope(self) -> Scope:
-        """Where notes are searched, unless a question says otherwise."""
+        """Where notes are searched, unless a question names another scope."""
         return self._original.scope
 
     @scope.setter
@@ -202,7 +202,7 @@ class QaRunner(ChatRunner):
 
 class AgentRunner(ChatRunner):
     """Asks a model, runs the tools it calls, and asks again; `lamina.AgentRunner` without `await`.
-    Use it in `with`, which opens tools that have to be opened, and closes them with the session."""
+    Use it in `with`, which opens tools that need opening, and closes them with the session."""
 
     search = waits(AsyncAgentRunner.search)
     decide = waits(AsyncAgentRunner.decide)
@@ -230,7 +230,8 @@ def open_plan(
     providers: Providers | None = None,
     **opening: Unpack[AgentOpening],
 ) -> PlanRunner:
-    """As `open_agent`, with one planned batch of tools. Takes what `lamina.open_plan` takes."""
+    """Like `open_agent`, with one planned batch of tools. Accepts what `lamina.open_plan`
+    accepts."""
     here = portal()
     decider = None if approver is None else CallerApprover(approver)
     runner = here.open(
@@ -256,9 +257,9 @@ def open_agent(
     providers: Providers | None = None,
     **opening: Unpack[AgentOpening],
 ) -> AgentRunner:
-    """As `open_chat`, with tools that the model may call. Takes what `lamina.open_agent` takes; the
-    `approver` may also be a plain function of the call and the tool, and is called in the thread
-    that waits for the answer. Use it in `with`."""
+    """Like `open_chat`, with tools that the model may call. Accepts what `lamina.open_agent`
+    accepts; the `approver` may also be a plain function of the call and the tool, and is called in
+    the thread that waits for the answer. Use it in `with`."""
     here = portal()
     decider = None if approver is None else CallerApprover(approver)
     runner = here.open(

@@ -61,12 +61,12 @@ class Turn(Twin):
 
     @property
     def target(self) -> str:
-        """Whom the turn's next request goes to."""
+        """The target of the turn's next request."""
         return self._original.target
 
     @property
     def attachments(self) -> tuple[Attachment, ...]:
-        """What the request has of what applies to it."""
+        """What applies to the request, as far as it is in it."""
         return self._original.attachments
 
     @documented(AsyncTurn.request)
@@ -98,18 +98,18 @@ class Turn(Twin):
 
     @property
     def verdict(self) -> CacheVerdict | None:
-        """Whether the provider's cache did what was to be expected and, if not, why."""
+        """Whether the provider's cache did what was expected and, if not, why."""
         return self._original.verdict
 
 
 def wrap_open_turn(portal: Portal, turn: AsyncTurn | None) -> Turn | None:
-    """The turn that was left in the middle, if there is one."""
+    """The turn that was left unfinished, if there is one."""
     return None if turn is None else Turn(portal, turn)
 
 
 class Session(Resource):
-    """One conversation; `lamina.Session` without `await`. Make one with `lamina.sync.open_session`;
-    close it, or use it in `with`, so that others can open it."""
+    """One conversation; `lamina.Session` without `await`. Open one with `lamina.sync.open_session`;
+    close it, or use it in `with`, so that it can be opened elsewhere."""
 
     _original: AsyncSession
 
@@ -131,7 +131,7 @@ class Session(Resource):
 
     @property
     def hooks(self) -> Hooks:
-        """The hooks of this session, to register more."""
+        """The hooks of this session; register more here."""
         return self._original.hooks
 
     # -- a turn ----------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class Session(Resource):
     keep_decision = waits(AsyncSession.keep_decision)
     abandon_turn = waits(AsyncSession.abandon_turn)
 
-    # -- what is in ------------------------------------------------------------------------------
+    # -- rules, references and tools --------------------------------------------------------------
 
     items = waits(AsyncSession.items)
     add = waits(AsyncSession.add)
@@ -160,7 +160,7 @@ class Session(Resource):
     find_agent_changes = waits(AsyncSession.find_agent_changes)
     adopt_agent = waits(AsyncSession.adopt_agent)
 
-    # -- what stays ------------------------------------------------------------------------------
+    # -- the library -------------------------------------------------------------------------------
 
     pin = waits(AsyncSession.pin)
     preload = waits(AsyncSession.preload)

@@ -1,7 +1,7 @@
-"""What the classes of `lamina.sync` are made of: the members of an async class, without `await`.
+"""Building blocks of the `lamina.sync` classes: the members of an async class, without `await`.
 
-Law: a member takes what the async one takes and says what that one says, to a type checker and to
-`help()`. It is written once, there.
+Law: a member has the signature and the documentation of its async twin, for type checkers and for
+`help()`. Both are written once, there.
 """
 
 import inspect
@@ -35,7 +35,7 @@ _AWAITED = re.compile(r"\b(?:async (?=with\b|for\b)|await )| await$", re.MULTILI
 
 
 class Twin:
-    """An object without `await`, and the async one that it stands for."""
+    """An object without `await`, and the async object that it stands for."""
 
     def __init__(self, portal: Portal, original: Any) -> None:
         self._portal = portal
@@ -58,15 +58,15 @@ class Resource(Twin):
 
 
 def documented(original: Callable[..., Any], returns: Any = None) -> Callable[[F], F]:
-    """Gives a function the name, the parameters and the documentation of the one that it stands
-    for; `returns` is what it gives instead."""
+    """Gives a function the name, parameters and documentation of its async twin; `returns` replaces
+    the return type."""
     signature = inspect.signature(original)
     if returns is not None:
         signature = signature.replace(return_annotation=returns)
 
     def document(function: F) -> F:
         wraps(original)(function)
-        # Whoever looked through to an async function would await what this one gives.
+        # Anyone who unwrapped it to the async function would await the result.
         del function.__wrapped__  # type: ignore[attr-defined]
         function.__doc__ = _AWAITED.sub("", original.__doc__ or "")
         function.__signature__ = signature  # type: ignore[attr-defined]
@@ -79,11 +79,11 @@ def documented(original: Callable[..., Any], returns: Any = None) -> Callable[[F
 
 
 class Mirror(property, Generic[R]):
-    """A property of the async object; with `in_loop`, it is read where nothing else runs
-    meanwhile."""
+    """A property of the async object; with `in_loop`, it is read where nothing else runs at the
+    same time."""
 
     def __init__(self, original: Callable[[Any], R], *, in_loop: bool = False) -> None:
-        # For a type checker, a property of a class is its function.
+        # Type checkers see a property of a class as its function.
         getter: Callable[[Any], R] = getattr(original, "fget", original)
 
         @documented(getter)
@@ -111,7 +111,7 @@ def _returns(result: Callable[..., Any]) -> Any:
 def waits(
     method: Callable[Concatenate[Any, P], Awaitable[R]],
 ) -> Callable[Concatenate[Any, P], R]:
-    """A method that waits until the async one is done."""
+    """A method that waits until its async twin is done."""
 
     @documented(method)
     def call(self: Twin, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -121,7 +121,7 @@ def waits(
 
 
 def reads(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """A method that never waited, called where nothing else runs meanwhile."""
+    """A method that never waited, called where nothing else runs at the same time."""
 
     @documented(method)
     def call(self: Twin, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -143,7 +143,7 @@ def closes(method: Callable[[Any], Awaitable[None]]) -> Callable[[Any], None]:
 def gives(
     method: Callable[Concatenate[Any, P], Awaitable[A]], result: Callable[[Portal, A], R]
 ) -> Callable[Concatenate[Any, P], R]:
-    """A method that waits, and gives its result to callers who do not await."""
+    """A method that waits and wraps its result for callers who do not await."""
 
     @documented(method, _returns(result))
     def call(self: Twin, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -156,7 +156,7 @@ def gives(
 def renews(
     method: Callable[Concatenate[Any, P], Awaitable[Any]],
 ) -> Callable[Concatenate[W, P], W]:
-    """A method that waits, and gives another object of its class."""
+    """A method that waits and returns another object of its class."""
 
     @documented(method, Self)
     def call(self: W, /, *args: P.args, **kwargs: P.kwargs) -> W:
@@ -169,7 +169,7 @@ def renews(
 def copies(
     method: Callable[Concatenate[Any, P], Awaitable[Closable]],
 ) -> Callable[Concatenate[W, P], W]:
-    """As `renews`, for what has to be closed."""
+    """Like `renews`, for objects that have to be closed."""
 
     @documented(method, Self)
     def call(self: W, /, *args: P.args, **kwargs: P.kwargs) -> W:
@@ -183,7 +183,7 @@ def streams(
     method: Callable[Concatenate[Any, P], AbstractAsyncContextManager[AsyncIterator[R]]],
     returns: Any,
 ) -> Callable[Concatenate[Any, P], AbstractContextManager[Iterator[R]]]:
-    """A method that gives a block in which items are read as they come."""
+    """A method that returns a block in which items are read as they arrive."""
 
     @documented(method, returns)
     @contextmanager
@@ -196,13 +196,13 @@ def streams(
 
 
 def opens(function: Callable[P, Awaitable[C]], result: Callable[[Portal, C], R]) -> Callable[P, R]:
-    """A function that opens what has to be closed."""
+    """A function that opens something that has to be closed."""
 
     @documented(function, _returns(result))
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         here = portal()
         return result(here, here.open(lambda: function(*args, **kwargs)))
 
-    # It is found beside what it gives.
+    # It is defined in the module of the class it returns.
     call.__module__ = result.__module__
     return call

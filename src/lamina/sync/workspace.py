@@ -1,4 +1,4 @@
-"""A folder of notes that is searched without `await`."""
+"""A searchable folder of notes, without `await`."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from lamina.sync.twin import Mirror, Resource, closes, opens, waits
 
 
 class Workspace(Resource):
-    """A folder of notes, to be searched; `lamina.Workspace` without `await`. Make one with
+    """A searchable folder of notes; `lamina.Workspace` without `await`. Open one with
     `lamina.sync.open_workspace`; close it, or use it in `with`."""
 
     close = closes(AsyncWorkspace.close)

@@ -78,7 +78,7 @@ def test_what_is_not_utf_8_is_replaced_and_said(capsys: pytest.CaptureFixture[st
         ("-", b" ", "standard input is empty: there is no question"),
         (None, b"", "standard input is empty: there is no question"),
         (" ", b"data", "give a question, '-' to read it"),
-        ("caf\udce9", b"data", "the question holds a lone surrogate at character 3"),
+        ("caf\udce9", b"data", "the question contains a lone surrogate at character 3"),
     ],
 )
 def test_without_a_question_nothing_is_asked(

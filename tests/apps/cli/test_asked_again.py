@@ -72,7 +72,7 @@ def test_an_answer_is_asked_for_again_and_both_stand_in_the_tree(notes: Path) ->
     [
         ("/edit ffffff Q", "ffffff is no question"),
         ("/edit", "nothing was asked"),
-        ("/regenerate", "nothing was asked"),
+        ("/regenerate", "nothing to repeat"),
         ("/regenerate a b", "use it as /regenerate"),
         ("/regenerate nobody:here", "nobody:here"),
     ],

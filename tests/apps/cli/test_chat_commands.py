@@ -197,7 +197,7 @@ def test_an_interrupted_turn_is_shown_and_answered_by_resume(notes: Path) -> Non
     again = talk(notes, "/resume", "/resume", session=first.session.id, replies=[answer("Hi.")])
     assert "› Hello?\n! interrupted: this was never answered. /resume sends it again" in again.err
     assert again.out == "Hi.\n"
-    assert "error: the last turn is complete: there is nothing to go on with" in again.err
+    assert "error: the last turn is complete: there is nothing to continue" in again.err
 
 
 def test_damage_is_shown_once(notes: Path) -> None:
@@ -297,7 +297,7 @@ def test_what_is_attached_stays_until_it_is_detached(notes: Path) -> None:
         ("/label", "use it as /label ENTRY [TEXT]"),
         ("/log x", "use it as /log [COUNT]"),
         ("/quit now", "/quit takes nothing behind it"),
-        ("/resume", "the last turn is complete: there is nothing to go on with"),
+        ("/resume", "the last turn is complete: there is nothing to continue"),
         ("/contxt", "no command /contxt; did you mean /context?"),
         ("/se", "no command /se; did you mean /search or /settings?"),
         ("/zzz", "no command /zzz; /help lists them. // sends a message that begins with /"),

@@ -38,7 +38,7 @@ def test_a_limit_that_would_refuse_the_question_is_told(folder: Path) -> None:
     words = ("Why?", "--target", "openai:gpt-4o", "--spend-turn")
     (warning, _) = as_json(*words, "0.01", cwd=folder)["warnings"]
     assert warning.startswith("`lamina ask` would not send this: this request could cost $0.0000")
-    assert "$0.0100 is the limit for one turn" in warning
+    assert "the limit for one turn is $0.0100" in warning
     shown = as_json(*words, "1", cwd=folder)
     assert not [text for text in shown["warnings"] if "limit" in text]
     assert 0 < shown["cost_range"]["low"] < 0.001 < shown["cost_range"]["high"] < 1

@@ -169,7 +169,7 @@ def test_a_lone_surrogate_is_refused_with_its_place(before: str, lone: str, afte
             canonical_bytes(holder)
         assert caught.value.code == "invalid_text"
         assert caught.value.position == len(before)
-    with pytest.raises(InvalidText, match="the message holds a lone surrogate") as refused:
+    with pytest.raises(InvalidText, match="the message contains a lone surrogate") as refused:
         require_text(broken, "the message")
     assert refused.value.position == len(before)
 

@@ -112,11 +112,11 @@ def test_what_no_call_waits_for_cannot_be_kept() -> None:
         async with Scene(calling(("a", "find", {}), ("b", "find", {})), chat=True) as scene:
             session = scene.runner.session
             result = ToolResult(call_id="a", name="find", text="found")
-            with pytest.raises(TurnStateError, match="no call 'a' waits; those that do: \\[\\]"):
+            with pytest.raises(TurnStateError, match="is not waiting; waiting calls: \\[\\]"):
                 await session.keep_result(result)
             await scene.ask()
             await session.keep_result(result)
-            with pytest.raises(TurnStateError, match="no call 'a' waits; those that do: \\['b'\\]"):
+            with pytest.raises(TurnStateError, match="is not waiting; waiting calls: \\['b'\\]"):
                 await session.keep_result(result)
             with pytest.raises(TurnStateError):
                 await session.keep_decision("a", tool("find"), "deny")

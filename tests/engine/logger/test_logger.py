@@ -227,8 +227,8 @@ def test_damage_is_told_by_kind(tmp_path: Path, lines: pytest.LogCaptureFixture)
 
 
 def test_what_is_too_long_for_a_line_is_cut_between_words(lines: pytest.LogCaptureFixture) -> None:
-    lamina.engine.logger.DAMAGED.tell("talk", ", ".join(["not_applicable 12"] * 9))
-    lamina.engine.logger.CLOSED.tell("x" * 100)
+    lamina.engine.logger.DAMAGED.log("talk", ", ".join(["not_applicable 12"] * 9))
+    lamina.engine.logger.CLOSED.log("x" * 100)
     assert texts(lines, "session") == [
         f"session talk has a damaged journal: {', '.join(['not_applicable 12'] * 4)}...",
         f"session {'x' * 80}... closed",
@@ -298,7 +298,7 @@ def test_no_line_holds_what_was_said_sent_or_found(lines: pytest.LogCaptureFixtu
 
 
 def test_a_name_cannot_begin_a_line_of_its_own(lines: pytest.LogCaptureFixture) -> None:
-    logger.TOOL_STARTED.tell("c1\nWARNING lamina: all is lost", "talk", "x" * 500)
+    logger.TOOL_STARTED.log("c1\nWARNING lamina: all is lost", "talk", "x" * 500)
     (line,) = texts(lines, "tools")
     assert "\n" not in line
     assert len(line) < 300
@@ -306,7 +306,7 @@ def test_a_name_cannot_begin_a_line_of_its_own(lines: pytest.LogCaptureFixture) 
 
 def test_nothing_is_written_where_no_program_asked_for_it() -> None:
     code = (
-        "import logging; from lamina.engine import logger; logger.WARNED.tell('1', 'talk', 2); "
+        "import logging; from lamina.engine import logger; logger.WARNED.log('1', 'talk', 2); "
         "assert not logging.getLogger().handlers"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -322,7 +322,7 @@ def test_nothing_is_put_into_words_that_nobody_reads(caplog: pytest.LogCaptureFi
             raise AssertionError
 
     caplog.set_level(logging.WARNING, logger="lamina")
-    logger.TOOL_STARTED.tell(Unreadable("c1"), Unreadable("talk"), Unreadable("tide"))
+    logger.TOOL_STARTED.log(Unreadable("c1"), Unreadable("talk"), Unreadable("tide"))
     assert caplog.records == []
 
 

@@ -356,7 +356,7 @@ def test_a_new_question_gives_up_the_calls_that_wait_and_the_model_is_told() -> 
             assert answer.ending == "waiting"
             await scene.require_sound("Something else?")
             assert scene.results == ["free gave {}", SUPERSEDED]
-            with pytest.raises(TurnStateError, match="no call 'b' waits"):
+            with pytest.raises(TurnStateError, match="call 'b' is not waiting"):
                 await scene.agent.decide("b", "allow_once")
             tool_message = [e for e in scene.kept(MessageEntry) if e.message.role == "tool"]
             assert len(tool_message) == 1

@@ -243,16 +243,16 @@ def test_a_decision_can_be_changed_until_it_is_taken_up() -> None:
 def test_only_calls_that_wait_can_be_decided() -> None:
     async def body() -> None:
         async with Scene(MIXED, tools=TOOLS) as scene:
-            with pytest.raises(TurnStateError, match="no call 'a' waits"):
+            with pytest.raises(TurnStateError, match="call 'a' is not waiting"):
                 await scene.agent.decide("a", "deny")
             await scene.ask()
-            with pytest.raises(TurnStateError, match="no call 'a' waits"):
+            with pytest.raises(TurnStateError, match="call 'a' is not waiting"):
                 await scene.agent.decide("a", "deny")
             with pytest.raises(UsageError, match="'maybe' is not one of"):
                 await scene.agent.decide("b", "maybe")  # type: ignore[arg-type]
             scene.host.tools = []
             await scene.restart()
-            with pytest.raises(TurnStateError, match="not there any more"):
+            with pytest.raises(TurnStateError, match="no longer exists"):
                 await scene.agent.decide("b", "deny")
             assert scene.kept(DecisionEntry) == []
 

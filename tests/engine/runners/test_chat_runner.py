@@ -283,10 +283,10 @@ def test_half_a_letter_does_not_cost_the_rest_of_an_answer() -> None:
 def test_there_is_nothing_to_go_on_with_after_an_answer() -> None:
     async def body() -> None:
         async with Scene(chat=True) as scene:
-            with pytest.raises(TurnStateError, match="nothing to go on with"):
+            with pytest.raises(TurnStateError, match="nothing to continue"):
                 await scene.go_on()
             await scene.ask()
-            with pytest.raises(TurnStateError, match="nothing to go on with"):
+            with pytest.raises(TurnStateError, match="nothing to continue"):
                 await scene.go_on()
             assert len(scene.provider.bodies) == 1
 
@@ -320,9 +320,9 @@ def test_two_turns_at_a_time_are_refused_and_the_first_goes_on() -> None:
                 group.start_soon(scene.ask)
                 await scene.provider.waits.wait()
                 assert scene.runner.running
-                with pytest.raises(TurnStateError, match="under way"):
+                with pytest.raises(TurnStateError, match="in progress"):
                     await scene.runner.run("Me, too")
-                with pytest.raises(TurnStateError, match="under way"):
+                with pytest.raises(TurnStateError, match="in progress"):
                     async with scene.runner.stream("Me, too") as events:
                         assert [event async for event in events] == []
                 assert scene.runner.running

@@ -93,7 +93,7 @@ def test_an_agent_is_told_too_and_what_is_attached_stays() -> None:
 def test_a_path_that_is_no_list_is_still_refused() -> None:
     async def body() -> None:
         async with Scene(chat=True) as scene:
-            with pytest.raises(UsageError, match="attach takes a list"):
+            with pytest.raises(UsageError, match="pass attach as a list"):
                 await scene.ask("@composer shorten it", attach="a.md")
 
     run(body())

@@ -475,7 +475,7 @@ def test_composer_and_secrets_hold_for_questions_about_notes_too() -> None:
 def test_a_search_of_nothing_is_refused() -> None:
     async def body() -> None:
         async with QaScene() as scene:
-            with pytest.raises(UsageError, match="at least one passage, not 0"):
+            with pytest.raises(UsageError, match="top is 0"):
                 type(scene.runner)(scene.runner.session, scene.providers, scene.search, top=0)  # type: ignore[call-arg]
 
     run(body())

@@ -519,7 +519,7 @@ def test_a_summary_is_paid_for_like_an_answer_and_extracted_where_it_is_too_dear
         await session.update_settings(spend_session=0.01)
         outcome = await session.compact()
         assert outcome.by == "extract"
-        assert "is the limit for this session" in outcome.problem
+        assert "the limit for this session is" in outcome.problem
 
     run(body())
 

@@ -178,7 +178,7 @@ def test_only_questions_can_be_edited() -> None:
         session = await World().open(system="S")
         first = await talk(session, "Q1", answer="A1")
         before = session.entries
-        with pytest.raises(UsageError, match="is no question"):
+        with pytest.raises(UsageError, match="is not a question"):
             await session.edit(first.id, "Q")
         with pytest.raises(UnknownSession):
             await session.edit("ffffff", "Q")
@@ -315,7 +315,7 @@ def test_an_interrupted_request_can_be_asked_again() -> None:
 def test_there_has_to_be_an_answer() -> None:
     async def body() -> None:
         session = await World().open(system="S")
-        with pytest.raises(TurnStateError, match="nothing was asked"):
+        with pytest.raises(TurnStateError, match="nothing to repeat"):
             await session.regenerate()
         await session.label((await talk(session, "Q1")).id, "here")
         with pytest.raises(UsageError, match="neither a question nor an answer"):

@@ -162,7 +162,7 @@ def test_a_hook_that_runs_on_is_in_the_request_context_and_in_the_log(
         with pytest.raises(HookError):
             await session.prepare("Q")
         assert [record.getMessage().partition(":")[0] for record in lines()] == [
-            "hook slow of session s runs on and nobody waits"
+            "hook slow of session s still runs after its limit"
         ]
         turn = await session.prepare("Q")
         (warning,) = turn.context.warnings

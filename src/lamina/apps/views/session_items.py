@@ -129,7 +129,7 @@ class ItemOverview:
         errors = name_errors(self._problems)
         selector = core_of(self._runner.session).turns.tools.selector
         count = [line for line in describe_problems(self._problems) if line not in errors]
-        return (*self._failure, *errors, *selector.take_news(count))
+        return (*self._failure, *errors, *selector.take_new_warnings(count))
 
     async def has_guides(self) -> bool:
         """Whether there are rules or references to mention."""

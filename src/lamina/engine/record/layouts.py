@@ -1,6 +1,6 @@
-"""How a target is laid out for: assemblers, room, and the prompt that was sent last.
+"""Layouts for each target: assemblers, room, and the last prompt sent.
 
-All of it can be rebuilt from the journal; it is kept so that a turn costs what it adds.
+All of it can be rebuilt from the journal; it is kept so that a turn only costs what it adds.
 """
 
 from typing import get_args
@@ -46,7 +46,7 @@ class Layouts:
         self.book = book
         self._record = record
         self._assembler: Assembler | None = None
-        # The name of the counter, and what the layout is of.
+        # The name of the counter, and what determines the layout.
         self._assembled_for: tuple[str, Layout] | None = None
         self._sent: SentPrompt | None = None
         self._sent_for: str | None = None
@@ -58,8 +58,8 @@ class Layouts:
     def assembler_for(
         self, target: Target, promotion: Promotion, renderer: int | None = None
     ) -> Assembler:
-        """What lays out requests to `target`; by default with the renderer that the session goes on
-        with, and without pictures if it cannot see them."""
+        """The assembler of requests to `target`; by default with the session's current renderer,
+        and without pictures if the target cannot see them."""
         renderer = renderer or renderer_in(self._record.state)
         layout = layout_for(
             promotion,
@@ -89,15 +89,15 @@ class Layouts:
         return assemble_turn(state, self._assembler_of(layout, target))
 
     def is_as_recorded(self, request: RequestEntry, prompt: Prompt) -> bool:
-        """Whether a prompt that was rebuilt is the one that was recorded, on its wire."""
+        """Whether a rebuilt prompt equals the recorded one, on its wire."""
         target = self.book.find(request.target)
         if _wire_change(request, request.wire or target.wire, target):
             return False
         return other_digests(request, prompt, self._record.entries) is None
 
     def room(self, target: Target, state: State) -> Budget:
-        """The room for a request. What a provider reports never moves a count that is exact, and
-        only ever takes room away from an estimate: who reports too little must not be sent more
+        """The room for a request. A provider's report never moves an exact count, and only ever
+        reduces the room of an estimate: a provider that reports too little must not be sent more
         than fits."""
         factor = max(1.0, state.calibration.get(target.name, 1.0))
         if factor > 1.0 and self.book.counter(target).exact:
@@ -105,19 +105,19 @@ class Layouts:
         return make_budget(state.settings, target, options_for_request(state).max_tokens, factor)
 
     def remember(self, request: RequestEntry, prompt: Prompt) -> None:
-        """`prompt` is what was sent for `request`."""
+        """Notes that `prompt` was sent for `request`."""
         wire = request.wire or self.book.find(request.target).wire
         layout = layout_of(request, wire, self._record.state.session)
         self._sent, self._sent_for = SentPrompt(prompt=prompt, layout=layout), request.id
-        # Not today's state: something else than the answer may have come since.
+        # Not today's state: something other than the answer may have arrived since.
         state = self._record.requested_state
         self._sent_at = None
         if state is not None and _is_laid_out(state, request) and not state.once:
             self._sent_at = (state.envelope, state.turn.start or 0)
 
     def last_sent(self, base: State, assembler: Assembler, target: Target) -> SentPrompt | None:
-        """The last request known to be sent on this path, for the next one, to `target`, to be
-        compared with."""
+        """The last request known to be sent on this path, to compare the next one to `target`
+        with."""
         last = base.requests.sent
         if last is None:
             return None
@@ -132,11 +132,11 @@ class Layouts:
         return sent
 
     def _recall(self, last: RequestEntry, assembler: Assembler) -> None:
-        """Makes the prompt of the last request again, to be compared with what was recorded."""
+        """Rebuilds the prompt of the last request, to compare it with the record."""
         state = self._as_sent(last) or self._record.state_at(last.id)
         wires: tuple[str, ...] = (last.wire,)
         if not last.wire:
-            # It does not say which one: the one that gives what was recorded.
+            # The record does not say which one: it is the one that gives the recorded bytes.
             today = self.book.find(last.target).wire
             wires = (today, *(wire for wire in get_args(WireName) if wire != today))
         trials = (self._make_again(last, wire, state, assembler) for wire in wires)
@@ -168,7 +168,7 @@ class Layouts:
         )
 
     def _find_cause(self, last: RequestEntry) -> Boundary | None:
-        """Why a request is not made again as it was recorded; None if the journal was changed."""
+        """Why a request is not rebuilt as it was recorded; None if the journal was changed."""
         header = self._record.state.session
         renderer = last.renderer or header.renderer
         if renderer not in RENDERERS:
@@ -200,8 +200,8 @@ class Layouts:
         return replace(state, envelope=envelope, turn=turn)
 
     async def keep_snapshot(self, *, least: int, share: float = 0.0, is_new: bool = False) -> None:
-        """Keeps what can be taken up again when the session is opened, if it is worth it. Who only
-        looks into a session leaves its file as it is, unless the session `is_new`."""
+        """Stores a snapshot for reopening the session, if it is worth it. Reading a session leaves
+        its file as it is, unless the session `is_new`."""
         record = self._record
         # Not while a request is open: leaving it means going back in front of it.
         if record.state.requests.open is not None:
@@ -218,7 +218,7 @@ class Layouts:
             await record.keep_snapshot(frozen)
 
     def _describe_sent(self, state: State) -> SentLayout | None:
-        """How to get from the envelope of `state` to the last one sent: only if it was appended to
+        """How to get from the envelope of `state` to the last one sent; only if it was appended to
         since, and nothing else."""
         if (
             self._sent_at is None
@@ -243,16 +243,16 @@ class Layouts:
         )
 
     def judge(self, state: State, request: RequestEntry, reply: Reply) -> CacheVerdict:
-        """What the provider's cache figures mean, and what it says of them itself."""
+        """The meaning of the provider's cache figures, and its own remarks about them."""
         usage = reply.usage
         target = self.book.find(request.target)
         last = state.requests.sent
         rules, warm = cache_rules(state.settings, target), request.context.warm
-        # What the provider counts, over what we counted: the truest factor for this request.
+        # The provider's count over ours: the most accurate factor for this request.
         factor = usage.input / request.tokens if usage.input and request.tokens else 1.0
         agreement = request.context.agreement
         if rules.keeps_answers and last and last.cache_key not in ("", request.cache_key):
-            # A fork: the memory of a server is a session's own, and has nothing of another's.
+            # A fork: the memory of a server belongs to one session, and has nothing from another.
             agreement = replace(agreement, first=True)
         verdict = judge_cache(
             agreement,
@@ -283,8 +283,8 @@ def _is_laid_out(state: State, request: RequestEntry) -> bool:
 def _hidden_pictures(
     last: RequestEntry, sent: SentPrompt, assembler: Assembler, target: Target
 ) -> Boundary | None:
-    """That words stand for pictures which the same model was sent, or the other way round: more is
-    known of it by now."""
+    """Why words stand for pictures that the same model was sent, or the other way round: more is
+    known about the model by now."""
     if last.hides_pictures == assembler.layout.hides_pictures or last.target != target.name:
         return None
     if not any(_is_picture(segment) for segment in sent.prompt):
@@ -304,7 +304,7 @@ def _is_picture(segment: Segment) -> bool:
 
 def _describe_options(state: State) -> list[str]:
     """The options that changed since the last request with a reason, and that reason: some
-    providers keep their caches apart by them."""
+    providers keep separate caches for them."""
     changed = find_changed_options(state.requests.sent_options, options_for_request(state))
     if state.requests.sent is None or not changed:
         return []
@@ -330,9 +330,9 @@ def _wire_change(last: RequestEntry, wire: str, target: Target) -> Boundary | No
 
 
 def _held(state: State, rules: CacheRules) -> int | None:
-    """What a provider has of the last request, as it counted it itself: what it said it read and
-    wrote, where it does so at markers. One that keeps answers has all of it and the answer, but
-    for its last token, which was said and never read."""
+    """What a provider has of the last request, by its own count: what it reported as read and
+    written, where it does so at markers. One that caches answers has all of it and the answer,
+    except for the last token, which was generated and never read."""
     last, usage = state.requests.sent, state.requests.sent_usage
     if rules.explicit and usage is not None:
         return usage.cached + usage.written or None

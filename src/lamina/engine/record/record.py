@@ -1,4 +1,4 @@
-"""What a session remembers of its journal.
+"""A session's memory of its journal.
 
 Law: the state only moves on when the store has kept the entries; a failed append changes nothing.
 """
@@ -20,13 +20,13 @@ from lamina.core.journal import (
 )
 from lamina.core.ports import CheckpointedJournal, Clock, OpenJournal
 from lamina.core.values.entry import Entry, EntryBase, MessageEntry, ReplyEntry, RequestEntry
-from lamina.engine.logger import tell_closed, tell_entries, tell_opened
+from lamina.engine.logger import log_closed, log_entries, log_opened
 from lamina.engine.record.snapshot import Snapshot, thaw
 from lamina.errors import JournalError, NoSuchEntry, TurnStateError
 
 
 class Record:
-    """An open journal, the entries that were read and written, and the state they amount to."""
+    """An open journal, the entries read and written, and the state they result in."""
 
     def __init__(self, opened: OpenJournal, clock: Clock) -> None:
         journal = opened.journal
@@ -35,10 +35,10 @@ class Record:
         self.clock = clock
         self.entries = opened.entries
         self.snapshot: Snapshot | None = thaw(journal)
-        # The state that the last request was laid out from, if it came by in opening.
+        # The state that the last request was laid out from, if opening passed it.
         self.sent_state: State | None = None
-        # The state that the open request was laid out from, if it was opened or written here.
-        # Until it is answered, the state moves on with whatever a person does meanwhile.
+        # The state that the open request was laid out from, if it was opened or written here. Until
+        # the answer arrives, the state moves on with whatever a person does.
         self.requested_state: State | None = None
         damage = list(journal.damage)
         state = self.snapshot.state if self.snapshot else None
@@ -53,7 +53,7 @@ class Record:
         self.state = close_answered_request(state)
         self.damage = tuple(damage)
         self.has_written = False
-        tell_opened(self.id, self.state.settings.target, len(self.entries), self.damage)
+        log_opened(self.id, self.state.settings.target, len(self.entries), self.damage)
 
     @property
     def id(self) -> str:
@@ -64,7 +64,7 @@ class Record:
         return path_to(entry, self.entries)
 
     def state_at(self, entry: str) -> State:
-        """The state there; from the snapshot on, if it stands on the way."""
+        """The state at `entry`; computed from the snapshot if that is on the path."""
         start = self.snapshot.state if self.snapshot else None
         path = self._back(entry, start.leaf if start else "")
         if start is None or (path[0].parent if path else entry) != start.leaf:
@@ -85,8 +85,8 @@ class Record:
         return walk_back(self.entries, leaf, until)
 
     def before(self, request: RequestEntry) -> str:
-        """The entry in front of everything that was written for a request; if that is lost, the
-        last one before it at which a turn was over."""
+        """The entry in front of everything written for a request; if that is lost, the last entry
+        before it at which a turn was over."""
         if request.before in self.entries:
             return request.before
         path = self.path(request.id)[:-1]
@@ -94,10 +94,10 @@ class Record:
         return next(over, path[0].id)
 
     def find(self, entry: str) -> Entry:
-        """The entry of that id, with or without the zeros in front.
+        """The entry with that id, with or without leading zeros.
 
         Raises:
-            NoSuchEntry: there is no such entry, or there are several.
+            NoSuchEntry: no entry matches, or several do.
         """
         if entry in self.entries:
             return self.entries[entry]
@@ -107,7 +107,8 @@ class Record:
         return self.entries[near[0]]
 
     def page(self, state: State | None = None) -> Page:
-        """A blank page at the session's leaf, or at `state`. Nothing is kept of it by itself."""
+        """A blank page at the session's leaf, or at `state`. Nothing on it is stored
+        automatically."""
         first, now = self._opened.last + 1, self.clock.now()
         return Page(state or self.state, at=now, mint=lambda ahead: mint_id(first + ahead))
 
@@ -122,12 +123,11 @@ class Record:
 
     def require_open(self, request: RequestEntry) -> None:
         """Raises:
-        TurnStateError: the request is not the open one.
-        """
+        TurnStateError: the request is not the open one."""
         open_request = self.state.requests.open
         if open_request is None or open_request.id != request.id:
             raise TurnStateError(
-                "this turn is not the open one: it was committed already, or another turn "
+                "this turn is not open: it was committed already, or another turn "
                 "was prepared after it"
             )
 
@@ -145,15 +145,15 @@ class Record:
 
     @asynccontextmanager
     async def writing(self, state: State | None = None) -> AsyncIterator[Page]:
-        """A page at the session's leaf, or at `state`: what is on it at the end is kept in one
-        append. If anything is raised on the way, a cancellation included, nothing is."""
+        """A page at the session's leaf, or at `state`, that is stored in one append at the end. If
+        anything is raised before that, a cancellation included, nothing is stored."""
         page = self.page(state)
         yield page
         await self.keep(page.written, page.state)
 
     async def keep(self, entries: Sequence[Entry], state: State) -> None:
-        """Appends, and only then moves on. A cancellation does not part the two: a store lets none
-        through once it has begun to write, and nothing is waited for in between."""
+        """Appends, and only then moves on. A cancellation cannot separate the two: a store ignores
+        cancellation once it has begun to write, and nothing is awaited in between."""
         if not entries:
             return
         await self._opened.append(entries)
@@ -161,16 +161,16 @@ class Record:
         self.state = state
         if isinstance(entries[-1], RequestEntry):
             self.requested_state = state
-        tell_entries(self.id, entries)
+        log_entries(self.id, entries)
 
     def is_snapshot_due(self, least: int, share: float) -> bool:
         """Whether a snapshot would save the next opening at least `least` bytes of reading, and
-        `share` of all there is: so that keeping it costs little per turn."""
+        `share` of the whole, so that its cost per turn is small."""
         size = self._opened.since_snapshot
         if size is None or self.damage:
             return False
         if self._opened.journal.snapshot and self.snapshot is None:
-            # There is a snapshot, but not one that could be used.
+            # There is a snapshot, but it could not be used.
             size = self._opened.size
         return size >= max(least, share * self._opened.size)
 
@@ -189,11 +189,12 @@ class Record:
             await self._opened.keep_checkpoint(frozen)
 
     async def read_ahead(self) -> None:
-        """Lets the store fetch what a request is made of, where looking up would mean waiting."""
+        """Lets the store fetch the contents of a request, where looking them up would mean
+        waiting."""
         if self.snapshot is not None:
             await self._opened.read_ahead(self.snapshot.origins())
 
     async def close(self) -> None:
         self._is_closed = True
         await self._opened.close()
-        tell_closed(self.id)
+        log_closed(self.id)

@@ -1,7 +1,7 @@
 """A session's state as bytes, so that opening it again need not replay it.
 
-Law: a snapshot is what a replay would give, or it is not used; everything in it can be had from
-the journal. Messages and items are not in it but looked up in the journal when they are needed.
+Law: a snapshot equals what a replay would give, or it is not used; everything in it can be rebuilt
+from the journal. Messages and items are not in it but looked up in the journal when needed.
 """
 
 from array import array
@@ -34,17 +34,17 @@ from lamina.core.values.message import Context, Message, ToolText
 from lamina.core.values.prompt import Standing, StrandRecord
 from lamina.errors import JournalError
 
-# Raised whenever a fold means something else than before.
+# Increased whenever a fold changes its meaning.
 VERSION = f"{FORMAT}/{RENDERER}/13"
 
-# How a message is had: as its entry has it, the same without its context, or from here.
+# Where a message comes from: its entry, its entry without context, or this snapshot.
 _AS_ENTRY, _BARE, _INLINE = range(3)
 # How many of the latest messages are looked at before a request is made.
 _LATEST = 32
 
 
 def _without(kind: type[Struct], *names: str, **types: Any) -> Any:
-    """A struct with the fields of `kind` except `names`, which are looked up, or kept apart.
+    """A struct with the fields of `kind` except `names`, which are looked up or stored separately.
     `types` are those of fields that are written as another type."""
     hints = get_type_hints(kind) | types
     fields = [(name, hints[name]) for name in kind.__struct_fields__ if name not in names]
@@ -58,7 +58,7 @@ _Requests = _without(LastRequests, "open", "sent")
 
 
 class SentLayout(Struct, frozen=True, kw_only=True, array_like=True):
-    """How to lay out the last request that was sent: today's envelope, less what came since."""
+    """How to lay out the last request that was sent: today's envelope, without later additions."""
 
     request: str
     messages: int
@@ -68,8 +68,8 @@ class SentLayout(Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class _Head(Struct, frozen=True, kw_only=True, array_like=True):
-    """What is small, and another each time. The totals of history were counted with `counter` for
-    `layout`, if there are any."""
+    """The small parts, which change every time. The totals of history were counted with `counter`
+    for `layout`, if there are any."""
 
     version: str
     open_request: str
@@ -84,7 +84,7 @@ class _Head(Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class _Frozen(Struct, frozen=True, kw_only=True, array_like=True):
-    """The parts of a snapshot: byte strings, so that a store can keep of each what is new. The
+    """The parts of a snapshot: byte strings, so that a store can keep the new bytes of each. The
     later ones grow at their ends as a session goes on: records in a row, words, digests."""
 
     head: bytes
@@ -102,8 +102,8 @@ class _Frozen(Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class _Origin(Struct, frozen=True):
-    """What the messages of a chain are loaded from: how each is had, and the number of its entry,
-    or its place in `inline`."""
+    """Where the messages of a chain are loaded from: how each is stored, and the number of its
+    entry, or its place in `inline`."""
 
     kinds: bytes
     numbers: "array[int]"
@@ -119,8 +119,8 @@ class _Totals(Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """A state that was kept, with the totals of its history, and the entries that stand behind it
-    on the way to where the session goes on."""
+    """A stored state, with the totals of its history, and the entries behind it on the path to
+    where the session continues."""
 
     state: State
     behind: tuple[Entry, ...] = ()
@@ -128,7 +128,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     totals: _Totals | None = None
 
     def origins(self) -> Iterator[str]:
-        """The ids of all entries that the state looks up as it is sent: messages and items."""
+        """The ids of all entries that the state looks up when it is sent: messages and items."""
         messages = self.state.envelope.cached.origin
         if messages is not None and isinstance(origin := messages.origin, _Origin):
             yield from _ids_of(origin.kinds, origin.numbers)
@@ -174,7 +174,7 @@ def freeze(
         inline=b"".join(map(msgspec.msgpack.encode, origin.inline)),
         items=b"".join(map(msgspec.msgpack.encode, items)),
         kinds=origin.kinds,
-        # As steps: they are small and alike, so that they can be kept in little room.
+        # As differences: they are small and alike, so that they compress well.
         numbers=array("q", map(sub, origin.numbers, chain((0,), origin.numbers))).tobytes(),
         segments=record.segments if record else b"",
         tokens=record.tokens if record else b"",
@@ -189,7 +189,7 @@ def _encode(kind: Any, value: Struct) -> bytes:
 
 
 def _describe(cached: Chain[Message], entries: Mapping[str, Entry]) -> _Origin:
-    """How each message is to be had again."""
+    """Where each message comes from."""
     kinds, numbers, inline = bytearray(), array("q"), []
     known = 0
     if (messages := cached.origin) and isinstance(origin := messages.origin, _Origin):
@@ -220,7 +220,7 @@ def _bare(message: Message) -> Message:
 
 
 def first_origins(journal: Journal) -> Iterator[str]:
-    """The ids of the entries that taking up a session looks up at once: its last requests, its
+    """The ids of the entries that reopening a session looks up at once: its last requests, its
     items and the latest messages."""
     try:
         frozen = msgspec.msgpack.decode(journal.snapshot, type=_Frozen)
@@ -240,7 +240,7 @@ def _ids_of(kinds: bytes, numbers: "array[int]") -> Iterator[str]:
 
 
 def _read_records(data: bytes, count: int, kind: Any) -> Any:
-    """Records that stand behind one another: what an array holds behind its length."""
+    """Records that stand behind one another: the contents of an array without its length."""
     array_head = b"\xdd" + count.to_bytes(4, "big")
     return msgspec.msgpack.decode(array_head + data, type=tuple[kind, ...])
 
@@ -252,7 +252,7 @@ def _numbers_of(frozen: _Frozen) -> "array[int]":
 
 
 def thaw(journal: Journal) -> Snapshot | None:
-    """The snapshot that was kept of the journal; None if there is none, or it cannot be used."""
+    """The snapshot stored for the journal; None if there is none, or if it cannot be used."""
     if not journal.snapshot:
         return None
     try:
@@ -343,7 +343,7 @@ def _items(
             case SessionEntry(included=several) | OpeningEntry(included=tuple(several)):
                 return next(i for i in several if (i.id, i.version) == (item, version))
             case _:
-                raise JournalError(f"entry {entry.id!r} holds no item")
+                raise JournalError(f"entry {entry.id!r} does not contain an item")
 
     keys = [(item, version) for item, version, _ in kept]
     return FrozenMap.lazy(keys, load)

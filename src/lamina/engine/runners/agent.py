@@ -1,11 +1,11 @@
-"""An agent: the tools that the model calls are run, and it is asked again, until it answers or its
+"""An agent: runs the tools that the model calls and asks again, until the model answers or the
 requests are used up.
 
-Laws: messages that a person sends meanwhile come with the next request; results that are there by
-then stay. The searches of a turn share one numbering of sources, and its answer has its citations
-by first mention; what a search found is written down before its result is, so that a turn that is
-taken up again goes on with the same numbers. A tool that was removed from the session is not
-offered; one that a host withholds is reported once.
+Laws: messages that a person sends in the meantime come with the next request; results that exist by
+then stay. The searches of a turn share one numbering of sources, and its answer orders its
+citations by first mention. What a search found is written down before its result, so that a resumed
+turn continues with the same numbers. A tool that was removed from the session is not offered; one
+that a host withholds is reported once.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -57,7 +57,7 @@ STOPPED = "The call was not run: the person stopped the turn."
 
 
 class ToolList:
-    """The tools of `host` that the session can call, as `refresh` found them last."""
+    """The tools of `host` that the session can call, as of the last `refresh`."""
 
     def __init__(self, run: RunContext, host: ToolHost) -> None:
         self.host = host
@@ -67,7 +67,7 @@ class ToolList:
 
     @property
     def by_name(self) -> dict[str, OfferedTool]:
-        """Those that were not removed from the session."""
+        """The tools that were not removed from the session."""
         state = self._run.session.state
         tools = self.toolset.tools if self.toolset else ()
         return {tool.definition.name: tool for tool in tools if not is_removed(state, tool)}
@@ -78,14 +78,14 @@ class ToolList:
         for tool in toolset.withheld:
             if tool.reason == "untrusted":
                 continue  # it stands with the request
-            # Once a session: a server that is down should not be news on every turn.
+            # Once a session: a server that is down should not cause a warning on every turn.
             key = f"{tool.what} {tool.reason}"
             if key not in self._reports:
                 self._reports.add(key)
                 await self._run.warn(f"{tool.what}: {tool.detail}")
 
     async def find(self, call: ToolCall) -> tuple[str, OfferedTool | None]:
-        """The name of the tool that a call is for, and the tool if it is there."""
+        """The name of the tool that a call is for, and the tool if it exists."""
         if intended_call(call, by_name := self.by_name).name not in by_name:
             await self.refresh()
             by_name = self.by_name
@@ -94,8 +94,8 @@ class ToolList:
 
 
 class AgentMode(RunMode):
-    """`follow` takes up a message that was sent meanwhile; without one it is asked with the tools
-    of the turn it came in."""
+    """`follow` handles a message that was sent in the meantime; without it, the message is asked
+    with the tools of the turn it arrived in."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class AgentMode(RunMode):
         follow: Callable[[str], Awaitable[Turn]] | None = None,
     ) -> None:
         if max_requests < 1:
-            raise UsageError(f"an agent needs at least one request, not {max_requests}")
+            raise UsageError(f"max_requests is {max_requests}; an agent needs at least one request")
         super().__init__(run)
         self._tools = tools
         self._approver = approver
@@ -123,7 +123,7 @@ class AgentMode(RunMode):
         self, text: str, attach: Iterable[Attachable] = (), target: str | None = None
     ) -> Turn:
         attach = with_composer(text, attach)
-        # A message that was sent meanwhile is for whom the turn under way is for.
+        # A message sent in the meantime goes to the target of the current turn.
         target = target or self._run.target
         return await self._run.prepare(text, attach, target, toolset=self._tools.toolset)
 
@@ -159,7 +159,7 @@ class AgentMode(RunMode):
             )
             return run.end("limit", turn)
         if run.inbox.steers:
-            # The question gives way to the message; the results stay, and so do their numbers.
+            # The message replaces the question; the results and their numbers stay.
             sources, result = run.sources, run.search_result
             if next_turn := await run.inbox.take(self._follow):
                 await run.keep_sources(sources, result, next_turn.id)

@@ -1,7 +1,7 @@
-"""What a question would choose of an agent's rules, references and tools, if it were asked now.
+"""The rules, references and tools of an agent that a question would choose if it were asked now.
 
-Laws: what is chosen here is chosen as in a session, by the same functions; nothing is asked,
-written or run for it. What a person took out of the session is not there, as for a question.
+Laws: the choice is made as in a session, by the same functions; nothing is asked, written or run
+for it. As with a question, items that a person removed from the session are not there.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from lamina.engine.sources.item_search import IndexSearch, SearchResult, SelectOptions
 
 
-# How an item came that search itself found, and nothing brought along.
+# How an item found by search itself, not brought along, got in.
 SEARCHED_ORIGINS = ("search", "lexical")
 
 
@@ -53,9 +53,9 @@ async def choose_candidates(
     top: int | None = None,
     progress: Progress | None = None,
 ) -> AgentChoice:
-    """What a question would choose of candidates: as their settings say, as a preset says, or just
-    the `top` best. `count` counts tokens."""
-    # numpy takes its time to load, and is needed only for a search.
+    """What a question would choose from the candidates: by their settings, by a preset, or just the
+    `top` best. `count` counts tokens."""
+    # numpy takes time to load, and is only needed for a search.
     from lamina.engine.sources.item_search import IndexSearch, SelectOptions, select_candidates
 
     warnings: list[str] = []
@@ -78,14 +78,14 @@ async def choose_candidates(
 
 
 def sum_tokens(items: Sequence[ChosenItem], candidates: Candidates) -> dict[str, int]:
-    """The tokens of what search chose, and of what is in anyway."""
+    """The tokens of what search chose, and of what is included anyway."""
     anyway = [item for item in items if not item.origin or item.item in candidates.whole_pool]
     always = sum(item.tokens for item in anyway)
     return {"tokens": sum(item.tokens for item in items) - always, "always": always}
 
 
 def _sizes(candidates: Candidates, count: Callable[[str], int]) -> dict[str, int]:
-    """About how many tokens each takes; of a tool, what is said of it."""
+    """About how many tokens each takes; for a tool, those of its description."""
     sizes = {
         str(candidate.document.id): count("\n".join(candidate.document.chunks))
         for candidate in candidates.candidates
@@ -118,7 +118,7 @@ async def _near(
     search: "IndexSearch",
     results: "Sequence[SearchResult]",
 ) -> tuple[NearMiss, ...]:
-    """The best of what was not chosen, of rules and references and of tools."""
+    """The best of what was not chosen: of rules and references, and of tools."""
     from lamina.engine.sources.item_search import find_lacking, rank_candidates
 
     misses: list[NearMiss] = []
@@ -156,8 +156,8 @@ def near_miss(
     *,
     taken: int | None = None,
 ) -> NearMiss:
-    """Something that was not chosen, and how far it was from it. `taken` is how many others were
-    chosen, if that is known."""
+    """Something that was not chosen, and how far it missed. `taken` is how many others were chosen,
+    if that is known."""
     kind, key = str(kind_of(ItemId(item))), key_of(ItemId(item))
     server, slash, name = key.partition("/") if kind == "tool" else ("", "", key)
     if score is not None and score <= how.floor:
@@ -165,7 +165,7 @@ def near_miss(
     elif lacking is not None:
         why = lacking.verdict
     elif taken is not None and taken < how.top_n:
-        # There was a place left for it, and it did not get as far as that.
+        # There was still a place for it, but it did not get that far.
         why = f"others fit better: no text of it is among the {how.top_k} that fit best"
     elif taken is None:
         why = "others fit better"
@@ -201,11 +201,11 @@ async def search_session(
     preset: Preset | None,
     top: int | None,
 ) -> AgentChoice:
-    """What a question would choose of the session's rules and references and of a toolset.
+    """What a question would choose from the session's rules and references and from a toolset.
 
     Raises:
         ExtraMissing: search is not installed.
-        UsageError: the question is empty, a kind is none, or `top` and `preset` are both given.
+        UsageError: the question is empty, a kind is unknown, or both `top` and `preset` are passed.
     """
     _check(question, kinds, preset, top)
     core = core_of(session)
@@ -236,22 +236,22 @@ def _check(
     check_query(question, "question")
     _check_kinds(kinds)
     if top is not None and preset is not None:
-        raise UsageError("top and preset do not go together: both say how much is taken")
+        raise UsageError("pass either top or preset, not both: each says how much is taken")
     if top is not None:
         check_top(top, "items")
 
 
 def _check_kinds(kinds: object) -> None:
-    known = f"it takes a list of some of {', '.join(map(repr, ALL_KINDS))}"
+    known = f"pass a list of {', '.join(map(repr, ALL_KINDS))}, or of some of them"
     if not isinstance(kinds, Collection) or isinstance(kinds, str | bytes) or not kinds:
         raise UsageError(f"kinds is {kinds!r}: {known}")
     for kind in kinds:
         if kind not in ALL_KINDS:
-            raise UsageError(f"{kind!r} is no kind: {known}")
+            raise UsageError(f"{kind!r} is not a kind: {known}")
 
 
 async def _gather(session: Session, toolset: Toolset) -> Candidates:
-    """What there is to choose from in a session as it stands."""
+    """The candidates of a session in its current state."""
     core, state, settings = core_of(session), session.state, session.settings
     target = session.target()
     guides = await core.turns.tools.selector.guides(state)

@@ -1,7 +1,7 @@
-"""What a runner gives: an answer with its sources and cost, or a preview of the request.
+"""The results of a runner: an answer with its sources and cost, or a preview of the request.
 
-Law: for a preview no model is asked and no tool is run; so of a planned question only the request
-for the plan can be shown.
+Law: a preview asks no model and runs no tool; so for a planned question only the request for the
+plan can be shown.
 """
 
 from typing import Any, NoReturn
@@ -23,7 +23,7 @@ from lamina.errors import UsageError
 
 class CitedSource(Struct, frozen=True, kw_only=True):
     """A part of a note that an answer cites as `[^number]`. `heading` is the trail it stands under,
-    `anchor` the innermost of these headings, `link` note and heading as a link has them."""
+    `anchor` the innermost of these headings, `link` the note and heading in the form of a link."""
 
     number: int
     path: str
@@ -37,15 +37,16 @@ class CitedSource(Struct, frozen=True, kw_only=True):
 
 class Answer(Struct, frozen=True, kw_only=True):
     """The answer to a question. `turn` is its last request; `waiting_calls` need a decision before
-    the turn can go on. Where notes were searched, `search_result` is what was found, `sources` what
-    the answer cites of it, and `text` has their numbers; the journal keeps the model's own."""
+    the turn can continue. If notes were searched, `search_result` is what was found, `sources` are
+    those that the answer cites, and `text` uses their numbers; the journal keeps the model's own
+    numbers."""
 
     ending: Ending
     text: str
     turn: Turn | None = None
     requests: int = 0
     usage: Usage = Usage()
-    # In US dollars, without the `unpriced` requests, whose price nobody knows; None if that is all.
+    # In US dollars, without the `unpriced` requests, whose price is unknown; None if all are.
     cost: float | None = 0.0
     unpriced: int = 0
     waiting_calls: tuple[WaitingCall, ...] = ()
@@ -76,7 +77,7 @@ class Tally:
 
 
 class Preview(Struct, frozen=True, kw_only=True):
-    """A turn that was prepared. `search_result` is what a search brought to it."""
+    """A prepared turn. `search_result` is what a search added to it."""
 
     turn: Turn
     search_result: NoteSearchResult | None = None
@@ -84,14 +85,14 @@ class Preview(Struct, frozen=True, kw_only=True):
 
 
 class PlanPreview(Struct, frozen=True, kw_only=True):
-    """The request for a plan; `body` is what goes over the wire."""
+    """The request for a plan; `body` is what is sent over the wire."""
 
     target: Target
     prompt: Prompt
     body: dict[str, Any]
     left_out: tuple[LeftOut, ...] = ()
     warnings: tuple[str, ...] = ()
-    # What it may cost; None if nobody knows.
+    # Its possible cost; None if unknown.
     cost_range: CostRange | None = None
 
 

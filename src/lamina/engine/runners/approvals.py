@@ -1,7 +1,7 @@
 """Approvals: which calls need a person's decision, asking for it, and how long a decision holds.
 
-Laws: a decision is about the tool as it was shown; it expires when the tool describes itself
-differently. `Session.keep_decision` writes it down.
+Laws: a decision applies to the tool as it was shown; it expires when the tool's description
+changes. `Session.keep_decision` writes it down.
 """
 
 from collections.abc import Mapping
@@ -28,15 +28,15 @@ class WaitingCall(Struct, frozen=True, kw_only=True):
 def needs_decision(
     tool: OfferedTool, policy: ApprovalPolicy, allowances: Mapping[ItemId, str]
 ) -> bool:
-    """Whether a person has to be asked; what was allowed for the session is not asked again as
-    long as the tool says the same of itself."""
+    """Whether a person has to be asked; a call allowed for the session is not asked again while the
+    tool's description stays the same."""
     if policy == "never" or allowances.get(tool.id) == tool.digest:
         return False
     return policy == "always" or tool.permission == "required"
 
 
 def holds(entry: DecisionEntry, tool: OfferedTool) -> bool:
-    """Whether a decision is still about this tool: what was allowed is what was shown."""
+    """Whether a decision still applies to this tool: the allowed tool is the one that was shown."""
     return entry.decision == "deny" or (entry.tool, entry.digest) == (tool.id, tool.digest)
 
 
@@ -48,9 +48,9 @@ async def ask_person(
     *,
     planned: bool = False,
 ) -> Decision | None:
-    """What a person decides about a call, written down; None if nobody is there to be asked."""
+    """A person's decision about a call, written down; None if there is no person to ask."""
     call, tool = waiting.call, waiting.tool
-    # Allowed for the session a moment ago, for another call that was made with this one.
+    # Just allowed for the session, for another call made together with this one.
     if session.state.allowed.get(tool.id) == tool.digest:
         return "allow_session"
     await emit(ApprovalWanted(call=call, tool=tool))

@@ -1,8 +1,8 @@
 """The planning call: which tools to run for a question, before it is answered.
 
-Laws: it is a request of its own and touches nothing of the session. It sees the question as it was
-typed, the tools, and of what is attached only what it is called and how it begins. It is counted as
-every request is.
+Laws: it is a request of its own and does not change the session. It sees the question as it was
+typed, the tools, and only the names and first words of attachments. It is counted like every
+request.
 """
 
 import re
@@ -50,7 +50,7 @@ _FRONTMATTER = re.compile(r"\A---[ \t]*\n.*?^---[ \t]*$\n?", re.DOTALL | re.MULT
 
 
 class PlannedCalls(Struct, frozen=True, kw_only=True):
-    """The calls of a plan, and what it cost. `prompt` is the digest of the request for it."""
+    """The calls of a plan, and its cost. `prompt` is the digest of the request for it."""
 
     calls: tuple[ToolCall, ...]
     usage: Usage
@@ -59,12 +59,13 @@ class PlannedCalls(Struct, frozen=True, kw_only=True):
 
 
 def plan_key(session: Session) -> str:
-    """What providers know the planning calls of a session by: their prefix is not its own."""
+    """The key by which providers know a session's planning calls: their prefix is not the
+    session's."""
     return f"{session.id}-plan"
 
 
 class CallPlanner:
-    """Asks the target of a session what to run."""
+    """Asks the target of a session which tools to run."""
 
     def __init__(self, session: Session, providers: Providers) -> None:
         self._session = session
@@ -78,13 +79,13 @@ class CallPlanner:
         target: Target,
         problems: str = "",
     ) -> PlannedCalls:
-        """The calls for a question, with ids of their own; `problems` says what was wrong with
-        those of an earlier plan.
+        """The calls for a question, with ids of their own; `problems` says what was wrong with the
+        calls of an earlier plan.
 
         Raises:
             ProviderError, ReplyError: there is no plan.
             WindowExceeded: the tools and the question do not fit the window.
-            SpendLimit: it could pass a limit.
+            SpendLimit: the call could pass a limit.
         """
         request = self.request(text, attachments, tools, target, problems)
         provider = await self._providers.provider(target)
@@ -99,7 +100,7 @@ class CallPlanner:
         )
 
     async def _send(self, provider: Provider, request: WireRequest) -> Reply:
-        """Asks for the plan, with what it may cost reserved."""
+        """Asks for the plan, with its possible cost reserved."""
         core = core_of(self._session)
         core.turns.spending.begin_turn(early=True)
         call = ProviderCall(
@@ -125,7 +126,7 @@ class CallPlanner:
         return reply
 
     def price(self, request: WireRequest) -> RequestPrice:
-        """What goes into the price of the planning call."""
+        """What determines the price of the planning call."""
         target, state = request.target, self._session.state
         scale = core_of(self._session).layouts.room(target, state).calibration
         tokens = round(request.prompt.tokens * scale)
@@ -156,7 +157,7 @@ class CallPlanner:
         blocks += (Text(text), Text(problems)) if problems else (Text(text),)
         message = Message(role="user", blocks=blocks, id="plan")
         envelope = Envelope(system=SystemParts(system), tools=tuple(tools), cached=Chain([message]))
-        # Apart from the one in use, whose totals are of the session.
+        # Separate from the one in use, whose totals belong to the session.
         layout = Layout(wire=target.wire, hides_pictures=not target.sees_pictures)
         assembler = Assembler(layouts.book.counter(target).count, layout)
         prompt = assembler.assemble(envelope, {}, 0)
@@ -167,7 +168,7 @@ class CallPlanner:
         return WireRequest(
             prompt=prompt,
             target=target,
-            # A plan is made of calls, whatever form the session's answers have.
+            # A plan consists of calls, whatever the format of the session's answers.
             options=replace(state.options, schema=None),
             cache_key=plan_key(self._session),
             cache_ttl=state.settings.cache_ttl,
@@ -175,7 +176,7 @@ class CallPlanner:
 
 
 def describe_problems(problems: Iterable[tuple[ToolCall, str]], right: Iterable[ToolCall]) -> str:
-    """What a planner is told of a plan that it made: which calls cannot be run, and why."""
+    """The planner's feedback on its own plan: which calls cannot be run, and why."""
     wrong = [f"- {_describe_call(call)}: {one_line(why)}" for call, why in problems]
     planned = [f"- {_describe_call(call)}" for call in right]
     lines = ["[Your plan has calls that cannot be run:]", *wrong]
@@ -191,7 +192,7 @@ def _describe_call(call: ToolCall) -> str:
 
 def summarize_attached(items: Sequence[Item]) -> str:
     """What a planner sees of attachments: titles, paths, and how each begins."""
-    # What an agent brings is sent in other ways, or does not concern the planner.
+    # Items that an agent brings are sent in other ways, or do not concern the planner.
     members = [item for item in items if not is_member(item.id)]
     if not members:
         return ""
@@ -212,7 +213,7 @@ def _describe(item: Item) -> Iterator[str]:
 
 def _snippets(content: str) -> list[str]:
     """The first words of the first paragraphs, each on one line."""
-    # Of a long text only its beginning is looked at.
+    # Only the beginning of a long text is looked at.
     head = _FRONTMATTER.sub("", content[: 64 * SNIPPET_CHARACTERS], count=1)
     paragraphs = (" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", head))
     snippets = [

@@ -1,8 +1,8 @@
 """Running the calls of one answer: which may run, with which arguments, and their results.
 
-Laws: arguments are checked against the definition that was sent, not against today's. Whatever is
-wrong with a call is its result, for the model to read. Free calls run at once; the others wait for
-a person. A result is written down when it is there.
+Laws: arguments are checked against the definition that was sent, not against today's. An error in a
+call is its result, for the model to read. Free calls run at once; the others wait for a person. A
+result is written down as soon as it exists.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -31,8 +31,8 @@ REMOVED = "The tool was removed from this session; the call was not run."
 
 
 class CheckedCall(Struct, frozen=True, kw_only=True):
-    """A call that can be run, with its arguments read. `intended` is the call as a person is shown
-    it: what was called through another tool stands for itself."""
+    """A call that can be run, with its arguments parsed. `intended` is the call as a person sees
+    it: a call made through another tool is shown as itself."""
 
     call: ToolCall
     intended: ToolCall
@@ -41,7 +41,7 @@ class CheckedCall(Struct, frozen=True, kw_only=True):
 
     @property
     def waiting(self) -> WaitingCall:
-        """The call as it waits for a decision."""
+        """The call in the form in which it waits for a decision."""
         return WaitingCall(call=self.intended, tool=self.tool)
 
 
@@ -52,9 +52,8 @@ def check_call(
     removed: Collection[str] = (),
     described: Collection[str] = (),
 ) -> CheckedCall | str:
-    """A call checked against the definitions that were sent, the tools that are there now and the
-    names of those that were removed; or what is wrong with it, which says more of tools that were
-    only `described`."""
+    """A call checked against the definitions that were sent, the available tools and the names of
+    removed ones; or what is wrong with it, in more detail for tools that were only `described`."""
     intended = intended_call(call, tools)
     if call.name in removed or intended.name in removed:
         return REMOVED
@@ -76,10 +75,10 @@ def check_call(
     if not isinstance(arguments, dict):
         return "The arguments have to be a JSON object."
     if problem := check_arguments(definition.parameters, arguments):
-        told = f"The arguments do not fit the tool: {problem}"
-        # It may have been described in brief.
+        problem_text = f"The arguments do not fit the tool: {problem}"
+        # It may have been described only briefly.
         is_known = intended is call and call.name not in described
-        return told if is_known else f"{told}\n\n{describe_tool(tool).content}"
+        return problem_text if is_known else f"{problem_text}\n\n{describe_tool(tool).content}"
     return CheckedCall(call=call, intended=intended, tool=tool, arguments=arguments)
 
 
@@ -95,8 +94,8 @@ class Caller:
         self._emit = emit
 
     async def run(self, turn: Turn, tools: Mapping[str, OfferedTool]) -> Sequence[WaitingCall]:
-        """Runs what may run and keeps the results; gives back the calls that wait for a decision
-        which nobody here can make."""
+        """Runs every call that may run and stores the results; returns the calls that wait for a
+        decision and that no approver here can decide."""
         state, policy = self._session.state, self._session.settings.ask_before_tools
         described = {n: t.definition for n, t in tools.items() if is_described(t, state)}
         listed = sent_definitions(turn)
@@ -125,7 +124,7 @@ class Caller:
             for checked in free:
                 group.start_soon(self._call, checked)
             for call in own_calls:
-                # One after the other: what one search brought, the next one does not bring again.
+                # One after the other: results of one search are not repeated by the next.
                 await self._answer(engine, call, turn)
             for checked in open_calls:
                 decision = await ask_person(
@@ -143,7 +142,7 @@ class Caller:
         await self._emit(ToolFinished(result=result, seconds=anyio.current_time() - began))
 
     async def _permits(self, checked: CheckedCall, decision: Decision) -> bool:
-        """Whether a call may run by a decision; a denial is its result."""
+        """Whether an earlier decision allows a call; a denial is its result."""
         if decision == "deny":
             await self._keep(checked.call, ToolOutput(text=DENIED, is_error=True))
         return decision != "deny"
@@ -154,7 +153,7 @@ class Caller:
         output = ToolOutput(text=CUT_SHORT, is_error=True)
         try:
             if is_removed(self._session.state, checked.tool):
-                # While a person was asked, say.
+                # For example while a person was being asked.
                 output = ToolOutput(text=REMOVED, is_error=True)
             else:
                 output = await self._host.call(checked.intended.name, checked.arguments)
@@ -165,14 +164,14 @@ class Caller:
         result = ToolResult(
             call_id=call.id, name=call.name, text=output.text, is_error=output.is_error
         )
-        # It ran: that is written down, whatever happens meanwhile.
+        # It ran: that is written down, whatever else happens.
         with anyio.CancelScope(shield=True):
             result = await self._session.keep_result(result, whole=output.whole)
         await self._emit(ToolFinished(result=result, seconds=seconds))
 
 
 def sent_definitions(turn: Turn) -> dict[str, ToolDefinition]:
-    """The tools that this turn's request offered, as the model was told of them."""
+    """The tools that this turn's request offered, as the model saw them."""
     contents = [link.segment.content for link in turn.prompt.front]
     tools = [content for content in contents if isinstance(content, ToolDefinition)]
     return {tool.name: tool for tool in tools if turn.context.allows(tool.name)}

@@ -1,7 +1,7 @@
 """`@composer` in a message: the person wants changes to notes, and the model is told how to make
 them.
 
-Law: what was typed stays as it is. The instructions are a rule: laid down once, named while they
+Law: the typed text stays as it is. The instructions are a rule: laid down once, named while they
 apply, and no longer in force with the first message that does not ask for them.
 """
 
@@ -36,13 +36,13 @@ def wants_composer(text: str) -> bool:
 
 
 def without_composer(attach: Iterable[Attachable]) -> list[Attachable]:
-    """What was attached to a message, less the instructions that it asked for itself."""
+    """What was attached to a message, without the instructions that it asked for itself."""
     return [a for a in attach if not (isinstance(a, Attachment) and a.item.id == COMPOSER.id)]
 
 
 def with_composer(text: str, attach: Iterable[Attachable]) -> Iterable[Attachable]:
-    """What is attached to a message, with the instructions for changes if it asks for them."""
-    # A bare path is not a list, which is reported where it is read.
+    """The attachments of a message, with the instructions for changes if it asks for them."""
+    # A bare path is not a list; that error is reported where the list is read.
     if isinstance(attach, str) or not wants_composer(text):
         return attach
     return (*attach, Attachment(item=COMPOSER, priority=HIGH))

@@ -1,8 +1,8 @@
-"""Messages that a person sends to a runner, until they are taken up.
+"""Messages that a person sends to a runner, until they are asked.
 
-Laws: while a turn is under way they wait here; what is sent while nothing runs, and what is left
-when a turn ends, is kept in the journal and goes along with the next question, or with the turn
-that is taken up again. Those that steer come first.
+Laws: during a turn they wait here. Messages sent while nothing runs, and those left when a turn
+ends, are stored in the journal and come with the next question or the resumed turn. Steering
+messages come first.
 """
 
 from collections import deque
@@ -17,9 +17,9 @@ from lamina.errors import LaminaError, UsageError
 
 
 class Inbox:
-    """Those of one runner. `taken` is the one in the journal that is asked now, and `is_asking`
-    says whether it is one of them that is asked. `takes_kept` says that those in the journal belong
-    to the turn under way, which was taken up again; else they wait for the next question."""
+    """The messages of one runner. `taken` is the one from the journal that is being asked, and
+    `is_asking` says whether one of them is being asked. `takes_kept` says that those in the journal
+    belong to the current, resumed turn; otherwise they wait for the next question."""
 
     def __init__(self, session: Session) -> None:
         self.taken: InboxEntry | None = None
@@ -30,11 +30,11 @@ class Inbox:
         self._queues: dict[Delivery, deque[str]] = {"steer": deque(), "follow_up": deque()}
 
     async def add(self, text: str, deliver: Delivery, *, is_running: bool) -> None:
-        """Takes a message in; it is safe when this returns, unless a turn is under way."""
+        """Accepts a message; it is safe when this returns, unless a turn is in progress."""
         if not text.strip():
-            raise UsageError("a message needs a text; this one is blank")
+            raise UsageError("the message is blank; give it a text")
         if deliver not in self._queues:
-            raise UsageError(f"a message is delivered as 'steer' or 'follow_up', not {deliver!r}")
+            raise UsageError(f"deliver={deliver!r} is not 'steer' or 'follow_up'")
         if is_running:
             self._queues[deliver].append(text)
         else:
@@ -42,12 +42,12 @@ class Inbox:
 
     @property
     def steers(self) -> bool:
-        """Whether a message waits that comes with the next request."""
+        """Whether a message is waiting to come with the next request."""
         return bool(self._waiting("steer") or self._queues["steer"])
 
     async def take(self, begin: Callable[[str], Awaitable[Turn]]) -> Turn | None:
-        """The request for the next message; None if there is no message. Stopped before it was
-        written down, a message stays here."""
+        """The request for the next message; None if there is no message. If this is stopped before
+        the message is written down, the message stays here."""
         self.is_asking = True
         try:
             return await self._take(begin)
@@ -61,7 +61,7 @@ class Inbox:
                 try:
                     return await begin(message.text)
                 except LaminaError:
-                    # It would stand in the way of everything that is asked after it.
+                    # It would block everything that is asked after it.
                     await self._kept.discard(message)
                     raise
                 finally:
@@ -83,7 +83,7 @@ class Inbox:
             raise
 
     async def settle(self) -> None:
-        """Keeps what is left, as no turn is under way any more."""
+        """Stores the remaining messages, because no turn is in progress any more."""
         for deliver, queue in self._queues.items():
             while queue:
                 await self._kept.keep(queue[0], deliver)

@@ -1,7 +1,7 @@
-"""What the loop of a runner leaves to its mode, and what the two share.
+"""The part of a runner that depends on its mode, and what loop and mode share.
 
-Laws: a mode says what is asked and what follows an answer; the loop sends, stops and ends. Modes
-know one another only by what is public.
+Laws: a mode decides what is asked and what follows an answer; the loop sends, stops and ends. Modes
+only use one another's public names.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -17,7 +17,7 @@ from lamina.core.values.message import Text, ToolCall, ToolText
 from lamina.core.values.note import Hit, NoteSearchResult, Scope
 from lamina.core.values.tool import Toolset
 from lamina.core.values.wire import Reply
-from lamina.engine.logger import tell_event
+from lamina.engine.logger import log_event
 from lamina.engine.runners.answer import Answer, CitedSource, PlanPreview, Preview, Tally
 from lamina.engine.runners.approvals import WaitingCall
 from lamina.engine.runners.citations import (
@@ -52,10 +52,10 @@ async def notify(listener: Listener | None, event: Event) -> None:
 
 
 class RunContext:
-    """What the loop and its mode share: a session, the way to its models, whom a run asks, its
-    tally, and what a question rests on. `search_result` is what was found for it, `sources` those
-    that its answer may cite (None if nothing was searched), and `notes` what the journal is told
-    about its request, by kind of entry."""
+    """What the loop and its mode share: a session, the way to its models, the target of a run, its
+    tally, and what a question is based on. `search_result` is what was found for it, `sources`
+    those that its answer may cite (None if nothing was searched), and `notes` the journal entries
+    about its request, by kind."""
 
     def __init__(
         self, session: Session, providers: Providers, tools: ToolHost | None = None
@@ -73,7 +73,7 @@ class RunContext:
     def start(self, listener: Listener | None = None) -> None:
         """Begins a run."""
         self.listener = listener
-        # None: whom the session talks to.
+        # None: the session's target.
         self.target: str | None = None
         self.tally = Tally()
         self.inbox.takes_kept = False
@@ -89,7 +89,7 @@ class RunContext:
 
     async def emit(self, event: Event) -> None:
         self.tally.note(event)
-        tell_event(self.session.id, event)
+        log_event(self.session.id, event)
         await notify(self.listener, event)
 
     async def warn(self, *texts: str) -> None:
@@ -97,11 +97,11 @@ class RunContext:
             await self.emit(WarningIssued(text=text))
 
     async def reach(self, target: str | None) -> None:
-        """Makes sure that there is somebody to ask, before anything is written; what is sent
-        meanwhile goes there, too.
+        """Makes sure that the target can be asked before anything is written; messages sent during
+        the turn go there, too.
 
         Raises:
-            ProviderError: there is nobody: no key, no SDK, no model.
+            ProviderError: it cannot be asked: no key, no SDK, no model.
         """
         self.target = target
         await self.providers.provider(self.session.target(target))
@@ -134,8 +134,8 @@ class RunContext:
         )
 
     async def supersede_calls(self) -> None:
-        """Ends a turn whose calls wait, as something else is asked. The next request warns of calls
-        that will not run."""
+        """Ends a turn whose calls wait, because something else is asked. The next request warns
+        about calls that will not run."""
         turns = self.core.turns
         await turns.go_back()
         calls = self.session.pending_calls
@@ -144,17 +144,17 @@ class RunContext:
             turns.warn(f"these calls were waiting, and a new question dropped them: {names}")
 
     async def open_turn(self) -> Turn:
-        """The turn that was left in the middle, for the target of the run.
+        """The unfinished turn, for the target of the run.
 
         Raises:
-            TurnStateError: there is none.
+            TurnStateError: the last turn is complete.
         """
         left = await self.core.turns.current()
         turn = await self.session.current_turn(target=self.target)
         if turn is None or left is None:
-            raise TurnStateError("the last turn is complete: there is nothing to go on with")
+            raise TurnStateError("the last turn is complete: there is nothing to continue")
         if turn.id != left.id:
-            # It was made anew for another target.
+            # It was made again for another target.
             await self._copy_notes(left.id, turn.id)
         self.target = turn.target
         return turn
@@ -166,8 +166,8 @@ class RunContext:
         await self._copy_notes(left, turn.id)
 
     async def _copy_notes(self, left: str, request: str) -> None:
-        """A request that was made anew rests on what the one before it did. What was searched for
-        because its answer said so, or cited by it, is not part of that."""
+        """Lets a request that was made again keep what the one before it was based on. What was
+        searched because its answer asked for it, or cited by it, is not part of that."""
         customs = [entry for entry in self.session.entries if isinstance(entry, CustomEntry)]
         for entry in customs:
             is_own = is_note_about(entry, left) and "query" not in entry.data
@@ -175,24 +175,24 @@ class RunContext:
                 await self.session.add_custom_entry(entry.kind, {**entry.data, "request": request})
 
     async def send(self, turn: Turn) -> Turn:
-        """Sends a request; the answered turn."""
+        """Sends a request; returns the answered turn."""
         self.tally.requests += 1
         self.tally.turn = turn
         sent = await self._sender.send(turn, self.emit, self._number_citations)
         self.tally.turn = answered_turn = sent
         if answered_turn.id != turn.id:
-            # It was too long and was made anew; what it rests on is the same.
+            # It was too long and was made again; it is based on the same results.
             await self.note_request(answered_turn.id)
         return answered_turn
 
     async def rest_on(self, result: NoteSearchResult, hits: tuple[Hit, ...], scope: Scope) -> None:
-        """The question rests on these hits, the first of what was found for it in `scope`."""
+        """Bases the question on these hits, the first of what was found for it in `scope`."""
         await self._rest_on(result, hits, scope, list_sources(hits))
 
     async def rest_on_searches(
         self, searches: Sequence[SearchOutput], shown: Sequence[SearchOutput], scope: Scope
     ) -> None:
-        """The question rests on what searches found: on as much of it as is `shown`."""
+        """Bases the question on what searches found: on as much of it as is `shown`."""
         found, seen = (
             merge_results([o.result for o in outputs if o.name == LOCAL_SEARCH])
             for outputs in (searches, shown)
@@ -217,8 +217,8 @@ class RunContext:
         self.notes[SEARCHED] = record_search(scope, result, hits, sources, pages)
 
     async def add_search(self, output: SearchOutput, request: str) -> str:
-        """The question rests on what a search in the middle of its turn found, too; gives that as
-        the model reads it."""
+        """Bases the question also on a search in the middle of its turn; returns its results as the
+        model reads them."""
         known, result = self.sources or (), output.result
         self.sources = sources = list_sources(result.hits, known)
         earlier = [self.search_result] if self.search_result else []
@@ -229,8 +229,9 @@ class RunContext:
         return output.render(known)
 
     async def _number_citations(self, turn: Turn, reply: Reply) -> Reply:
-        """An answer with its citations by first mention, as the person sees them: the journal keeps
-        these numbers, with what they mean, so that both speak of the same when the person does."""
+        """An answer with its citations in order of first mention, as the person sees them: the
+        journal keeps these numbers and their meaning, so that a later mention of a number by the
+        person is understood."""
         texts = [block for block in reply.blocks if isinstance(block, Text)]
         calls = any(isinstance(block, ToolCall) for block in reply.blocks)
         if not self.sources or calls or not texts:
@@ -255,8 +256,8 @@ class RunContext:
         result: NoteSearchResult | None,
         request: str,
     ) -> None:
-        """A message that took the place of a question rests on what was found for that one, unless
-        it has sources of its own."""
+        """Lets a message that replaced a question use what was found for that one, unless it has
+        sources of its own."""
         if sources and self.sources is None:
             self.sources, self.search_result = sources, result
             record = record_search(EVERYWHERE, result or NoteSearchResult(), (), sources)
@@ -268,7 +269,7 @@ class RunContext:
             await self.session.add_custom_entry(kind, record | {"request": request})
 
     def end(self, ending: Ending, turn: Turn | None, waiting: Sequence[WaitingCall] = ()) -> Answer:
-        """The answer that a run ends with."""
+        """The answer that ends a run."""
         tally = self.tally
         text = turn.answer if turn else ""
         if ending == "aborted" and turn:
@@ -301,7 +302,7 @@ class RunContext:
         )
 
     def _partial_text(self) -> str:
-        """What was kept of an answer that was stopped."""
+        """The stored part of an answer that was stopped."""
         messages = self.session.envelope.cached
         if self.session.interrupted or not len(messages) or messages[-1].role != "assistant":
             return ""
@@ -309,13 +310,13 @@ class RunContext:
 
 
 def is_note_about(entry: CustomEntry, request: str) -> bool:
-    """Whether an entry is a note of a runner about a request."""
+    """Whether an entry is a runner's note about a request."""
     return isinstance(entry.data, dict) and entry.data.get("request") == request
 
 
 class RunMode:
-    """How a runner answers. As it stands it is a chat: one request for a question, one answer; the
-    other modes say what they do differently."""
+    """How a runner answers. This class is a chat: one request for a question, one answer; the other
+    modes override what they do differently."""
 
     def __init__(self, run: RunContext) -> None:
         self._run = run
@@ -325,7 +326,7 @@ class RunMode:
         return await self._run.prepare(text, with_composer(text, attach), target)
 
     async def resume(self) -> Turn:
-        """The turn that was left in the middle."""
+        """The unfinished turn."""
         return await self._run.open_turn()
 
     async def ask_again(self, answer: str | None) -> Turn:
@@ -334,18 +335,18 @@ class RunMode:
         return await self.resume()
 
     async def after(self, turn: Turn) -> Turn | Answer:
-        """What follows an answered request: the next request, or the answer. What was sent
-        meanwhile comes behind the answer, and waits while calls do."""
+        """What follows an answered request: the next request, or the answer. Messages sent in the
+        meantime come after the answer, and wait while calls do."""
         following = None if turn.pending_calls else await self._run.inbox.take(self._ask_next)
         return following or await self._run.answer(turn)
 
     async def _ask_next(self, text: str) -> Turn:
-        """The request for a message that was sent meanwhile."""
+        """The request for a message that was sent in the meantime."""
         self._run.start_question()
         return await self.begin(text, (), self._run.target)
 
     async def end(self) -> None:
-        """Nothing runs any more: what waited for the turn is put where it is safe."""
+        """Nothing runs any more: stores what waited for the turn."""
         await self._run.inbox.settle()
 
     async def preview(

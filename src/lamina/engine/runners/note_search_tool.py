@@ -1,7 +1,7 @@
 """The search of a workspace as a tool: `localSearch`, with words, folders, tags and times.
 
-Laws: a model searches no further than the person allows. What it finds is one block that explains
-itself; what is wrong with a call is its result.
+Laws: a model searches no further than the person allows. What it finds is one self-explanatory
+block; an error in a call is its result.
 """
 
 from collections.abc import Callable, Mapping
@@ -77,8 +77,8 @@ OFFERED = OfferedTool(
 
 
 class SearchTools:
-    """A tool host with the one tool. `scope` is how far it may look, `secrets` says what
-    to do about those in what it finds, `now` is what words such as today count from."""
+    """A tool host with the one tool. `scope` limits where it may look, `secrets` says how to treat
+    secrets in the results, `now` is the reference for words such as "today"."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class SearchTools:
         return await self.search(arguments, self._secrets)
 
     async def search(self, arguments: Mapping[str, Any], secrets: Secrets) -> ToolOutput:
-        """What a call gives; a `SearchOutput` unless its arguments are wrong."""
+        """The result of a call; a `SearchOutput` unless its arguments are wrong."""
         try:
             result = await self.find(arguments, secrets)
         except UsageError as error:
@@ -122,10 +122,10 @@ class SearchTools:
     async def find(
         self, arguments: Mapping[str, Any], secrets: Secrets = "redact"
     ) -> NoteSearchResult:
-        """What a call finds, without its secrets.
+        """The results of a call, without secrets.
 
         Raises:
-            UsageError: its arguments are wrong.
+            UsageError: the arguments are wrong.
         """
         scope = narrow_scope(self.scope, self.read_scope(arguments))
         result = await self._search.search(arguments["query"], scope=scope, top=self._top)
@@ -138,10 +138,10 @@ class SearchTools:
         )
 
     def read_scope(self, arguments: Mapping[str, Any]) -> Scope:
-        """Where a call wants to look.
+        """The scope that a call asks for.
 
         Raises:
-            UsageError: its arguments are wrong.
+            UsageError: the arguments are wrong.
         """
         if problem := check_arguments(SEARCH.parameters, dict(arguments)):
             raise UsageError(f"The arguments do not fit the tool: {problem}")
@@ -155,8 +155,8 @@ class SearchTools:
 
 
 def narrow_scope(scope: Scope, request: Scope) -> Scope:
-    """What is asked for, as far as `scope` goes. Folders outside of it do not count; tags that it
-    names hold, whatever others are asked for."""
+    """The requested scope, as far as `scope` allows. Folders outside of it are ignored; its tags
+    always apply, whatever other tags are requested."""
     folders = request.folders
     if scope.folders:
         inside = (
@@ -184,7 +184,7 @@ def _narrow_time(allowed: TimeRange | None, wanted: TimeRange | None) -> TimeRan
 
 
 def name_time_range(scope: Scope) -> str:
-    """The time that is searched, in the words it was asked for by; empty for all of it."""
+    """The time range that is searched, in the words of the request; empty for no range."""
     changed = name_times(scope.since, scope.until)
     wanted = scope.time
     words = (wanted.words or name_times(wanted.start, wanted.end)) if wanted else ""

@@ -1,12 +1,12 @@
 """A plan, one batch of tools, one answer.
 
-Laws: a plan whose calls cannot be understood is asked for once more, with what is wrong with them,
-and never again; what is wrong in it is reported and not run. Calls run together, and what goes
-wrong with one is its result. A call that needs a person's approval runs only if somebody can be
-asked: there is no answer yet that it could wait in.
+Laws: a plan with invalid calls is requested once more, with the problems, and never again; invalid
+calls are reported and not run. Calls run together, and an error in one is its result. A call that
+needs a person's approval runs only if a person can be asked: there is no answer yet that it could
+wait in.
 
-What the tools gave stands in the question's own message, one wrapper for each search and each other
-tool, uncached and gone with the next turn. Without a plan the question is answered all the same.
+Tool results stand in the question's own message, one wrapper for each search and each other tool,
+uncached and gone with the next turn. The question is answered even without a plan.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -63,8 +63,8 @@ Outcome = Literal["ran", "failed", "denied", "stopped"]
 
 
 class FinishedCall(Struct, frozen=True, kw_only=True):
-    """The outcome of a call; `whole` is all of a text that was cut. `search` is what a search gave,
-    which has a block of its own."""
+    """The outcome of a call; `whole` is the full text of a cut one. `search` is the result of a
+    search, which has a block of its own."""
 
     call: ToolCall
     outcome: Outcome
@@ -75,7 +75,8 @@ class FinishedCall(Struct, frozen=True, kw_only=True):
 
 
 class Batch:
-    """Runs the calls of one plan. `search` answers to its own name, the rest is the host's."""
+    """Runs the calls of one plan. `search` answers calls of its own name, the host runs the
+    others."""
 
     def __init__(
         self,
@@ -155,14 +156,14 @@ def _number(call_id: str) -> int:
 
 
 def searches_of(calls: Sequence[FinishedCall]) -> tuple[SearchOutput, ...]:
-    """What searches gave: those of the notes, then the others."""
+    """The results of searches: those of the notes, then the others."""
     outputs = [call.search for call in calls if call.search]
     return tuple(sorted(outputs, key=lambda output: output.name != LOCAL_SEARCH))
 
 
 def render_done(calls: Sequence[FinishedCall]) -> tuple[ToolText, ...]:
-    """What tools gave, one text for each tool, with the arguments of each call; searches have a
-    block of their own."""
+    """The results of tools, one text for each tool, with the arguments of each call; searches have
+    a block of their own."""
     texts: dict[str, list[str]] = {}
     for call in calls:
         if call.search is None:
@@ -177,8 +178,8 @@ FINAL = "The call was not run: the tools of this question are done; answer with 
 
 
 class PlanMode(RunMode):
-    """Asks which tools to run, runs them together, and asks for the answer. Messages that are sent
-    meanwhile come after it."""
+    """Asks which tools to run, runs them together, and asks for the answer. Messages sent in the
+    meantime come after it."""
 
     def __init__(
         self,
@@ -194,7 +195,7 @@ class PlanMode(RunMode):
         self._approver = approver
         self._planner = CallPlanner(run.session, run.providers)
         self._agent = AgentMode(run, tools, approver=approver, follow=self._ask)
-        # Whether it goes on with an agent's turn that was left in the middle.
+        # Whether it continues an agent's unfinished turn.
         self._as_agent = False
 
     async def begin(self, text: str, attach: Iterable[Attachable], target: str | None) -> Turn:
@@ -209,7 +210,7 @@ class PlanMode(RunMode):
 
     async def ask_again(self, answer: str | None) -> Turn:
         turn = await self._agent.ask_again(answer)
-        # An agent's answer is asked for with its tools, which it may call.
+        # An agent's answer is requested with its tools, which it may call.
         self._as_agent = turn.context.allowed_tools != () and bool(turn.context.tools)
         self._take_sources(turn)
         return turn
@@ -249,7 +250,7 @@ class PlanMode(RunMode):
     async def _ask(
         self, text: str, attach: Iterable[Attachable] = (), target: str | None = None
     ) -> Turn:
-        """Makes a plan, runs it, and prepares the question with what the tools gave."""
+        """Makes a plan, runs it, and prepares the question with the tools' results."""
         session, target = self._run.session, target or self._run.target
         await self._run.supersede_calls()
         self._run.start_question()
@@ -290,7 +291,7 @@ class PlanMode(RunMode):
         try:
             await batch.run(calls)
         except BaseException:
-            # Stopped, or nobody could be asked: what ran until then is written down.
+            # Stopped, or no approver could be asked: what ran until then is written down.
             with anyio.CancelScope(shield=True):
                 await run.session.add_custom_entry(
                     PLANNED, await self._record_calls(batch.outcomes)
@@ -305,7 +306,7 @@ class PlanMode(RunMode):
         by_name: Mapping[str, OfferedTool],
         target: Target,
     ) -> tuple[CheckedCall, ...]:
-        """The calls to run. Those that cannot be understood are asked for once more."""
+        """The calls to run. A plan with invalid calls is requested once more."""
         run = self._run
         tools = [tool.definition for tool in by_name.values()]
         calls: tuple[CheckedCall, ...] = ()
@@ -327,7 +328,7 @@ class PlanMode(RunMode):
                 "cost": plan.cost,
                 "prompt": plan.prompt,
             }
-            # Before anything runs: what a tool does may stand, whatever happens here.
+            # Before anything runs: a tool's effects may last, whatever happens here.
             await run.session.add_custom_entry(PLAN, record)
             again = "" if is_last or not checked.unclear else "; the plan is asked for again"
             for call, why in checked.wrong:
@@ -338,7 +339,7 @@ class PlanMode(RunMode):
         return calls
 
     def _check_search(self, call: CheckedCall) -> str:
-        """What is wrong with a search of the notes, besides its schema."""
+        """What is wrong with a search of the notes, apart from its schema."""
         if self._search is None or call.tool.id != OFFERED.id:
             return ""
         try:
@@ -348,8 +349,8 @@ class PlanMode(RunMode):
         return ""
 
     async def _offer(self, text: str, target: Target) -> dict[str, OfferedTool]:
-        """The tools that a plan may call: those that are in, those chosen for the question, and the
-        search."""
+        """The tools that a plan may call: those in the session, those chosen for the question, and
+        the search."""
         run = self._run
         await self._tools.refresh()
         state = run.session.state
@@ -382,7 +383,7 @@ class PlanMode(RunMode):
         target: Target,
         problems: str,
     ) -> PlannedCalls | None:
-        """The plan; None, with a warning, if it failed, which costs the question only its tools."""
+        """The plan; None, with a warning, if it failed, which only costs the question its tools."""
         run = self._run
         try:
             plan = await self._planner.plan(text, attachments, tools, target, problems)
@@ -406,13 +407,13 @@ class PlanMode(RunMode):
     async def _prepare(
         self, text: str, target: str | None, attachments: Attachments, calls: Sequence[FinishedCall]
     ) -> Turn:
-        """Prepares the question with what tools gave, as far as there is room for it."""
+        """Prepares the question with the tools' results, as far as there is room for them."""
         run = self._run
         searches, done = searches_of(calls), render_done(calls)
         warnings = (line for output in searches for line in output.result.warnings)
         await run.warn(*dict.fromkeys(warnings))
         room = TextRoom(run.session, target, text, attachments)
-        # Searches and other tools share the room; what one leaves is the other's.
+        # Searches and other tools share the room; one uses what the other leaves.
         spare = max(room.tokens // 2, room.tokens - room.cost(done)) if done else room.tokens
         shown = room.take_searches(searches, spare)
         blocks, _ = render_searches(shown)
@@ -444,8 +445,8 @@ class PlanMode(RunMode):
     async def _record_calls(
         self, calls: Sequence[FinishedCall], cut_names: Collection[str] = ()
     ) -> dict[str, Any]:
-        """What was run for a request, which is named later, without its texts: those that were cut,
-        or whose tools are among `cut_names`, are kept whole beside the journal."""
+        """A record of what was run for a request, which is named later, without the texts: those
+        that were cut, or whose tools are in `cut_names`, are stored in full beside the journal."""
         records = [
             _describe(call.call) | {"outcome": call.outcome, "seconds": round(call.seconds, 3)}
             for call in calls
@@ -458,8 +459,8 @@ class PlanMode(RunMode):
 
 
 class CheckedPlan(Struct, frozen=True, kw_only=True):
-    """The calls of a plan that can be run, and the others, each with its problem; of these, those
-    that another try could put right."""
+    """The calls of a plan that can be run, and the others, each with its problem; among these, the
+    ones that another try could fix."""
 
     right: tuple[CheckedCall, ...]
     wrong: tuple[tuple[ToolCall, str], ...]
@@ -474,8 +475,8 @@ def check_plan(
     earlier: Sequence[CheckedCall] = (),
     check_search: Callable[[CheckedCall], str] = lambda _: "",
 ) -> CheckedPlan:
-    """Sorts the calls of a plan, which come behind `earlier` ones; `check_search` says what is
-    wrong with a search."""
+    """Sorts the calls of a plan, which follow `earlier` ones; `check_search` says what is wrong
+    with a search."""
     definitions = {name: tool.definition for name, tool in by_name.items()}
     there = {(call.intended.name, call.intended.arguments) for call in earlier}
     right: list[CheckedCall] = []

@@ -1,8 +1,8 @@
-"""Questions about notes: a search, then one answer that rests on what it found.
+"""Questions about notes: a search, then one answer based on its results.
 
-Laws: the question stands once. What was found is one block that explains itself, uncached and gone
-with the next turn. The answer has its citations by first mention, each meaning one part of one
-note: for the person, and in the journal, which keeps what they mean.
+Laws: the question stands once. The results are one self-explanatory block, uncached and gone with
+the next turn. The answer orders its citations by first mention, each meaning one part of one note:
+for the person, and in the journal, which stores their meaning.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ class QaMode(RunMode):
 
     def __init__(self, run: RunContext, search: WorkspaceSearch, scope: Scope, top: int) -> None:
         if top < 1:
-            raise UsageError(f"a search takes at least one passage, not {top}")
+            raise UsageError(f"top is {top}; a search needs at least one passage")
         super().__init__(run)
         self._search = search
         self.scope = scope
@@ -47,7 +47,7 @@ class QaMode(RunMode):
         target: str | None,
         scope: Scope | None = None,
     ) -> Turn:
-        """The request for a question; `scope` is for this one."""
+        """The request for a question; `scope` applies to this one."""
         run, where = self._run, self.scope if scope is None else scope
         state = run.session.state
         result = await self._search.search(
@@ -60,10 +60,10 @@ class QaMode(RunMode):
         room = TextRoom(run.session, target, text, attachments)
 
         async def prepare(some: tuple[Hit, ...]) -> Turn:
-            # No block at all where what was found has no room: it must not say that nothing was.
+            # No block at all if the results have no room: it must not say that nothing was found.
             texts: tuple[ToolText, ...] = ()
             if some or not hits:
-                # What is attached has no number to be cited by.
+                # Attachments have no number to be cited by.
                 must_cite = not attachments.attachments
                 texts = (render_hits(some, result.time_range, must_cite=must_cite),)
             return await run.prepare(text, (), target, tool_texts=texts, attachments=attachments)
@@ -73,7 +73,7 @@ class QaMode(RunMode):
         except WindowExceeded:
             if hits:
                 raise
-            # To say that nothing was found may be what is too much.
+            # The note that nothing was found may itself be what is too much.
             turn, count = await run.prepare(text, (), target, attachments=attachments), 0
         await run.rest_on(result, hits[:count], where)
         await run.note_request(turn.id)
@@ -87,7 +87,7 @@ class QaMode(RunMode):
 
 class QaRunner(ChatRunner):
     """Searches the notes for every question and asks once. `scope` is where it searches unless a
-    question says otherwise, `top` how many passages it takes."""
+    question names another one, `top` how many passages it uses."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class QaRunner(ChatRunner):
 
     @property
     def scope(self) -> Scope:
-        """Where notes are searched, unless a question says otherwise."""
+        """Where notes are searched, unless a question names another scope."""
         return self._qa.scope
 
     @scope.setter
@@ -120,10 +120,11 @@ class QaRunner(ChatRunner):
         on_event: Listener | None = None,
         scope: Scope | None = None,
     ) -> Answer:
-        """Searches and asks, and gives the answer with its sources; `scope` is for this question.
+        """Searches and asks, and returns the answer with its sources; `scope` applies to this
+        question.
 
         Raises:
-            ProviderError: there is no answer; `resume` tries again, with what was found.
+            ProviderError: there is no answer; `resume` tries again, with the same results.
             BudgetError, PrefixMoved, SpendLimit, HookError: as `Session.prepare`.
         """
 

@@ -1,8 +1,8 @@
-"""Runners: a question in, events while it is worked on, an answer out.
+"""Runners: a question in, events along the way, an answer out.
 
 Laws: a runner adds nothing to the context that is not in the journal; it can be stopped at any
-moment and gone on with later. There is one loop; what a chat, an agent, a question about notes and
-a planned question do differently is their mode's.
+moment and continued later. There is one loop; the differences between a chat, an agent, a question
+about notes and a planned question are in their modes.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
@@ -35,9 +35,9 @@ from lamina.errors import TurnStateError
 
 
 class Runner:
-    """The loop: sends the request that its mode begins with, then whatever the mode says follows,
-    until that is an answer. Tools that have to be opened are opened by `async with`. `cache_keys`
-    is what else providers know its requests by."""
+    """The loop: sends the request that its mode begins with, then whatever follows according to the
+    mode, until that is an answer. `async with` opens tools that need opening. `cache_keys` are
+    other keys by which providers know its requests."""
 
     def __init__(
         self,
@@ -54,11 +54,11 @@ class Runner:
         self._cache_keys = (*cache_keys, run.session.id)
         self._open_tools: AbstractAsyncContextManager[Any] | None = None
         self._scope: anyio.CancelScope | None = None
-        # What else is to be closed, behind the session.
+        # Other things to close, after the session.
         self.closing: list[Callable[[], Awaitable[None]]] = []
 
     async def __aenter__(self) -> Self:
-        # In the task that uses the tools: what runs for them is bound to it.
+        # In the task that uses the tools: everything that runs for them is bound to it.
         if isinstance(self._tools, AbstractAsyncContextManager):
             await self._tools.__aenter__()
             self._open_tools = self._tools
@@ -89,21 +89,22 @@ class Runner:
                 await close()
 
     async def toolset(self) -> Toolset:
-        """What can be called now, and what is withheld and why; nothing, where no tools are run."""
+        """The tools that can be called now, and those withheld, with reasons; empty if this runner
+        runs no tools."""
         return await self._tools.toolset() if self._tools is not None else Toolset()
 
     @property
     def running(self) -> bool:
-        """Whether a turn is under way."""
+        """Whether a turn is in progress."""
         return self._scope is not None
 
     @property
     def cites(self) -> bool:
-        """Whether the answer under way may cite: then its numbers are final when it is complete."""
+        """Whether the current answer may cite: then its numbers are final when it is complete."""
         return self._run.sources is not None
 
     def abort(self) -> bool:
-        """Stops the turn under way; what there is of its answer is kept. False if there is none."""
+        """Stops the current turn; a partial answer is stored. False if there is no turn."""
         if self._scope is None:
             return False
         self._scope.cancel()
@@ -117,7 +118,7 @@ class Runner:
         target: str | None = None,
         on_event: Listener | None = None,
     ) -> Answer:
-        """Asks, and gives the answer. `on_event` is called with what happens meanwhile.
+        """Asks a question and returns the answer. `on_event` is called with each event on the way.
 
         Raises:
             ProviderError: there is no answer; `resume` tries again, if anything was sent.
@@ -133,9 +134,8 @@ class Runner:
     async def resume(
         self, *, target: str | None = None, on_event: Listener | None = None
     ) -> Answer:
-        """Goes on with a turn that was left in the middle: sends its request again, or takes up
-        the calls that wait. If a `target` is named, here or for the session since, that one is
-        asked.
+        """Continues an unfinished turn: sends its request again, or runs the calls that wait. If a
+        `target` is named, here or for the session since, that one is asked.
 
         Raises:
             TurnStateError: the last turn is complete.
@@ -158,7 +158,7 @@ class Runner:
         target: str | None = None,
         on_event: Listener | None = None,
     ) -> Answer:
-        """Asks an earlier question otherwise, in its place; that one stays as a branch. As
+        """Edits an earlier question and asks again; the original stays as a branch. As
         `Session.edit`, and `run`."""
 
         async def begin() -> Turn:
@@ -172,9 +172,9 @@ class Runner:
         self, answer: str | None = None, *,
         target: str | None = None, on_event: Listener | None = None,
     ) -> Answer:  # fmt: skip
-        """Asks for an answer again, the last one if none is named; the other one stays as a branch.
-        Nothing is searched or run again for it. If there is no answer, `resume` tries again, and
-        the next question comes behind the old answer. As `Session.regenerate`, and `resume`."""
+        """Asks for an answer again, by default the last one; the original stays as a branch.
+        Nothing is searched or run again for it. If no answer arrives, `resume` tries again, and the
+        next question follows the old answer. As `Session.regenerate`, and `resume`."""
 
         async def begin() -> Turn:
             await self._run.reach(target)
@@ -185,9 +185,10 @@ class Runner:
     async def preview(
         self, text: str, *, attach: Iterable[Attachable] = (), target: str | None = None
     ) -> Preview | PlanPreview:
-        """What `run` would send first; no model is asked, no tool is run. The request of a chat, an
-        agent or a question about notes is prepared in the session and left open there: `resume`
-        sends it. To look without leaving a trace, use a session in a `MemoryStore`.
+        """The first request that `run` would send; no model is asked, no tool is run. The request
+        of a chat, an agent or a question about notes is prepared in the session and left open
+        there: `resume` sends it. To preview without leaving a trace, use a session in a
+        `MemoryStore`.
 
         Raises:
             BudgetError, PrefixMoved, SpendLimit, HookError: as `Session.prepare`.
@@ -200,10 +201,10 @@ class Runner:
         return preview
 
     async def send_message(self, text: str, *, deliver: Delivery = "steer") -> None:
-        """Sends a message while a turn is under way. `steer`: with the next request, once the tools
-        that run now are done. `follow_up`: after the answer, as all are where no tools are run.
-        Sent while nothing runs, it is kept in the journal and goes along with the next question,
-        in front of it, whoever asks that."""
+        """Sends a message during a turn. `steer`: with the next request, once the running tools are
+        done. `follow_up`: after the answer, as always if the runner runs no tools. While nothing
+        runs, the message is stored in the journal and comes before the next question, whichever
+        runner asks it."""
         await self._run.inbox.add(text, deliver, is_running=self.running)
 
     @asynccontextmanager
@@ -215,13 +216,13 @@ class Runner:
         target: str | None = None,
     ) -> AsyncIterator[AsyncIterator[Event]]:
         """The events of a turn, to be read while it runs: `async with runner.stream("...") as
-        events: async for event in events`. Without a text it goes on where the last turn was left.
-        Leaving the block stops the turn; what went wrong with it is raised then."""
+        events: async for event in events`. Without a text it continues the last turn. Leaving the
+        block stops the turn; an error in the turn is then raised."""
         send, receive = anyio.create_memory_object_stream[Event](64)
         failures: list[Exception] = []
 
         async def pass_on(event: Event) -> None:
-            # Nobody reads any more: the turn is about to be stopped.
+            # Events are no longer read: the turn is about to be stopped.
             with suppress(anyio.BrokenResourceError):
                 await send.send(event)
 
@@ -275,7 +276,7 @@ class Runner:
 
     def _require_idle(self) -> None:
         if self._scope is not None:
-            raise TurnStateError("a turn is under way: wait for it, or abort it")
+            raise TurnStateError("a turn is in progress: wait for it, or abort it")
 
 
 class ChatRunner(Runner):
@@ -289,7 +290,7 @@ class ChatRunner(Runner):
 
 class AgentRunner(ChatRunner):
     """Asks a model, runs the tools it calls, and asks again. Use it in `async with`, which opens
-    tools that have to be opened, and closes them with the session."""
+    tools that need opening, and closes them with the session."""
 
     def __init__(
         self,
@@ -313,12 +314,12 @@ class AgentRunner(ChatRunner):
         preset: Preset | None = None,
         top: int | None = None,
     ) -> AgentChoice:
-        """What a question would choose of the agent's rules, references and tools, as `lamina
-        select` tells it: each item with its score and why, and those that only just were not
-        chosen, with the thresholds. Nothing is asked or written. `kinds` are those that are shown,
-        `preset` says how much to take (`conservative`, `normal`, `aggressive`; without it the
-        session's settings do), and `top` takes just so many of the best, whatever their scores.
-        Tools are there once the runner is open (`async with`).
+        """The agent's rules, references and tools that a question would choose, as `lamina select`
+        shows them: each item with its score and reason, and the near misses, with the thresholds.
+        Nothing is asked or written. `kinds` are those to show, `preset` says how much to take
+        (`conservative`, `normal`, `aggressive`; by default the session's settings), and `top` takes
+        exactly that many of the best, whatever their scores. Tools are available once the runner is
+        open (`async with`).
 
         Raises:
             ExtraMissing: search is not installed.
@@ -331,17 +332,17 @@ class AgentRunner(ChatRunner):
         return await search_session(self.session, toolset, question, kinds, preset, top)
 
     async def decide(self, call_id: str, decision: Decision) -> None:
-        """Decides a call that waits; `resume` then takes the turn up again.
+        """Decides a waiting call; `resume` then continues the turn.
 
         Raises:
-            TurnStateError: no such call waits.
+            TurnStateError: the call is not waiting.
         """
         call = next((call for call in self.session.pending_calls if call.id == call_id), None)
         if call is None:
-            raise TurnStateError(f"no call {call_id!r} waits for a decision")
+            raise TurnStateError(f"call {call_id!r} is not waiting for a decision")
         name, tool = await self._tool_list.find(call)
         if tool is None:
-            raise TurnStateError(f"the tool {name!r} of call {call_id!r} is not there any more")
+            raise TurnStateError(f"the tool {name!r} of call {call_id!r} no longer exists")
         await self.session.keep_decision(call_id, tool, decision)
         await self._run.emit(ApprovalDecided(call_id=call_id, decision=decision))
 
@@ -350,7 +351,7 @@ class PlanRunner(AgentRunner):
     """Asks which tools to run, runs them together, and asks for the answer. With a `search`, the
     notes in `scope` can be searched, too, and the answer has its sources. A tool that needs a
     person's approval is run only if there is an `approver`; without one its call is denied, and the
-    model is told so. What is sent meanwhile (`send_message`) comes after the answer."""
+    model is told. Messages sent in the meantime (`send_message`) come after the answer."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""Sending one request and taking its answer in, piece by piece.
+"""Sending one request and reading its answer, piece by piece.
 
-Laws: what came in of an answer is kept, also if it broke off or was stopped; what a provider does
-wrong is written down and leaves the turn open. An overflow is answered once, by a compaction.
+Laws: a partial answer is stored if it broke off or was stopped; a provider's error is written down
+and leaves the turn open. An overflow is answered once, by a compaction.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -43,14 +43,14 @@ from lamina.core.values.wire import (
     TextPiece,
     ThinkingPiece,
 )
-from lamina.engine.logger import tell_failure
+from lamina.engine.logger import log_failure
 from lamina.engine.session.session import Session, core_of
 from lamina.engine.session.session_ports import Emit
 from lamina.engine.session.session_spending import SessionCacheCharge
 from lamina.engine.session.turn import Turn
 from lamina.errors import LaminaError, ProviderError, ReplyError, RequestTooLong, SpendError
 
-# What is kept of the reply to a request.
+# Stores the reply to a request.
 Finish = Callable[[Turn, Reply], Awaitable[Reply]]
 STOPPED = "stopped"
 BROKE_OFF = "broke_off"
@@ -63,18 +63,18 @@ class Sender:
         self._session = session
         self._providers = providers
         self._spending = core_of(session).turns.spending
-        # What of explicit caches a limit forbade; it is told once.
+        # Explicit caches forbidden by a limit; each is reported once.
         self._refused_caches: set[str] = set()
 
     async def send(self, turn: Turn, emit: Emit, finish: Finish) -> Turn:
-        """Sends a prepared request and commits the answer, as `finish` leaves it; the answered
-        turn.
+        """Sends a prepared request and commits the answer, as `finish` leaves it; returns the
+        answered turn.
 
         Raises:
-            ProviderError, ReplyError: there is no complete answer. What arrived of it is kept; if
+            ProviderError, ReplyError: there is no complete answer. What arrived is stored; if
                 nothing did, the turn stays open and can be sent again.
-            WindowExceeded: it is too long, and compaction did not help.
-            SpendLimit: it, or what has to be sent again of it, could pass a limit.
+            WindowExceeded: the request is too long, and compaction did not help.
+            SpendLimit: the request, or sending it again, could pass a limit.
         """
         while True:
             await self._pass_gate(turn)
@@ -90,7 +90,7 @@ class Sender:
             try:
                 return await self._exchange(turn, emit, finish)
             except (ProviderError, ReplyError) as error:
-                tell_failure(self._session.id, turn.id, error)
+                log_failure(self._session.id, turn.id, error)
                 problem = {"where": "provider", "problem": mend_text(str(error))}
                 await self._session.add_custom_entry(PROBLEM, problem)
                 if not isinstance(error, RequestTooLong):
@@ -104,7 +104,7 @@ class Sender:
         try:
             await gate(turn)
         except BaseException:
-            # It is not sent now; if it is later, that is reserved then.
+            # It is not sent now; if it is sent later, its price is reserved then.
             await turn.release()
             raise
 
@@ -129,12 +129,12 @@ class Sender:
                     for event in incoming.take(piece):
                         if first_s is None and isinstance(event, BlockStarted):
                             first_s = anyio.current_time() - began
-                        await stream.tell(event)
+                        await stream.report(event)
             for event in incoming.end():
-                await stream.tell(event)
+                await stream.report(event)
         except RequestTooLong as error:
             await self._spending.end_failed_request(turn.id, error)
-            raise  # it is made anew: what came in is void
+            raise  # it is made again: what arrived is void
         except BaseException as error:
             is_stopped = isinstance(error, anyio.get_cancelled_exc_class())
             stop = STOPPED if is_stopped else BROKE_OFF
@@ -152,7 +152,7 @@ class Sender:
                 raise ProviderError(f"{problem} before its first word; send it again")
             raise ProviderError(f"{problem}; what came of it is kept")
         try:
-            # What is kept if it is stopped from here on.
+            # The part to store if it is stopped from here on.
             incoming.reply = await finish(turn, reply)
             answered = await turn.commit(incoming.reply)
         except anyio.get_cancelled_exc_class():
@@ -181,7 +181,7 @@ class Sender:
         return _CachePayer(self._session, target, emit, self._refused_caches)
 
     async def _report_cost(self, turn: Turn, incoming: "_Incoming", emit: Emit) -> None:
-        """Reports what a stopped answer cost, as far as that is known; nobody may be listening."""
+        """Reports the cost of a stopped answer, as far as it is known; there may be no listener."""
         usage = incoming.usage()
         cost = cost_of(usage, self._session.target(turn.context.target))
         with anyio.move_on_after(1):
@@ -190,15 +190,15 @@ class Sender:
     async def _keep_partial(
         self, turn: Turn, incoming: "_Incoming", stop: str, stream: "_AnswerStream"
     ) -> bool:
-        """Keeps the words of an answer that will not be complete. False if there are none: then the
-        request stays open."""
+        """Stores the words of an answer that will not be complete. False if there are none: then
+        the request stays open."""
         if not self._session.interrupted:
             return True
         reply = incoming.reply or incoming.partial_reply(stop)
         if reply is None:
             return False
         try:
-            # The hooks and the compaction of a turn's end take time that there is not now.
+            # Hooks and compaction at the end of a turn take time that is not available now.
             kept = await turn.commit(reply, end=False)
         except LaminaError as error:
             await self._session.add_custom_entry(
@@ -211,8 +211,8 @@ class Sender:
 
 
 class _CachePayer:
-    """Pays for the explicit caches of a session: in its account, in its journal, and told to
-    whoever listens to the turn."""
+    """Pays for the explicit caches of a session: in its account, in its journal, and in an event to
+    the turn's listener."""
 
     def __init__(self, session: Session, target: Target, emit: Emit, refused: set[str]) -> None:
         self._session = session
@@ -236,7 +236,7 @@ class _CachePayer:
             return None
 
     async def _note(self, kind: str, data: dict[str, Any]) -> None:
-        # The session may be closed by now; the account has it all the same.
+        # The session may be closed by now; the account has the cost in any case.
         with suppress(LaminaError):
             await self._session.add_custom_entry(kind, data)
         if kind == CACHE:
@@ -245,15 +245,15 @@ class _CachePayer:
 
 
 class _AnswerStream:
-    """The blocks of an answer on their way to whoever listens. They are held back for hooks that
-    change answers: what is told then is what was kept."""
+    """The blocks of an answer on their way to the listener. They are held back for hooks that
+    change answers, so that the listener gets what is stored."""
 
     def __init__(self, emit: Emit, holders: tuple[str, ...]) -> None:
         self._emit = emit
         self._holders = holders
         self._is_holding = False
 
-    async def tell(self, event: Event) -> None:
+    async def report(self, event: Event) -> None:
         if self._holders and isinstance(event, BlockStarted | BlockDelta | BlockEnded):
             if not self._is_holding:
                 self._is_holding = True
@@ -262,18 +262,18 @@ class _AnswerStream:
         await self._emit(event)
 
     async def end(self, answered: Turn, reply: Reply) -> None:
-        """Tells what hooks left of a reply, as far as it is not what was told."""
+        """Reports what hooks changed in a reply, as far as it differs from what was reported."""
         if self._is_holding:
-            for event in _tell_blocks(answered.message.blocks if answered.message else ()):
+            for event in _block_events(answered.message.blocks if answered.message else ()):
                 await self._emit(event)
         elif answered.changed_by:
-            told = "".join(block.text for block in reply.blocks if isinstance(block, Text))
-            if answered.answer != told:
+            reported = "".join(block.text for block in reply.blocks if isinstance(block, Text))
+            if answered.answer != reported:
                 await self._emit(AnswerChanged(hooks=answered.changed_by, text=answered.answer))
 
 
-def _tell_blocks(blocks: Iterable[Block]) -> Iterator[Event]:
-    """The events that tell blocks which are complete."""
+def _block_events(blocks: Iterable[Block]) -> Iterator[Event]:
+    """The events for complete blocks."""
     incoming = _Incoming()
     for number, block in enumerate(blocks):
         match block:
@@ -342,7 +342,7 @@ class _Incoming:
         return [BlockEnded(index=len(self._runs) - 1)]
 
     def usage(self) -> Usage:
-        """What is known about the cost of the answer, which may not be complete."""
+        """The known cost of the answer, which may not be complete."""
         if self.reply is not None:
             return self.reply.usage
         if self._progress is None:
@@ -351,7 +351,7 @@ class _Incoming:
         return Usage(input=self._progress.total, cached=self._progress.cached, output=output)
 
     def partial_reply(self, stop: str) -> Reply | None:
-        """What can be kept of an answer that is not complete: words. Half a call is none."""
+        """The part of an incomplete answer that can be stored: words. Half a call cannot."""
         blocks: list[Block] = []
         for run in self._runs:
             text = mend_text("".join(run.texts))
@@ -365,8 +365,8 @@ class _Incoming:
 
 
 def _with_own_ids(reply: Reply) -> Reply:
-    """The reply with an id of its own for every call: some servers give one to several, and a
-    result is known by nothing else."""
+    """The reply with an id of its own for every call: some servers give one id to several, and a
+    result refers to a call only by its id."""
     ids: set[str] = set()
     blocks: list[Block] = []
     for block in reply.blocks:

@@ -1,7 +1,7 @@
-"""How much of a request may be texts that are for it alone: what a search found, what tools gave.
+"""Room in a request for texts of its own: search results and tool results.
 
-Laws: they are counted as everything is, and have their room behind what a person attached. If the
-request still does not fit, they are what gives way.
+Laws: they are counted like everything else, and get their room after attachments. If the request
+still does not fit, they are shortened first.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -45,21 +45,24 @@ class TextRoom:
         self.tokens = room.texts(beside)
 
     def cost(self, texts: Sequence[ToolText]) -> int:
-        """How many tokens texts take of a request."""
+        """How many tokens texts take in a request."""
         return self._count(render_tool_texts(texts)) if texts else 0
 
     def take_hits(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        """The first of the hits, as many as there is room for."""
+        """The first hits, as many as there is room for."""
         while hits and self.cost([render_hits(hits)]) > self.tokens:
             hits = hits[:-1]
         return tuple(hits)
 
-    def take_searches(self, outputs: Sequence[SearchOutput], most: int) -> tuple[SearchOutput, ...]:
-        """Searches with as many of their hits as fit `most` tokens; who found most gives up the
-        last first. One that keeps none of its hits goes: it must not say that nothing was found."""
+    def take_searches(
+        self, outputs: Sequence[SearchOutput], max_tokens: int
+    ) -> tuple[SearchOutput, ...]:
+        """Searches with as many of their hits as fit `max_tokens`; the one with the most hits
+        gives up its last first. A search without hits left is dropped: it must not say that nothing
+        was found."""
         rest = list(outputs)
         while any(output.result.hits for output in rest):
-            if self.cost(render_searches(rest)[0]) <= most:
+            if self.cost(render_searches(rest)[0]) <= max_tokens:
                 break
             longest = max(len(output.result.hits) for output in rest)
             at = max(at for at, output in enumerate(rest) if len(output.result.hits) == longest)
@@ -68,12 +71,12 @@ class TextRoom:
         return tuple(rest)
 
     def shorten(
-        self, texts: Sequence[ToolText], most: int
+        self, texts: Sequence[ToolText], max_tokens: int
     ) -> tuple[tuple[ToolText, ...], tuple[str, ...]]:
-        """The texts with the middle of the largest taken out until they fit `most` tokens; and
-        which those are. Where nothing of one could be left, it goes whole."""
+        """The texts with the middle of the largest cut out until they fit `max_tokens`, and which
+        ones were cut. A text that would be empty is dropped."""
         sizes = [self._count(text.text) for text in texts]
-        over = self.cost(texts) - most
+        over = self.cost(texts) - max_tokens
         if over <= 0:
             return tuple(texts), ()
         level = find_level(sizes, sum(sizes) - over - NOTICE_TOKENS * len(texts))
@@ -92,11 +95,11 @@ class TextRoom:
 async def prepare_smaller(
     prepare: Callable[[tuple[T, ...]], Awaitable[Turn]], parts: Sequence[T]
 ) -> tuple[Turn, int]:
-    """Prepares with as many `parts` as the window takes, the last ones going first; the turn, and
-    how many those were. What hooks add is known only then.
+    """Prepares with as many `parts` as the window allows, dropping the last ones first; returns the
+    turn, and their number. What hooks add is known only then.
 
     Raises:
-        WindowExceeded: it does not fit without any, either.
+        WindowExceeded: it does not fit even without any.
     """
     count = len(parts)
     while True:

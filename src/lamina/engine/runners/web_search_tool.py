@@ -1,8 +1,8 @@
-"""The search of the web as a tool: `webSearch`.
+"""Web search as a tool: `webSearch`.
 
-Laws: nothing leaves the machine that a person did not allow: the tool is there only if somebody
-said where to search, and a call is shown and asked for like that of any tool that is not free. A
-query with a secret is not sent. What is found is the words of strangers: wrapped, cited with the
+Laws: nothing leaves the machine that a person did not allow: the tool exists only if a search
+service is configured, and its calls are shown and need approval like those of any tool that is not
+free. A query with a secret is not sent. Results are the words of strangers: wrapped, cited with the
 numbers of the turn, and never an instruction.
 """
 
@@ -89,7 +89,7 @@ class WebSearchTools:
 
 
 def _hit(page: FoundPage) -> Hit:
-    """A page as what a search found; its address stands for a path."""
+    """A page as a search result; its address stands in for a path."""
     parts = (f"Date: {page.date}" if page.date else "", page.snippet, page.content)
     text = "\n\n".join(dict.fromkeys(filter(None, parts)))
     excerpt = cut_excerpt(text, find_secrets(text), 0, len(text))

@@ -1,7 +1,7 @@
-"""Compaction: part of history gives way to a summary, as a patch, and the next request reports it.
+"""Compaction: a summary replaces part of history, as a patch, and the next request reports it.
 
-Laws: the plan is pure and comes from `lamina.core.compaction`; only the summary comes from outside,
-and is extracted if there is no summarizer or its answer is of no use. A compaction that would not
+Laws: the plan is pure and comes from `lamina.core.compaction`; only the summary comes from outside.
+It is extracted if there is no summarizer or its answer is unusable. A compaction that would not
 help is not made, and says why.
 """
 
@@ -49,13 +49,13 @@ from lamina.engine.session.summarizer import ReadBlobs, SummaryWriter, WrittenSu
 from lamina.errors import TurnStateError
 
 COMPACTION = "lamina.compaction"
-# What a compaction says that an overflow asked for.
+# The trigger of a compaction after an overflow.
 OVERFLOWED = "compaction (overflow)"
 
 
 class CompactionOutcome(Struct, frozen=True, kw_only=True):
-    """The outcome of a compaction. `reason` says why there was none, or what it was for; `problem`
-    why the summary, or some of it, was extracted although there was a summarizer."""
+    """The outcome of a compaction. `reason` says what it was for, or why there was none; `problem`
+    says why some or all of the summary was extracted although there was a summarizer."""
 
     changed: bool
     reason: str
@@ -65,14 +65,14 @@ class CompactionOutcome(Struct, frozen=True, kw_only=True):
     tokens_dropped: int = 0
     problem: str = ""
     reports: tuple[LeftOut, ...] = ()
-    # There was no need for it yet, so that there is none is nothing to report.
+    # It was not needed yet, so its absence is not worth reporting.
     idle: bool = False
-    # What it costs and saves, where the cache was cold.
+    # Its cost and savings, where the cache was cold.
     price: HistoryPrice | None = None
 
 
 class Compactor:
-    """Compacts what stands at a page, for one target."""
+    """Compacts the messages of a page, for one target."""
 
     def __init__(
         self,
@@ -99,17 +99,16 @@ class Compactor:
     def find_trigger(
         self, texts: Sequence[str], items: Sequence[Item], *, cold: bool
     ) -> Trigger | None:
-        """What calls for a compaction before the next request, with these texts and items new in
-        it. Where the cache is cold anyway that is also what the turns to come would: cutting
-        costs least then."""
+        """The trigger for a compaction before the next request, given its new texts and items.
+        While the cache is cold, later turns count too: cutting is cheapest then."""
         state, room, assembler = self._page.state, self._room, self._assembler
         settings = state.settings
         tokens = assemble_standing(state, assembler).tokens
         tokens += sum(assembler.count_text(text) + MESSAGE_TOKENS for text in texts)
-        # Names and frames come with every request: allow a little more than they take.
+        # Names and frames come with every request: allow for a little more than they use.
         tokens += self._new_tokens(items) + HEADER_TOKENS
         tokens = round(tokens * room.calibration)
-        # However much is kept free for the answer: pruning must not come first.
+        # However much is kept free for the answer, pruning must not come first.
         most, share = room.window - room.reserve, settings.prune_cold_above if cold else None
         if is_compaction_due(tokens, settings, room.window) or tokens > (share or 1.0) * most:
             return "threshold"
@@ -120,7 +119,8 @@ class Compactor:
         return "cold" if is_near else None
 
     def _new_tokens(self, items: Sequence[Item]) -> int:
-        """Tokens of the items that would be new in a request, less what cannot be sent anyway."""
+        """The tokens of the items that would be new in a request, without those that cannot be sent
+        anyway."""
         state, limit = self._page.state, self._room.limit
         if state.settings.attachment_limit is not None:
             limit = min(limit, state.settings.attachment_limit)
@@ -132,8 +132,8 @@ class Compactor:
         return sum(size for size in sizes if size <= limit)
 
     async def compact(self, trigger: Trigger, scale: float = 1.0) -> CompactionOutcome:
-        """Writes a compaction onto the page, or says why there is none. `scale` is how much more
-        than we a provider counts, as far as is known."""
+        """Writes a compaction onto the page, or says why there is none. `scale` is the provider's
+        count over ours, as far as it is known."""
         page, state = self._page, self._page.state
         settings, window = state.settings, self._room.window
         messages = state.envelope.cached.since(0)
@@ -155,7 +155,7 @@ class Compactor:
         written = await self._writer.write(plan, messages) if self._writer else WrittenSummary()
         summary, problem = written.text, written.problem
         if could_wait and (problem or not summary):
-            # What fits stays, unless a model said all of it in its own words.
+            # Everything that fits stays, unless a model summarised all of it in its own words.
             reason = "the window is not full yet"
             return CompactionOutcome(changed=False, reason=reason, problem=problem, idle=True)
         by = "model" if summary else "extract"
@@ -195,7 +195,8 @@ class Compactor:
         )
 
     def _price(self, plan: CompactionPlan, summary: int, cost: float | None) -> HistoryPrice:
-        """What a compaction costs and saves, if the cache is cold; `cost` is the summary's own."""
+        """The cost and savings of a compaction, if the cache is cold; `cost` is that of the
+        summary."""
         front = assemble_standing(self._page.state, self._assembler).front
         return price_history(
             self._target, self._page.state.settings, self._room.calibration,
@@ -204,8 +205,8 @@ class Compactor:
         )  # fmt: skip
 
     async def strip(self) -> CompactionOutcome | None:
-        """Has a summarizer say what a limit on history takes away, if one is passed. Where that
-        fails nothing is cut here: the planner cuts, and extracts the summary."""
+        """Has a summarizer summarise what a limit on history removes, if one is passed. If that
+        fails, nothing is cut here: the planner cuts, and extracts the summary."""
         page, state = self._page, self._page.state
         settings, known = (
             state.settings,
@@ -256,8 +257,8 @@ class Compactor:
         )
 
     def _evict(self, plan: CompactionPlan, summary: int) -> tuple[PruneCandidate, ...]:
-        """What leaves the library if it is too large by itself: the least wanted first, never what
-        is pinned or essential."""
+        """What leaves the library if it is too large on its own: the least wanted first, never
+        anything pinned or essential."""
         state = self._page.state
         room = self._room.beside(assemble_standing(state, self._assembler)).free
         room -= plan.tokens_kept + summary + HEADER_TOKENS
@@ -281,13 +282,13 @@ class Compactions:
         self._blobs = blobs
         self._spending = spending
         self._summarizer = summarizer
-        # Those who watch a turn see what is asked for besides.
+        # Anyone watching a turn sees the extra requests.
         self._emit = emit
 
     def swallowed_overflow(self, state: State, target: Target) -> int:
-        """The tokens that the last request took by its provider's word, if they were over the
-        window and it was answered all the same; 0 if not, or if something was done about it: one
-        that says so of the smaller request, too, is wrong."""
+        """The tokens of the last request by its provider's count, if they exceeded the window and
+        it was answered anyway; 0 otherwise, or once something was done about it: a provider that
+        says the same of the smaller request is wrong."""
         last, usage = state.requests.sent, state.requests.sent_usage
         if last is None or usage is None or last.target != target.name or state.requests.cuts:
             return 0
@@ -307,13 +308,13 @@ class Compactions:
         at_end: bool = False,
     ) -> CompactionOutcome | None:
         """Compacts if the next request would be over the threshold, or soon after it while the
-        cache is cold, or if the last one was over the window and nobody said so. Without a
-        summarizer only the last: pruning spares the cache, and forgets nothing that fits."""
+        cache is cold, or if the last one exceeded the window without an error. Without a summarizer
+        it only does the last: pruning spares the cache, and forgets nothing that fits."""
         state = page.state
         if state.settings.compaction == "off":
             return None
         if (reported := self.swallowed_overflow(state, target)) and state.requests.sent:
-            # By its count: what we count as little may fill the window there.
+            # By the provider's count: a request that we count as small may fill the window there.
             scale = min(MAX_RATIO, min(reported, MAX_TOKENS) / max(1, state.requests.sent.tokens))
             return await self._compactor(page, target, promotion).compact("overflow", scale)
         if self._summarizer is None:
@@ -328,8 +329,8 @@ class Compactions:
         self, page: Page, target: Target, promotion: Promotion, texts: Sequence[str],
         items: Sequence[Item], *, is_question: bool,
     ) -> tuple[Page, CompactionOutcome | None, CompactionOutcome | None]:  # fmt: skip
-        """The page once what is due before a request is done and written: a compaction, and before
-        a question what limits on history ask for; with the outcomes of both."""
+        """The page once everything due before a request is done and written: a compaction, and
+        before a question whatever the limits on history require; with the outcomes of both."""
         compaction = await self.if_due(page, target, promotion, texts, items)
         if compaction and compaction.changed:
             page = await self.keep(page)
@@ -346,7 +347,7 @@ class Compactions:
         return await self._compactor(page, target, promotion).compact(trigger)
 
     async def by_hand(self) -> CompactionOutcome:
-        """Compacts now, because a person asked for it.
+        """Compacts now, at a person's request.
 
         Raises:
             TurnStateError: a request is open.
@@ -360,8 +361,9 @@ class Compactions:
             return await self.now(page, target, state.settings.promotion, "manual")
 
     async def keep(self, page: Page, *, leaving: bool = False) -> Page:
-        """Writes a compaction by itself, so that a summary that took a model time is not lost with
-        the request behind it. Not while another request is open, unless that one is to be left."""
+        """Writes a compaction as a write of its own, so that a summary that took a model time is
+        not lost with the request behind it. Not while another request is open, unless that one is
+        to be left."""
         if self._record.state.requests.open is not None and not leaving:
             return page
         await self._record.keep(page.written, page.state)
@@ -389,7 +391,7 @@ def compaction_warnings(outcome: CompactionOutcome | None) -> tuple[str, ...]:
 
 
 def report_strip(draft: Draft, strip: CompactionOutcome) -> Draft:
-    """The draft with what a limit on history took away, and how the summary was made."""
+    """The draft with what a limit on history removed, and how the summary was made."""
     warnings = []
     if strip.problem:
         extracted = "" if strip.changed else "; the summary was extracted"
@@ -405,8 +407,9 @@ def report_strip(draft: Draft, strip: CompactionOutcome) -> Draft:
 def report_compaction(
     draft: Draft, outcome: CompactionOutcome | None, earlier: Sequence[tuple[str, int]]
 ) -> Draft:
-    """The draft with what gave way to summaries since the last request: `earlier`, at the end of
-    its turn or by hand, and right before it. What an overflow asked for is in `earlier`, too."""
+    """The draft with the messages that summaries replaced since the last request: those in
+    `earlier`, at the end of its turn or by hand, and those right before it. A compaction after an
+    overflow is in `earlier`, too."""
     reports = []
     for reason, count in earlier[:-1] if draft.retry else earlier:
         detail = f"{count} earlier messages gave way to a summary: {reason}"

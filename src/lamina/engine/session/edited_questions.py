@@ -1,8 +1,8 @@
-"""A question asked otherwise, and an answer asked for again: siblings of what was there.
+"""Edited questions and regenerated answers: siblings of the originals.
 
-Laws: nothing is taken away, and bytes in front of what is asked again do not move. What was
-attached goes along again: files as they are now, parts of files and pages as they were. An answer
-that is asked for again rests on the same items and the same results; no tool is run for it twice.
+Laws: nothing is deleted, and bytes in front of the repeated question do not move. Attachments are
+attached again: files as they are now, parts of files and pages as they were. A regenerated answer
+rests on the same items and the same results; no tool is run for it twice.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -49,13 +49,12 @@ async def in_front_of(
     question: str,
     attach: Iterable[Attachable] | None,
 ) -> AsyncIterator[tuple[Attachable, ...]]:
-    """The session in front of a question, with what is attached to the one that takes its place:
-    `attach`, or else what was attached to it. If none comes to be asked, the session goes on where
-    it was.
+    """The session in front of a question, with the attachments of its replacement: `attach`, or
+    else those of the original. If no question replaces it, the session continues where it was.
 
     Raises:
-        NoSuchEntry: there is no such entry.
-        UsageError: it is no question.
+        NoSuchEntry: the entry does not exist.
+        UsageError: the entry is not a question.
     """
     asked = find_question(record, question)
     async with turns.lock:
@@ -81,42 +80,42 @@ async def in_front_of(
 async def take_over(
     record: Record, reader: AttachmentReader, asked: MessageEntry, warn: Warn
 ) -> tuple[Attachable, ...]:
-    """What a person attached to a question, to be attached again. What cannot be read any more goes
-    along as it was, with a warning."""
+    """What a person attached to a question, to be attached again. Anything that can no longer be
+    read is attached as it was, with a warning."""
     request = request_for(record, asked)
     then = record.state_at(request.id if request else asked.id)
     taken: list[Attachable] = []
-    for given in _given_with(asked, request, then, record.state):
+    for attached in _find_attached(asked, request, then, record.state):
         worth: Any = {
-            "priority": given.priority, "essential": given.essential, "shape": given.shape
+            "priority": attached.priority, "essential": attached.essential, "shape": attached.shape
         }  # fmt: skip
-        if given.reference:
-            spec = AttachmentSpec(what=given.reference, **worth)
+        if attached.reference:
+            spec = AttachmentSpec(what=attached.reference, **worth)
             reading = await reader.read(spec, record.state, keep=False)
-            if reading.attachments or given.kept is None:
+            if reading.attachments or attached.kept is None:
                 taken.append(spec)
                 continue
-            warn(f"{label_of(given.item)} cannot be read any more; it is sent as it was")
-        if given.kept is not None:
-            taken.append(Attachment(item=given.kept, **worth))
+            warn(f"{label_of(attached.item)} cannot be read any more; it is sent as it was")
+        if attached.kept is not None:
+            taken.append(Attachment(item=attached.kept, **worth))
     return tuple(taken)
 
 
 async def ask_again(
     turns: TurnLifecycle, record: Record, answer: str | None, target: str | None
 ) -> Turn:
-    """The request of an answer once more, as a sibling of it; of the last answer, if none is named.
+    """Repeats the request of an answer as a sibling of it; by default, of the last answer.
 
     Raises:
-        NoSuchEntry: there is no such entry.
-        TurnStateError: nothing was asked yet.
-        UsageError: it is neither a question nor an answer, or its request is not known.
+        NoSuchEntry: the entry does not exist.
+        TurnStateError: nothing has been asked yet.
+        UsageError: the entry is neither a question nor an answer, or its request is unknown.
     """
     async with turns.lock:
         request = find_request(record, answer)
         asked = record.message_of(request)
         if asked is None:
-            raise UsageError(f"what {request.id} asked is lost; ask it anew")
+            raise UsageError(f"the question of request {request.id} is lost; ask it again")
         then = record.state_at(request.id)
         page = page_at(record, turns.layouts, record.before(request))
         chosen = turns.layouts.choose(target, page.state.settings)
@@ -125,25 +124,23 @@ async def ask_again(
 
 
 def find_question(record: Record, entry: str) -> MessageEntry:
-    """
-    Raises:
-        NoSuchEntry: there is no such entry.
-        UsageError: it is no question.
-    """
+    """Raises:
+    NoSuchEntry: the entry does not exist.
+    UsageError: the entry is not a question."""
     asked = record.find(entry)
     if not isinstance(asked, MessageEntry) or asked.message.role != "user":
-        raise UsageError(f"{entry} is no question; give the entry of one")
+        raise UsageError(f"{entry} is not a question; pass the entry of a question")
     return asked
 
 
 def find_request(record: Record, entry: str | None) -> RequestEntry:
-    """The request that an answer is to, or that was made for a question; the last one on the path,
-    if none is named."""
+    """The request of an answer, or the last one made for a question; by default, the last one on
+    the path."""
     if entry is None:
         requests = record.state.requests
         request = requests.open or requests.sent
         if request is None:
-            raise TurnStateError("nothing was asked on this path yet: there is no answer to repeat")
+            raise TurnStateError("nothing to repeat: no question has been asked on this path")
         return request
     found = record.find(entry)
     if isinstance(found, ReplyEntry):
@@ -153,10 +150,10 @@ def find_request(record: Record, entry: str | None) -> RequestEntry:
         found = record.entries[own] if own else request_for(record, found) or found
     if isinstance(found, MessageEntry):
         raise UsageError(
-            f"no request of ours is known for {entry}: it was imported; edit its question instead"
+            f"{entry} was imported, so its request is unknown; edit its question instead"
         )
     if not isinstance(found, RequestEntry):
-        raise UsageError(f"{entry} is neither a question nor an answer; give the entry of one")
+        raise UsageError(f"{entry} is neither a question nor an answer; pass the entry of one")
     return found
 
 
@@ -170,8 +167,8 @@ def request_for(record: Record, message: MessageEntry) -> RequestEntry | None:
     return None
 
 
-class _Given(Struct, frozen=True, kw_only=True):
-    """What a person attached to a question: `kept` is it as it was then, if that is known."""
+class _Attached(Struct, frozen=True, kw_only=True):
+    """What a person attached to a question; `kept` is its former version, if that is known."""
 
     item: ItemId
     kept: Item | None
@@ -181,26 +178,26 @@ class _Given(Struct, frozen=True, kw_only=True):
 
     @property
     def reference(self) -> str:
-        """How it is read again; empty for what goes along as it was."""
+        """How it is read again; empty for what is attached as it was."""
         if self.kept is not None and self.kept.kind in PART_KINDS:
             return ""
         return reference_to(self.item)
 
 
-def _given_with(
+def _find_attached(
     asked: MessageEntry, request: RequestEntry | None, then: State, now: State
-) -> list[_Given]:
-    """What a person attached to a question. What was always there, pinned, added to the session,
-    chosen by search or brought along comes by itself."""
+) -> list[_Attached]:
+    """What a person attached to a question. Items that were always included, pinned, added to the
+    session, found by search or brought along come back without this."""
     items, shapes = then.library.items, _shapes_of(asked)
     if request is None:
         uses = asked.message.context.uses if asked.message.context else ()
         return [
-            _Given(item=use.item, kept=items.get((use.item, use.version)), shape=use.shape)
+            _Attached(item=use.item, kept=items.get((use.item, use.version)), shape=use.shape)
             for use in uses
         ]
-    given = [
-        _Given(
+    attached = [
+        _Attached(
             item=item.item,
             kept=items.get((item.item, item.version)),
             priority=item.priority if item.priority_before is None else item.priority_before,
@@ -211,13 +208,13 @@ def _given_with(
         if item.include == "manual"
         and not (item.origin or item.pinned or item.item in now.library.members)
     ]
-    # What there was no room for, or what could not be read then, gets another try.
-    given += [
-        _Given(item=ItemId(omission.what), kept=None)
+    # Anything that had no room, or could not be read then, gets another try.
+    attached += [
+        _Attached(item=ItemId(omission.what), kept=None)
         for omission in request.context.left_out
         if omission.reason in _OUT_THEN and not omission.source
     ]
-    return given
+    return attached
 
 
 def _shapes_of(asked: MessageEntry) -> dict[ItemId, Shape]:
@@ -228,7 +225,7 @@ def _shapes_of(asked: MessageEntry) -> dict[ItemId, Shape]:
 def _attached_then(
     asked: MessageEntry, request: RequestEntry, then: State
 ) -> tuple[Attachment, ...]:
-    """All that a request was made of, as it was."""
+    """Everything that a request was made of, as it was."""
     shapes = _shapes_of(asked)
     return tuple(
         replace(attachment, shape=shapes.get(attachment.item.id, attachment.shape))

@@ -1,7 +1,7 @@
-"""Calls of the engine's own tools, which no host runs: the session answers them.
+"""Calls of the engine's own tools, which the session answers itself.
 
-Laws: such a call needs nobody's approval, for it runs nothing. What it brought is written down with
-its result, so that a turn that is taken up again goes on with the same.
+Laws: such a call needs no approval, because it runs nothing. Whatever it finds is written down with
+its result, so that a resumed turn continues with the same.
 """
 
 from collections.abc import Container
@@ -34,14 +34,14 @@ from lamina.engine.sources.selector import Selector
 
 class SessionTools:
     """What a session knows of tools: `selector` chooses among them, and `toolset` is what its
-    runner can call; None if it has none, or there is no runner."""
+    runner can call; None without a runner, or if its runner has no tools."""
 
     def __init__(self, selector: Selector) -> None:
         self.selector = selector
         self.toolset: Toolset | None = None
 
     def take(self, toolset: Toolset) -> None:
-        """Takes over what can be called from now on."""
+        """Takes over the tools that can be called from now on."""
         self.toolset = toolset
 
     @property
@@ -64,8 +64,8 @@ class EngineCalls:
         self._lock = lock
 
     def answers(self, call: ToolCall, sent: Container[str] | None = None) -> bool:
-        """Whether a call is for the engine: its tool was offered (it is among those that were
-        `sent`, if that is said), and nobody else has that name."""
+        """Whether the engine answers a call: its tool was offered (it is in `sent`, if that is
+        passed), and no other tool has that name."""
         name = self._intended(call).name
         if (sent is not None and name not in sent) or name in self._others():
             return False
@@ -76,10 +76,10 @@ class EngineCalls:
         return searches and FIND_TOOLS in state.envelope.tools
 
     async def answer(self, call: ToolCall, target: str) -> ToolResult:
-        """The result of a call that waits, kept with what it brought.
+        """The result of a waiting call, kept with what it found.
 
         Raises:
-            TurnStateError: no such call waits.
+            TurnStateError: the call is not waiting.
         """
         if kept := self._record.state.turn.results.get(call.id):
             return kept
@@ -96,7 +96,7 @@ class EngineCalls:
         return {} if toolset is None else {tool.definition.name: tool for tool in toolset.tools}
 
     def _intended(self, call: ToolCall) -> ToolCall:
-        """The call itself, or the one that is made through `use_tool`."""
+        """The call itself, or the one made through `use_tool`."""
         return intended_call(call, self._others()) if call.name == USE_TOOL.name else call
 
     async def _search(self, call: ToolCall, intended: ToolCall, target: str) -> ToolResult:
@@ -137,7 +137,7 @@ class EngineCalls:
 
 
 def _read_query(call: ToolCall) -> str | ToolFinds:
-    """What is searched for, or what is wrong with the call."""
+    """The query, or what is wrong with the call."""
     try:
         arguments = msgspec.json.decode(call.arguments or "{}")
     except msgspec.DecodeError:

@@ -1,7 +1,8 @@
 """Messages without a request of their own: added to history, or waiting for the next turn.
 
-Law: a message that waits is in the journal before its sender is told so, and it leaves the inbox
-with the write that holds it as a message or a question: it is neither lost nor sent twice.
+Law: a waiting message is in the journal before its sender gets a confirmation, and it leaves the
+inbox with the same write that stores it as a message or a question: it is neither lost nor sent
+twice.
 """
 
 import anyio
@@ -22,7 +23,7 @@ class SessionInbox:
         self._lock = lock
 
     def waiting(self, deliver: Delivery) -> tuple[InboxEntry, ...]:
-        """The messages that wait, in the order they were sent in."""
+        """The waiting messages, in the order they were sent."""
         messages = self._record.state.inbox.values()
         return tuple(message for message in messages if message.deliver == deliver)
 
@@ -33,15 +34,15 @@ class SessionInbox:
             await self._record.write(InboxEntry, text=text, deliver=deliver)
 
     async def discard(self, message: InboxEntry) -> None:
-        """Takes a message out that cannot be asked."""
+        """Removes a message that cannot be asked."""
         async with self._lock:
             if message.id in self._record.state.inbox:
                 await self._record.write(InboxEntry, taken=message.id)
 
 
 def take_out(page: Page, message: InboxEntry) -> None:
-    """Writes down that a message is sent on this page, where it may have another id. It stays so
-    if its request is left for another one."""
+    """Writes down that a message is sent on this page, where it may have another id. That stands
+    even if its request is left for another one."""
     for key, waiting in page.state.inbox.items():
         if (waiting.text, waiting.deliver) == (message.text, message.deliver):
             page.write(InboxEntry, taken=key)
@@ -53,19 +54,19 @@ ADDED = "session.add_message"
 
 
 def add_message(page: Page, text: str, *, role: Role, custom_type: str, shown: bool) -> None:
-    """Writes a message down on `page`, behind those of history.
+    """Writes a message onto `page`, behind the history.
 
     Raises:
-        TurnStateError: a turn is under way.
-        UsageError: the message is blank, or of the role of a tool.
+        TurnStateError: a turn is in progress.
+        UsageError: the message is blank, or its role is that of a tool.
     """
     require_text(text, "the message")
     if not text.strip():
-        raise UsageError("a message needs a text; this one is blank")
+        raise UsageError("the message is blank; give it a text")
     if role not in ("user", "assistant"):
-        raise UsageError(f"a message is of the role 'user' or 'assistant', not {role!r}")
+        raise UsageError(f"message role {role!r} is not 'user' or 'assistant'")
     if page.state.requests.open is not None or awaits_results(page.state):
-        problem = "a turn is under way, and nothing can be added to it; send it with a runner's"
-        raise TurnStateError(f"{problem} `send_message`, or add it behind the answer")
+        problem = "a turn is in progress, and nothing can be added to it; send it with a runner's"
+        raise TurnStateError(f"{problem} `send_message`, or add it after the answer")
     message = Message(role=role, blocks=(Text(text),), custom_type=custom_type, shown=shown)
     page.transform(ADDED, Patch(ops=(MessagesCachedAppend(messages=(message,)),)))

@@ -1,6 +1,6 @@
 """Prefixes that a provider may still have in its cache: of other branches, and of other sessions.
 
-Law: a session that only goes on costs nothing here: its state says that no branch was left.
+Law: a session without branches costs nothing here: its state says that none was left.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from lamina.engine.record.record import Record
 
 # How many requests of other branches are compared: the latest.
 MAX_REQUESTS = 16
-# How many entries are looked through for them.
+# How many entries are searched for them.
 MAX_ENTRIES = 2_000
 
 
@@ -31,7 +31,7 @@ def branch_prefixes(
     record: Record, state: State, target: Target, now: float
 ) -> tuple[SentPrefix, ...]:
     """The requests to `target` that were answered on any branch and may be in its cache, the latest
-    first; none if the last of them is the one that `state` goes on from."""
+    first; none if `state` continues from the last of them."""
     if not state.requests.branched:
         return ()
     lifetime = cache_rules(state.settings, target).lifetime_s
@@ -53,7 +53,7 @@ def branch_prefixes(
 
 
 def _answered(record: Record, since: float) -> Iterator[RequestEntry]:
-    """Requests with an answer, the latest first, as long as they were sent `since` then."""
+    """Answered requests, the latest first, that were sent `since` that time."""
     answered: set[str] = set()
     for entry in _latest_first(record):
         if entry.at < since:
@@ -83,7 +83,7 @@ def _describe(
     lost = digests.index(None) if None in digests else len(digests)
     return SentPrefix(
         target=request.target,
-        # As it was sent with the options of its own branch, which are nearly always these.
+        # Sent with the options of its own branch, which are nearly always these.
         form=cache_form(options_for_request(state), target),
         key=sent_key(request, state) if target.routes_by_key else "",
         digests=tuple((digest or "")[:DIGEST_DIGITS] for digest in digests[:lost]),
@@ -96,7 +96,8 @@ def _describe(
 
 
 class KnownPrefixes:
-    """Those of one session; `shared` is where the sessions of this machine remember theirs."""
+    """The known prefixes of one session; `shared` is where the sessions of this machine remember
+    theirs."""
 
     def __init__(self, record: Record, layouts: Layouts, shared: SentPrefixes | None) -> None:
         self._record = record
@@ -118,12 +119,12 @@ class KnownPrefixes:
         return recent
 
     async def count(self, request: RequestEntry) -> None:
-        """A request is about to be sent: its key has one more."""
+        """Notes that a request is about to be sent: its key has one more."""
         if self.shared is not None and request.routing_key:
             await self.shared.count(request.routing_key, request.at)
 
     async def keep(self, request: RequestEntry, prompt: Prompt, state: State, usage: Usage) -> None:
-        """A request was answered: what others may find of it."""
+        """Notes that a request was answered, and what others may find of it."""
         if self.shared is None or usage.explicit:
             return
         target = self._layouts.book.find(request.target)

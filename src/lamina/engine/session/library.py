@@ -1,4 +1,4 @@
-"""What a person does with the library of a session: items are pinned, laid down, forgotten."""
+"""What a person does with the library of a session: pin items, lay them down, forget them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -22,19 +22,19 @@ from lamina.errors import UsageError
 
 
 async def pin(record: Record, reader: AttachmentReader, what: Attachable) -> bool:
-    """Pins an item. False if it was pinned.
+    """Pins an item. False if it was already pinned.
 
     Raises:
-        UsageError: it cannot be read, or is not a single item.
+        UsageError: the item cannot be read, or is not a single item.
     """
     reading = await reader.read(what, record.state)
     if not reading.attachments:
-        why = reading.left_out[0].detail if reading.left_out else "there is nothing to pin"
+        why = reading.left_out[0].detail if reading.left_out else "the item to pin is missing"
         raise UsageError(f"cannot pin: {why}")
-    # What comes along with it does so every turn, with its own worth.
+    # Whatever it brings along comes every turn, with its own priority.
     item = reading.attachments[0].item
     if item.kind in GROUP_KINDS:
-        raise UsageError(f"cannot pin the {item.kind} {item.key}: pin the notes of it that matter")
+        raise UsageError(f"cannot pin the {item.kind} {item.key}: pin its important notes instead")
     if item.id in record.state.library.pinned:
         return False
     async with record.writing() as page:
@@ -46,7 +46,7 @@ async def pin(record: Record, reader: AttachmentReader, what: Attachable) -> boo
 async def preload(
     record: Record, reader: AttachmentReader, attach: Iterable[Attachable]
 ) -> tuple[LeftOut, ...]:
-    """Lays items down; gives back what could not be had."""
+    """Lays items down; returns those that could not be read."""
     missing: list[LeftOut] = []
     items: dict[tuple[ItemId, str], Item] = {}
     async with record.writing() as page:
@@ -61,13 +61,13 @@ async def preload(
 
 
 async def find_changes(record: Record, reader: AttachmentReader) -> tuple[LibraryChange, ...]:
-    """What stands and is no longer as the workspace has it."""
+    """Items that stand in the context and no longer match the workspace."""
     comparisons = await compare_library(record.state, reader)
     return tuple(comparison.change for comparison in comparisons)
 
 
 async def refresh(record: Record, reader: AttachmentReader) -> tuple[LibraryChange, ...]:
-    """Brings what stands up to date; gives what changed."""
+    """Brings the standing items up to date; returns the changes."""
     comparisons = await compare_library(record.state, reader, keep=True)
     async with record.writing() as page:
         bring_up_to_date(page, comparisons)
@@ -89,10 +89,10 @@ async def rebuild(record: Record, layouts: Layouts, reason: str) -> bool:
     """Rebuilds the library. False if nothing would change.
 
     Raises:
-        UsageError: there is no reason.
+        UsageError: the reason is missing.
     """
     if not reason.strip():
-        raise UsageError("consolidating moves bytes already sent: give a reason")
+        raise UsageError("consolidating moves bytes already sent: pass a reason")
     settings = record.state.settings
     target = layouts.choose(None, settings)
     async with record.writing() as page:
@@ -103,7 +103,7 @@ async def rebuild(record: Record, layouts: Layouts, reason: str) -> bool:
 async def _mark(
     record: Record, what: str, among: Iterable[ItemId], kind: type[Any], **fields: Any
 ) -> bool:
-    """Writes an entry for every item that `what` names. False if it names none."""
+    """Writes an entry for every item that `what` names. False if it matches none."""
     items = _find_items(what, among)
     if not items:
         return False
@@ -114,7 +114,7 @@ async def _mark(
 
 
 def _find_items(what: str, among: Iterable[ItemId]) -> list[ItemId]:
-    """The items of that id, path or name, else the one whose name fits."""
+    """The items with that id, path or name, else those whose name matches."""
     items = list(among)
     if exact := [item for item in items if what in (item, key_of(item))]:
         return exact

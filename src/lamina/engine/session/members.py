@@ -38,8 +38,8 @@ class SessionItem(Struct, frozen=True, kw_only=True):
 
 
 async def list_items(turns: TurnLifecycle, state: State) -> tuple[SessionItem, ...]:
-    """What applies to every turn, in the order in which it stands."""
-    # Before they are opened, servers cannot be asked.
+    """Everything that applies to every turn, in its order."""
+    # Until they are opened, servers cannot be asked.
     with contextlib.suppress(UsageError):
         await _list_tools(turns)
     guides = (await turns.tools.selector.guides(state)).guides
@@ -64,7 +64,7 @@ async def list_items(turns: TurnLifecycle, state: State) -> tuple[SessionItem, .
 
 
 def _vanished(state: State) -> list[ItemId]:
-    """The rules and references that the session always includes, whether they are there or not."""
+    """The rules and references that the session always includes, whether they exist or not."""
     modes, members = state.library.include_modes or {}, state.library.members
     return [
         item
@@ -74,7 +74,7 @@ def _vanished(state: State) -> list[ItemId]:
 
 
 async def add(record: Record, turns: TurnLifecycle, what: str) -> bool:
-    """Puts an item in; False if it is in already."""
+    """Adds an item; False if it is in the session already."""
     member = await _find(record.state, turns, what)
     if member is None:
         raise missing_member_error(read_member(what), await _candidates(record.state, turns))
@@ -85,20 +85,20 @@ async def add(record: Record, turns: TurnLifecycle, what: str) -> bool:
         return False
     membership = membership_added(member.include)
     if member in engine_members(turns.tools.offered):
-        # Else it would come back when the list moves anyway: a person wants it now.
+        # Otherwise it would only return when the list moves anyway: the person wants it now.
         membership = "manual"
     await record.write(IncludeEntry, item=member.id, membership=membership, name=name)
     return True
 
 
 async def remove(record: Record, turns: TurnLifecycle, what: str) -> bool:
-    """Takes an item out; False if it was not there."""
+    """Removes an item; False if it was not in the session."""
     members = record.state.library.members
     item = read_member(what)
     if members.get(item) == "removed":
         return False
     name = next((_name_of(tool) for tool in _tools_of(turns) if tool.id == item), "")
-    # One that was added, or is always in, can leave even if its agent no longer has it.
+    # An item that was added, or is always included, can leave even if its agent no longer has it.
     if members.get(item) != "manual":
         member = await _find(record.state, turns, what)
         if member is not None:
@@ -112,22 +112,22 @@ async def remove(record: Record, turns: TurnLifecycle, what: str) -> bool:
     return True
 
 
-# -- what the agent's files say by now -----------------------------------------------------------
+# -- changed files of the agent -------------------------------------------------------------------
 
 
 async def find_agent_changes(turns: TurnLifecycle, state: State) -> tuple[AgentChange, ...]:
-    """How the files of the agent differ from what the session has of them."""
+    """How the agent's files differ from what the session took over from them."""
     return (await turns.tools.selector.guides(state)).changes
 
 
 async def adopt_agent(record: Record, turns: TurnLifecycle) -> tuple[AgentChange, ...]:
-    """Takes over what the agent's files say; gives what that changes."""
+    """Takes over the agent's files; returns what that changes."""
     library = record.state.library
     if library.include_modes is None:
         return ()
     guides = await turns.tools.selector.agent_guides()
     if guides.gone:
-        raise UsageError(f"there is no agent to take over from: {guides.gone}")
+        raise UsageError(f"the agent cannot be read, so nothing was taken over: {guides.gone}")
     changes = agent_changes(library, guides)
     if changes:
         await record.write(
@@ -140,17 +140,17 @@ async def adopt_agent(record: Record, turns: TurnLifecycle) -> tuple[AgentChange
 
 
 def _name_of(member: Member) -> str:
-    """What the model knows a tool by; nothing for other items."""
+    """The name by which the model knows a tool; empty for other items."""
     return member.definition.name if isinstance(member, OfferedTool) else ""
 
 
 def _tools_of(turns: TurnLifecycle) -> tuple[OfferedTool, ...]:
-    """The tools that can be removed and added: those of a runner, and the engine's own."""
+    """The tools that can be added and removed: the runner's, and the engine's own."""
     return (*turns.tools.offered, *engine_members(turns.tools.offered))
 
 
 async def _list_tools(turns: TurnLifecycle) -> None:
-    """Asks the runner for its tools if there was no question yet, with which it tells them."""
+    """Asks the runner for its tools if no question has made it report them yet."""
     if not turns.tools.offered and turns.runner.list_tools:
         turns.tools.take(await turns.runner.list_tools())
 

@@ -1,6 +1,6 @@
-"""Replies: an answer is written down with what it cost, and ends its turn.
+"""Replies: an answer is written down with its cost, and ends its turn.
 
-Law: once the answer is kept, what goes wrong is written down and reported, and takes nothing away.
+Law: once the answer is stored, later errors are written down and reported, and never remove it.
 """
 
 import anyio
@@ -17,7 +17,7 @@ from lamina.core.values.prompt import Prompt
 from lamina.core.values.request import CacheVerdict
 from lamina.core.values.usage import Usage
 from lamina.core.values.wire import Reply
-from lamina.engine.logger import tell_answer, tell_warnings
+from lamina.engine.logger import log_answer, log_warnings
 from lamina.engine.record.layouts import Layouts
 from lamina.engine.record.record import Record
 from lamina.engine.session.compactor import Compactions, compaction_warnings
@@ -26,21 +26,21 @@ from lamina.engine.session.session_spending import Spending
 from lamina.engine.sources.hook_runs import TurnHooks
 from lamina.errors import LaminaError
 
-# How much there must be to read before a snapshot pays.
+# How much there must be to read before a snapshot pays off.
 SNAPSHOT_BYTES = 1 << 16
-# A server may add this much to every request and be right.
+# A server may add this much to every request and still be right.
 SMALL_ERROR = 1_000
 
 
 class CommitOutcome(Struct, frozen=True, kw_only=True):
-    """A reply once it is committed."""
+    """A committed reply."""
 
     message: Message
     verdict: CacheVerdict
     warnings: tuple[str, ...] = ()
     # The hooks that changed the message.
     changed_by: tuple[str, ...] = ()
-    # What hooks at the end of the turn want people to be shown.
+    # What hooks at the end of the turn want to show people.
     displays: tuple[HookDisplay, ...] = ()
 
 
@@ -62,13 +62,13 @@ class Replies:
         self._compactions = compactions
         self._prefixes = prefixes
         self._spending = spending
-        # Targets whose counts a person was told not to believe.
+        # Targets whose counts were already reported as unreliable.
         self._doubted: set[str] = set()
 
     async def commit(
         self, request: RequestEntry, prompt: Prompt, reply: Reply, *, end: bool
     ) -> CommitOutcome:
-        """Appends the answer and what it cost; ends the turn, unless calls wait or `end` is off."""
+        """Appends the answer and its cost; ends the turn, unless calls wait or `end` is off."""
         record, state = self._record, self._record.state
         record.require_open(request)
         verdict = self._layouts.judge(state, request, reply)
@@ -77,7 +77,7 @@ class Replies:
             message = Message(role="assistant", blocks=blocks, id=page.next_id())
             hooked = await self._hooks.on_reply(message, state, request, hurry=not end)
             message = hooked.message.thought_by(request.target.partition(":")[2])
-            warnings = hooked.warnings + self._hooks.tell_late()
+            warnings = hooked.warnings + self._hooks.report_late()
             warnings += self._doubt(request, reply.usage)
             page.write(MessageEntry, message=message, interrupted=not reply.complete)
             page.write(
@@ -97,14 +97,14 @@ class Replies:
             await self._spending.settle_request(request, target, reply)
         self._layouts.remember(request, prompt)
         await self._prefixes.keep(request, prompt, state, reply.usage)
-        tell_answer(
+        log_answer(
             record.id, request, reply.usage, target=target,
             verdict=verdict, is_complete=reply.complete, seconds=page.at - request.at,
             transformations=reply.transformations,
         )  # fmt: skip
         if end and not awaits_results(record.state):
             warnings += await self._end_turn(request, message)
-        tell_warnings(record.id, request.id, len(warnings))
+        log_warnings(record.id, request.id, len(warnings))
         await self._layouts.keep_snapshot(least=16 * SNAPSHOT_BYTES, share=0.25)
         return CommitOutcome(
             message=message,
@@ -115,7 +115,8 @@ class Replies:
         )
 
     def _doubt(self, request: RequestEntry, usage: Usage) -> tuple[str, ...]:
-        """What a person should know of the provider's count of a request: once, not every time."""
+        """What a person should know about the provider's count of a request: once, not every
+        time."""
         window, reported = request.context.fit.window, usage.input
         if reported > window:
             figures = f"{reported:,} tokens of a window of {window:,}"
@@ -130,7 +131,7 @@ class Replies:
         return (f"the provider reports {figures}; its counts are not used to size requests",)
 
     async def _end_turn(self, request: RequestEntry, answer: Message) -> tuple[str, ...]:
-        """What hooks make of a turn that is over, and compaction if it is due."""
+        """Runs the hooks of a finished turn, and compaction if it is due."""
         record = self._record
         try:
             async with record.writing() as page:

@@ -1,9 +1,9 @@
 """A session: prepares turns, commits replies, and appends both to its journal before it says so.
 
-`Session` is what people call; `SessionCore` is what it is made of, for runners, wiring and apps.
+`Session` is the public class; `SessionCore` is its inside, for runners, wiring and apps.
 
 Laws: the state only moves on when the store has kept the entries; a failed append changes nothing.
-One lock for one session; whoever writes holds it.
+A session has one lock, and every write holds it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -73,23 +73,24 @@ class SessionCore:
         self.inbox = SessionInbox(self.record, self.lock)
 
     def connect(self, runner: RunnerPorts) -> None:
-        """From now on this runner works with the session."""
+        """Connects a runner: from now on it works with the session."""
         self.turns.runner = runner
 
     def ask_before_sending(self, gate: Gate | None) -> None:
-        """Asks `gate` before a runner sends a turn; what it raises keeps that from being sent."""
+        """Asks `gate` before a runner sends a turn; an exception raised there prevents the
+        sending."""
         self.turns.spending.gate = gate
 
     def show_indexing(self, progress: Progress) -> None:
-        """Shows how far indexing is when a question waits for it."""
+        """Shows the progress of indexing when a question waits for it."""
         self.turns.tools.selector.progress = progress
 
     def warn(self, *texts: str) -> None:
-        """Tells a person something with the next request."""
+        """Shows a person something with the next request."""
         self.turns.warn(*texts)
 
     async def close(self) -> None:
-        # Also where a cancellation ended its block: others wait for the session.
+        # Also when a cancellation ended its block: others wait for the session.
         with anyio.CancelScope(shield=True):
             async with self.lock, AsyncExitStack() as parts:
                 for close in reversed(self.ports.closing):
@@ -106,11 +107,11 @@ class SessionCore:
         options: Options | None = None,
         always: tuple[Item, ...] | None = None,
     ) -> None:
-        """Takes what is given otherwise than the last time, in one write. `given` are digests of
-        it.
+        """Takes over the values that differ from the last time, in one write. `given` are their
+        digests.
 
         Raises:
-            UnknownTarget, InvalidPatch: it cannot be; nothing was changed.
+            UnknownTarget, InvalidPatch: a value is not possible; nothing was changed.
         """
         async with self.lock:
             await session_settings.open_again(
@@ -121,8 +122,8 @@ class SessionCore:
     async def take_over_agent(
         self, include_modes: Mapping[ItemId, Include], name: str, place: str
     ) -> None:
-        """Takes over the include modes of an agent, unless the session has its modes from this
-        very agent: another one was named, or the session began before they were recorded."""
+        """Takes over the include modes of an agent, unless the session has its modes from this very
+        agent: because another agent was named, or the session began before modes were recorded."""
         library = self.record.state.library
         if library.include_modes is not None and library.modes_from == place:
             return
@@ -134,8 +135,8 @@ class SessionCore:
     def in_front_of(
         self, question: str, attach: Iterable[Attachable] | None
     ) -> AbstractAsyncContextManager[tuple[Attachable, ...]]:
-        """The session in front of a question, to ask another one in its place; with what goes along
-        with that one."""
+        """The session in front of a question, to ask another one in its place, with that one's
+        attachments."""
         return in_front_of(self.turns, self.record, self.reader, question, attach)
 
     async def find_attachments(self, question: str) -> tuple[Attachable, ...]:
@@ -155,11 +156,11 @@ class SessionCore:
         )
 
     def find_request(self, answer: str | None) -> str:
-        """The request of an answer; of the last one, if none is named."""
+        """The request of an answer; by default, of the last one."""
         return find_request(self.record, answer).id
 
     async def copy(self, entries: Sequence[Entry], session: str | None) -> "SessionCore":
-        """A session of its own with these entries, and with the same parts."""
+        """Creates a session with these entries, and with the same parts."""
         at, damaged = self.clock.now(), bool(self.record.damage)
         name = await tree.copy_entries(entries, self.ports.store, session, at, damaged=damaged)
         ports = replace(self.ports, hooks=self.hooks, selector=self.turns.tools.selector)
@@ -167,8 +168,8 @@ class SessionCore:
 
 
 class Session:
-    """One conversation. Make one with `lamina.open_session`; close it, or use it in `async with`,
-    so that others can open it."""
+    """One conversation. Open one with `lamina.open_session`; close it, or use it in `async with`,
+    so that it can be opened elsewhere."""
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core
@@ -184,25 +185,25 @@ class Session:
         await self.close()
 
     async def close(self) -> None:
-        """Lets go of the session's file. What was prepared and not committed stays as it is."""
+        """Releases the session's file. A prepared request that was not committed stays as it is."""
         await self._core.close()
 
     @property
     def id(self) -> str:
-        """The id that the session is opened with again."""
+        """The id used to reopen the session."""
         return self._record.state.session.session
 
     def target(self, name: str | None = None) -> Target:
-        """The target the session talks to, or another one by name.
+        """The session's target, or another target by name.
 
         Raises:
-            UnknownTarget: there is none of that name.
+            UnknownTarget: no target has that name.
         """
         return self._core.layouts.choose(name, self.settings)
 
     @property
     def state(self) -> State:
-        """What the session amounts to now: the fold of its path. How it is made up is private."""
+        """The current state of the session: the fold of its path. Its composition is private."""
         return self._record.state
 
     @property
@@ -215,23 +216,23 @@ class Session:
 
     @property
     def settings(self) -> Settings:
-        """The settings in force: also where an agent, a program or a hook set an option of that
-        name. `update_settings` changes them."""
+        """The settings in force, including options of the same names set by an agent, a program or
+        a hook. `update_settings` changes them."""
         return self.state.settings_in_force
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Every entry of the session, abandoned branches included, in order of writing."""
+        """Every entry of the session, abandoned branches included, in the order of writing."""
         return tuple(self._record.entries.values())
 
     @property
     def path(self) -> tuple[Entry, ...]:
-        """The entries from the header to where the session goes on: all that counts."""
+        """The entries from the header to the current position: everything that counts."""
         return self._record.path(self.state.leaf)
 
     @property
     def damage(self) -> tuple[Damage, ...]:
-        """What was wrong with the journal when it was opened."""
+        """Damage found in the journal when it was opened."""
         return self._record.damage
 
     @property
@@ -249,24 +250,25 @@ class Session:
         target: str | None = None,
         tool_texts: Iterable[ToolText] = (),
     ) -> Turn:
-        """The next request: what was typed, with what applies to it.
+        """The next request: what was typed, and everything that applies to it.
 
-        `attach` takes workspace paths and items; `lamina.attach` gives them a priority.
+        `attach` accepts workspace paths and items; `lamina.attach` gives them a priority.
         `tool_texts` are results of planned tools, for this request only.
 
         Raises:
             BudgetError: what must be sent does not fit.
             PrefixMoved: bytes already sent would move without a recorded reason.
-            SpendLimit: it could cost more than a limit leaves.
-            TurnStateError: tool calls of the turn before still wait for their results.
+            SpendLimit: the request could cost more than a limit leaves.
+            TurnStateError: tool calls of the previous turn still wait for their results.
         """
         return await self._turns.prepare(text, attach, target, tuple(tool_texts))
 
     async def current_turn(self, *, target: str | None = None) -> Turn | None:
-        """The turn that was left in the middle, as after a restart: one whose request was never
-        answered (send `request()` again and commit; that is reserved as in `prepare`), or one whose
+        """The unfinished turn, for example after a restart: one whose request was never answered
+        (send `request()` again and commit; its price is reserved as in `prepare`), or one whose
         calls wait for their results (`resume` it). None if the last turn is complete. If a `target`
-        is named, here or for the session since, it goes on there: its request is made anew."""
+        is named, here or for the session since, the turn continues there: its request is made
+        again."""
         return await take_up(self._turns, self._record, target)
 
     async def edit(
@@ -277,43 +279,43 @@ class Session:
         attach: Iterable[Attachable] | None = None,
         target: str | None = None,
     ) -> Turn:
-        """Asks an earlier question otherwise: the request for `text` in its place. The question of
-        that entry stays as a branch, with all that came of it. What was attached to it goes along
-        again, unless `attach` says what does; settings and pins are those of now.
+        """Edits an earlier question: the request for `text` in its place. The original question and
+        everything after it stay as a branch. Its attachments are attached again, unless `attach`
+        replaces them; the current settings and pins apply.
 
         Raises:
-            NoSuchEntry: there is no such entry.
-            UsageError: it is no question.
-            BudgetError, PrefixMoved, SpendLimit: as `prepare`; the session then goes on where it
+            NoSuchEntry: the entry does not exist.
+            UsageError: the entry is not a question.
+            BudgetError, PrefixMoved, SpendLimit: as `prepare`; the session then continues where it
                 was, as it does if the request gets no answer and something else is prepared.
         """
         async with self._core.in_front_of(question, attach) as attachments:
             return await self.prepare(text, attach=attachments, target=target)
 
     async def attachments_of(self, question: str) -> tuple[Attachable, ...]:
-        """What a person attached to a question: what goes along if it is edited.
+        """What a person attached to a question, and what is attached again if it is edited.
 
         Raises:
-            NoSuchEntry: there is no such entry.
-            UsageError: it is no question.
+            NoSuchEntry: the entry does not exist.
+            UsageError: the entry is not a question.
         """
         return await self._core.find_attachments(question)
 
     async def regenerate(self, answer: str | None = None, *, target: str | None = None) -> Turn:
-        """Asks for an answer again, the last one if none is named: its request once more, with the
-        same items and results of tools, as a sibling of it. The entry of a question means its whole
-        turn. Settings are those of now, also whom it goes to. If it gets no answer and something
-        else is prepared, that comes behind the answer there was.
+        """Asks for an answer again, by default the last one: its request is repeated with the same
+        items and tool results, as a sibling. The entry of a question means its whole turn. The
+        current settings and target apply. If no answer arrives and something else is prepared, that
+        follows the original answer.
 
         Raises:
-            NoSuchEntry: there is no such entry.
-            TurnStateError: nothing was asked yet.
-            UsageError: it is neither a question nor an answer, or was imported.
+            NoSuchEntry: the entry does not exist.
+            TurnStateError: nothing has been asked yet.
+            UsageError: the entry is neither a question nor an answer, or was imported.
         """
         return await ask_again(self._turns, self._record, answer, target)
 
     async def compact(self) -> CompactionOutcome:
-        """Lets the older part of history give way to a summary, now. What it dropped stays in the
+        """Replaces the older part of history by a summary, now. The dropped messages stay in the
         journal: see `compactions`.
 
         Raises:
@@ -324,7 +326,7 @@ class Session:
 
     @property
     def compactions(self) -> tuple[DroppedHistory, ...]:
-        """What compactions and prunes took out of the context of this path, with its messages."""
+        """The messages that compactions and prunes took out of the context of this path."""
         return tuple(find_dropped_history(self.path))
 
     # -- calls that wait -------------------------------------------------------------------------
@@ -335,47 +337,50 @@ class Session:
         return pending_calls(self._record)
 
     async def keep_result(self, result: ToolResult, *, whole: str = "") -> ToolResult:
-        """Writes down what a tool gave while other calls of its turn still wait, so that it is not
-        run again; `resume` takes it up. `whole` is all of a cut one. Gives it as it is kept."""
+        """Writes down a tool's result while other calls of its turn still wait, so that it is not
+        run again; `resume` uses it. `whole` is the full text of a cut result. Returns the result as
+        it was stored."""
         return await self._turns.results.keep(result, whole)
 
     async def read_result(self, what: str) -> str:
-        """All of what a tool gave, also what was not sent: by its call's id, or a digest."""
+        """The full result of a tool, including what was not sent: by its call's id, or a digest."""
         return await self._turns.results.read(what)
 
     async def keep_decision(
         self, call_id: str, tool: OfferedTool, decision: Decision, *, planned: bool = False
     ) -> None:
-        """Writes down what a person decided about a call; a `planned` one belongs to no answer."""
+        """Writes down what a person decided about a call; a `planned` call belongs to no answer."""
         async with self._lock:
             await keep_decision(self._record, call_id, tool, decision, planned=planned)
 
     async def abandon_turn(self, why: str = "The call was not run: the turn was stopped.") -> bool:
-        """Ends a turn whose calls wait, so that something else can be asked. What ran keeps its
-        result, the rest gets `why`. False if none waits."""
+        """Ends a turn whose calls wait, so that something else can be asked. Calls that ran keep
+        their results, the others get `why`. False if none waits."""
         async with self._lock:
             return await abandon_turn(self._record, self._turns.hooks, why)
 
-    # -- what is in ------------------------------------------------------------------------------
+    # -- rules, references and tools
+    # ------------------------------------------------------------------
 
     async def items(self) -> tuple[SessionItem, ...]:
-        """What the session's agent always includes, then what was added by hand; what is missing
-        is marked."""
+        """The items that the session's agent always includes, then those added by hand; missing
+        ones are marked."""
         return await members.list_items(self._turns, self.state)
 
     async def add(self, what: str) -> bool:
-        """Adds a rule, a reference or a tool (`rule:NAME`, `ref:NAME`, `tool:SERVER/NAME`; of a
-        function or one of Lamina's own `tool:NAME`) to the session. False if it is in already.
+        """Adds a rule, a reference or a tool to the session: `rule:NAME`, `ref:NAME`,
+        `tool:SERVER/NAME`, or `tool:NAME` for a function or one of Lamina's own tools. False if it
+        is already in the session.
 
         Raises:
-            UsageError: there is none of that name.
+            UsageError: nothing has that name.
         """
         async with self._lock:
             return await members.add(self._record, self._turns, what)
 
     async def remove(self, what: str) -> bool:
-        """Takes a rule, a reference or a tool out of the session; it stays out, also of search,
-        until it is added. False if it was not there.
+        """Removes a rule, a reference or a tool from the session. It stays out, and search does not
+        find it, until it is added again. False if it was not in the session.
 
         Raises:
             UsageError: `what` is not of the form `rule:NAME`, `ref:NAME` or `tool:SERVER/NAME`.
@@ -384,14 +389,14 @@ class Session:
             return await members.remove(self._record, self._turns, what)
 
     async def find_agent_changes(self) -> tuple[AgentChange, ...]:
-        """How the files of the session's agent differ by now from what the session took over when
-        it began: rules, references and tools that are new, gone, or under another include mode.
-        Changes nothing; `adopt_agent` does."""
+        """How the agent's files now differ from what the session took over when it began: rules,
+        references and tools that are new, gone, or under another include mode. Changes nothing;
+        `adopt_agent` does."""
         return await members.find_agent_changes(self._turns, self.state)
 
     async def adopt_agent(self) -> tuple[AgentChange, ...]:
-        """Takes over what the agent's files say by now, from the next turn on. What a person added
-        or took out stays. Gives the changes; none if nothing differs.
+        """Takes over the agent's current files, from the next turn on. What a person added or
+        removed stays so. Returns the changes; none if nothing differs.
 
         Raises:
             UsageError: the agent cannot be read.
@@ -399,47 +404,49 @@ class Session:
         async with self._lock:
             return await members.adopt_agent(self._record, self._turns)
 
-    # -- what stays ------------------------------------------------------------------------------
+    # -- the library
+    # ----------------------------------------------------------------------------------
 
     async def pin(self, what: Attachable) -> bool:
-        """Makes an item essential, named every turn and kept at boundaries. False if it was.
+        """Makes an item essential, named every turn and kept at boundaries. False if it already
+        was.
 
         Raises:
-            UsageError: it cannot be read.
+            UsageError: the item cannot be read.
         """
         async with self._lock:
             return await library.pin(self._record, self._core.reader, what)
 
     async def preload(self, attach: Iterable[Attachable]) -> tuple[LeftOut, ...]:
-        """Lays items down before anything is asked: in the library, or behind what was sent. Gives
-        back what could not be had."""
+        """Lays items down before anything is asked: in the library, or behind what was sent.
+        Returns those that could not be read."""
         async with self._lock:
             return await library.preload(self._record, self._core.reader, attach)
 
     async def preview_attachment(self, what: Attachable) -> Attachments:
-        """What an attachment would bring, or why it cannot be had; nothing is attached."""
+        """What an attachment would bring, or why it cannot be read; nothing is attached."""
         async with self._lock:
             return await self._core.reader.read(what, self.state, keep=False)
 
     async def find_changes(self) -> tuple[LibraryChange, ...]:
-        """What stands in the context and is no longer as the workspace has it: edited, moved,
-        deleted. Changes nothing; `refresh` does."""
+        """Items in the context that no longer match the workspace: edited, moved, deleted. Changes
+        nothing; `refresh` does."""
         async with self._lock:
             return await library.find_changes(self._record, self._core.reader)
 
     async def refresh(self) -> tuple[LibraryChange, ...]:
-        """Brings what stands up to date: present versions are laid down, and what was deleted or
-        moved leaves at the next boundary. Gives what changed."""
+        """Brings the items in the context up to date: current versions are laid down, and deleted
+        or moved ones leave at the next boundary. Returns the changes."""
         async with self._lock:
             return await library.refresh(self._record, self._core.reader)
 
     async def unpin(self, what: str) -> bool:
-        """Takes a pin away; `what` is an item id or its path or name. False if there was none."""
+        """Removes a pin; `what` is an item's id, path or name. False if it was not pinned."""
         async with self._lock:
             return await library.unpin(self._record, what)
 
     async def forget(self, what: str) -> bool:
-        """Lets an item leave the library at the next boundary. False if none stands there."""
+        """Lets an item leave the library at the next boundary. False if it is not there."""
         async with self._lock:
             return await library.forget(self._record, what)
 
@@ -449,7 +456,7 @@ class Session:
         await self.apply("session.set_system", op)
 
     async def set_tools(self, tools: Sequence[ToolDefinition], *, reason: str) -> None:
-        """Replaces the tools, which stand first on every wire."""
+        """Replaces the tools, which come first on every wire."""
         await self.apply("session.set_tools", ToolsReplace(tools=tuple(tools), reason=reason))
 
     async def apply(
@@ -458,8 +465,8 @@ class Session:
         *ops: PatchOp | Patch | Mapping[str, Any],
         display: Display | None = None,
     ) -> None:
-        """Applies patch operations, whole or not at all. They may be plain data, with our names of
-        fields or those of the original documents (`invalidateCacheReason`).
+        """Applies patch operations, all or none. They may be plain data, with our field names or
+        those of the original documents (`invalidateCacheReason`).
 
         Raises:
             InvalidPatch: an op is wrong; nothing was changed.
@@ -471,12 +478,12 @@ class Session:
     async def add_message(
         self, text: str, *, role: Role = "user", custom_type: str = "", shown: bool = True
     ) -> None:
-        """Adds a message to history that is no question: the next request carries it, and all
-        after it. `custom_type` is what an application calls it; people see it if it is `shown`.
+        """Adds a message to history that is not a question: the next request and all later ones
+        carry it. `custom_type` is an application's name for it; people see it if it is `shown`.
 
         Raises:
-            TurnStateError: a turn is under way; a runner's `send_message` reaches it.
-            UsageError: the message is blank, or of the role of a tool.
+            TurnStateError: a turn is in progress; a runner's `send_message` reaches it.
+            UsageError: the message is blank, or its role is that of a tool.
         """
         async with self._lock, self._record.writing() as page:
             add_message(page, text, role=role, custom_type=custom_type, shown=shown)
@@ -488,12 +495,12 @@ class Session:
 
     @session_settings.takes_fields_of(Settings)
     async def update_settings(self, **settings: Any) -> Settings:
-        """Changes settings of this session from the next turn on. A search takes the name of a
-        preset, or a mapping of the parts that change.
+        """Changes settings of this session from the next turn on. A search setting accepts the name
+        of a preset, or a mapping of the parts that change.
 
         Raises:
-            InvalidSetting: a value is of another type, or out of range; nothing was changed.
-            UsageError: there is no such setting.
+            InvalidSetting: a value has the wrong type or is out of range; nothing was changed.
+            UsageError: the setting does not exist.
         """
         async with self._lock:
             await self._core.change_settings(settings)
@@ -504,53 +511,54 @@ class Session:
         return tuple(self._core.list_requests())
 
     async def spending(self) -> SpendStanding:
-        """What this session spent, its last turn, and everybody today; with the limits in force."""
+        """Spending of this session, of its last turn, and of all sessions today; with the limits in
+        force."""
         return await self._turns.spending.standing()
 
     # -- the tree --------------------------------------------------------------------------------
 
     async def navigate(self, entry: str, *, summary: str = "") -> tree.TreePosition:
-        """Goes on at another entry; a question is left in front of, so that it can be asked anew.
-        `summary` tells the model about the branch that is left behind.
+        """Continues from another entry, or from just before it if it is a question, so that it can
+        be asked again. `summary` tells the model about the branch left behind.
 
         Raises:
-            NoSuchEntry: there is no such entry.
+            NoSuchEntry: the entry does not exist.
         """
         async with self._lock:
             return await tree.navigate(self._record, entry, summary)
 
     async def label(self, entry: str, text: str) -> None:
-        """Gives an entry a name; an empty one takes it away."""
+        """Gives an entry a label; an empty one removes it."""
         async with self._lock:
             await tree.label(self._record, entry, text)
 
     async def rename(self, name: str) -> None:
-        """Gives the session a name that people are shown."""
+        """Gives the session a name for people to see."""
         async with self._lock:
             await self._record.write(InfoEntry, name=name.strip())
 
     async def add_custom_entry(self, kind: str, data: Any = None) -> None:
-        """Keeps data of an application's own in the journal; it is part of no context."""
+        """Stores an application's own data in the journal; it is not part of any context."""
         async with self._lock:
             await self._record.write(CustomEntry, kind=kind, data=data)
 
     async def fork(self, session: str | None = None, *, at: str | None = None) -> "Session":
-        """A session of its own that begins with this one's path, up to `at`. It shares no bytes of
-        its journal with this one; prompts begin with the same bytes, so caches are shared.
+        """A new session that begins with this one's path, up to `at`. The two share no journal;
+        their prompts begin with the same bytes, so they share caches.
 
         Raises:
-            NoSuchEntry: there is no such entry.
-            UsageError: there is a session of that id.
+            NoSuchEntry: the entry does not exist.
+            UsageError: a session with that id exists already.
         """
         async with self._lock:
             return Session(await self._core.copy(tree.path_until(self._record, at), session))
 
     async def save_as(self, session: str | None = None) -> "Session":
-        """The whole tree as another session: for when the file of this one is gone."""
+        """Saves the whole tree as another session, for when this one's file is gone."""
         async with self._lock:
             return Session(await self._core.copy(self.entries, session))
 
 
 def core_of(session: Session) -> SessionCore:
-    """What a session is made of: for runners, wiring and apps, not for applications."""
+    """The inside of a session: for runners, wiring and apps, not for applications."""
     return session._core

@@ -1,6 +1,6 @@
-"""What a session is given from outside: the world it reaches, and the runner that works with it.
+"""What a session receives from outside: the world it reaches, and the runner that works with it.
 
-Law: both are frozen records, given once. Nobody sets parts of them afterwards.
+Law: both are frozen records, passed once and never changed.
 """
 
 from collections.abc import Awaitable, Callable
@@ -32,15 +32,15 @@ Emit = Callable[[Event], Awaitable[None]]
 
 
 class Warn(Protocol):
-    """Tells a person something before anything else is sent: once, with the next request."""
+    """Shows a person something once, with the next request, before anything else is sent."""
 
     def __call__(self, *texts: str) -> None: ...
 
 
 class SessionPorts(Struct, frozen=True, kw_only=True):
     """The world as one session reaches it. `searcher` searches the notes of the workspace, if it
-    has any. Without a `spend_ledger` there is no account, and no limit; `spend_ceilings` are limits
-    beside those of the settings. `closing` is what was made for the session and ends with it."""
+    has any. Without a `spend_ledger` there is no account and no limit; `spend_ceilings` are limits
+    in addition to those of the settings. `closing` was made for the session and ends with it."""
 
     store: JournalStore
     book: TargetBook

@@ -1,4 +1,5 @@
-"""What holds for a session from now on: other settings, and what is given anew on opening it."""
+"""What applies to a session from now on: changed settings, and values passed again when it is
+opened."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -26,8 +27,8 @@ S = TypeVar("S")
 def takes_fields_of(
     record: Callable[P, Struct],
 ) -> Callable[[Callable[Concatenate[S, ...], R]], Callable[Concatenate[S, P], R]]:
-    """Lets type checkers and `help()` show the fields of a record as the keywords that a method
-    takes as `**`; it changes those that are given."""
+    """Lets type checkers and `help()` show the fields of a record as the keywords of a method's
+    `**` parameter; the method changes those that are passed."""
 
     def show(method: Callable[Concatenate[S, ...], R]) -> Callable[Concatenate[S, P], R]:
         signature = inspect.signature(method)
@@ -48,8 +49,8 @@ async def update_settings(record: Record, layouts: Layouts, values: Mapping[str,
     """Changes settings from the next turn on.
 
     Raises:
-        InvalidSetting: a value is of another type, or out of range.
-        UsageError: there is no such setting.
+        InvalidSetting: a value has the wrong type or is out of range.
+        UsageError: the setting does not exist.
     """
     standing = record.state.settings
     changes = dict(values)
@@ -60,7 +61,7 @@ async def update_settings(record: Record, layouts: Layouts, values: Mapping[str,
             changes[name] = read_search(name, value, search)
     for name in values:
         if name not in Settings.__struct_fields__:
-            raise UsageError(f"no setting {name!r}{nearest_setting(name)}")
+            raise UsageError(f"unknown setting {name!r}{nearest_setting(name)}")
     settings = replace(standing, **changes)
     require_usable(settings, values)
     layouts.choose(None, settings)
@@ -72,8 +73,8 @@ async def update_settings(record: Record, layouts: Layouts, values: Mapping[str,
 
 
 def nearest_setting(name: str) -> str:
-    """The setting that may have been meant, as a question; empty if none comes near."""
-    # What others call it; a turn here is from a question to its answer.
+    """The setting that was probably meant, as a question; empty if none is close."""
+    # Common names elsewhere; a turn here is from a question to its answer.
     others = {"max_turns": "max_requests", "max_chat_turns": "max_requests"}
     names = [] if "." in name else [*Settings.__struct_fields__]
     near = others.get(name) or next(iter(get_close_matches(name, names, n=1)), "")
@@ -90,7 +91,7 @@ async def open_again(
     options: Options | None,
     always: tuple[Item, ...] | None,
 ) -> None:
-    """Takes what is given otherwise than the last time, in one write."""
+    """Takes over the values that differ from the last time, in one write."""
     async with record.writing() as page:
         if settings is not None and settings != record.state.settings:
             layouts.choose(None, settings)

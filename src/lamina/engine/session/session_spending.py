@@ -1,11 +1,11 @@
-"""What a session spends: every call of a provider is reserved before it is sent, where there is a
-limit, and settled by what its answer says.
+"""Spending of a session: where there is a limit, every provider call is reserved before it is sent,
+and settled by its answer.
 
-Laws: nothing is sent that could pass a limit. A reservation is for one sending; it is freed only if
-nothing was sent, or if the provider turned it down. An answer that never came stays reserved.
-Without a limit nothing is reserved, and each answer is written down once; an account that cannot be
-written is then a warning, and not an error. Storage of an explicit cache is reserved in any case: a
-process that dies leaves it behind.
+Laws: nothing is sent that could pass a limit. A reservation covers one sending; it is freed only if
+nothing was sent, or if the provider rejected it. An answer that never came stays reserved. Without
+a limit nothing is reserved, and each answer is written down once; an account that cannot be written
+is then a warning, not an error. Storage of an explicit cache is always reserved, because a process
+that dies leaves it behind.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -53,12 +53,12 @@ from lamina.errors import ProviderError, SpendLedgerError, SpendLimit, UnknownPr
 _SCOPES = {"turn": "one turn", "session": "this session", "day": "a day"}
 
 
-# Takes a `Turn`; what it raises keeps that from being sent.
+# Receives a `Turn`; an exception raised there prevents the sending.
 Gate = Callable[[Any], Awaitable[None]]
 
 
 class ProviderCall(Struct, frozen=True, kw_only=True):
-    """A call that is about to be made, with what goes into its price."""
+    """A call that is about to be made, with what determines its price."""
 
     price: RequestPrice
     purpose: SpendPurpose = "answer"
@@ -67,7 +67,7 @@ class ProviderCall(Struct, frozen=True, kw_only=True):
 
 
 class Bill(Struct, kw_only=True):
-    """One call of a provider: what is reserved for it, if anything is, and how far it is."""
+    """One provider call: its reservation, if any, and its progress."""
 
     call: ProviderCall
     reservation: str = ""
@@ -76,8 +76,8 @@ class Bill(Struct, kw_only=True):
 
 
 class Spending:
-    """The money of one session. `ceilings` are limits beside those of its settings; without a
-    `ledger` there is no account, and no limit."""
+    """The money of one session. `ceilings` are limits in addition to those of its settings; without
+    a `ledger` there is no account and no limit."""
 
     def __init__(
         self,
@@ -94,24 +94,25 @@ class Spending:
         self._clock = record.clock
         self._book = book
         self._warn = warn
-        # None goes on with the turn that the session was in when it was opened.
+        # None continues the turn that the session was in when it was opened.
         self._turn: str | None = None
         self._is_new_turn = False
         self._began_early = False
-        # The latest bill of each request of this opening that waits for its answer.
+        # The latest bill of each request that this instance made and that still waits for its
+        # answer.
         self._bills: dict[str, Bill] = {}
-        self._is_told = False
+        self._is_warned = False
         # Asked before a runner sends a turn.
         self.gate: Gate | None = None
 
     @property
     def limits(self) -> SpendLimits:
-        """The limits in force: the lower ones of the settings and of the environment."""
+        """The limits in force: the lower ones of the settings and the environment."""
         return self._record.state.settings.spend_limits.strictest(self.ceilings)
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is a limit; asked before every request, so in the quickest way."""
+        """Whether there is a limit; asked before every request, so it has to be fast."""
         settings = self._record.state.settings
         return (
             settings.spend_day is not None
@@ -121,8 +122,8 @@ class Spending:
         ) and self.ledger is not None
 
     def begin_turn(self, *, early: bool = False) -> None:
-        """A question is about to be asked. `early` if something is sent before it is prepared: then
-        preparing it begins no other turn."""
+        """Notes that a question is about to be asked. `early` if something is sent before it is
+        prepared: then preparing it does not begin another turn."""
         if self._began_early and not early:
             self._began_early = False
             return
@@ -130,14 +131,14 @@ class Spending:
         self._turn, self._is_new_turn = None, True
 
     def _name_turn(self) -> str | None:
-        """The turn under way. It is named when it first costs something, by the next entry: so
-        names come in order, and no two are the same."""
+        """The current turn. It gets its name when it first costs something, from the next entry, so
+        that names are in order and unique."""
         if self._is_new_turn:
             self._turn, self._is_new_turn = self._record.page().next_id(), False
         return self._turn
 
     async def standing(self) -> SpendStanding:
-        """What was spent by the session, by its last turn, and by everybody today."""
+        """The spending of the session, of its last turn, and of all sessions today."""
         if self.ledger is None:
             return SpendStanding(limits=self.limits)
         day = self.ledger.day_of(self._clock.now())
@@ -150,11 +151,11 @@ class Spending:
     # -- any call --------------------------------------------------------------------------------
 
     async def reserve(self, call: ProviderCall) -> Bill:
-        """Holds the upper price of a call back, if there is a limit.
+        """Reserves the upper price of a call, if there is a limit.
 
         Raises:
             SpendLimit: it could pass a limit; nothing was written.
-            UnknownPrice: there is a limit, and nobody knows the price.
+            UnknownPrice: there is a limit, and the price is unknown.
             SpendLedgerError: there is a limit, and the account cannot be read or written.
         """
         bill = Bill(call=call)
@@ -183,8 +184,8 @@ class Spending:
     async def settle(
         self, bill: Bill, usage: Usage | None, *, storage: float | None = None
     ) -> None:
-        """Writes down what a call came to; None if its answer did not say. `storage` is what
-        storing a cache cost, which is known without any."""
+        """Writes down the cost of a call; None if its answer did not report it. `storage` is the
+        cost of storing a cache, which is known without an answer."""
         if self.ledger is None or bill.is_over:
             return
         bill.is_over = True
@@ -205,7 +206,7 @@ class Spending:
             self._tell(error)
 
     async def release(self, bill: Bill) -> None:
-        """Frees what is reserved for a call: it was not sent, or the provider turned it down."""
+        """Frees the reservation of a call that was not sent, or that the provider rejected."""
         if self.ledger is None or bill.is_over:
             return
         bill.is_over = True
@@ -216,7 +217,8 @@ class Spending:
                 self._tell(error)
 
     async def end_failed(self, bill: Bill, error: BaseException) -> None:
-        """A call failed: if it was turned down nothing is charged for it, else nobody knows."""
+        """Handles a failed call: if it was rejected nothing is charged, otherwise the charge is
+        unknown."""
         if isinstance(error, ProviderError) and error.is_refusal:
             with anyio.CancelScope(shield=True):
                 await self.release(bill)
@@ -227,8 +229,8 @@ class Spending:
         self, target: Target, tokens: int, seconds: float, *, creates: bool,
         note: "NoteCacheCost",
     ) -> "SessionCacheCharge":  # fmt: skip
-        """Reserves what an explicit cache costs: storing it, and creating it if it `creates` it.
-        `note` is called with what it came to.
+        """Reserves the cost of an explicit cache: storing it, and creating it if `creates` is set.
+        `note` is called with the final cost.
 
         Raises:
             SpendLimit, SpendLedgerError: as `reserve`; nothing is reserved then.
@@ -257,8 +259,8 @@ class Spending:
 
     def _tell(self, error: SpendLedgerError) -> None:
         """Warns once that the account cannot be written."""
-        if not self._is_told:
-            self._is_told = True
+        if not self._is_warned:
+            self._is_warned = True
             self._warn(f"what this costs is not written down: {error}")
 
     def _refusal(
@@ -271,25 +273,22 @@ class Spending:
         reserved = f", {dollars(total.reserved)} is reserved" if total.reserved else ""
         spent = total.spent + total.assumed
         return SpendLimit(
-            f"this request could cost {dollar_range(low, high)}, and {dollars(reached.limit)} is "
-            f"the limit for {_SCOPES[reached.scope]}: {dollars(spent)} is spent{reserved}; nothing "
-            f"was sent",
+            f"this request could cost {dollar_range(low, high)}, and the limit for "
+            f"{_SCOPES[reached.scope]} is {dollars(reached.limit)}: {dollars(spent)} is "
+            f"spent{reserved}; nothing was sent",
             scope=reached.scope, limit=reached.limit, spent=spent, reserved=total.reserved,
             low=low, high=high,
             advice=find_savings(reached, call.price, call.context, call.layers, others),
         )  # fmt: skip
 
     def rehearse(self) -> None:
-        """From now on nothing is sent: nothing is reserved or written down, and no limit holds
-        anything up. `find_refusal` tells what one would say."""
+        """Stops all spending from now on: nothing is sent, reserved or written down, and limits do
+        not block anything. `find_refusal` returns what a limit would say."""
         self._consulted, self.ledger = self.ledger, None
 
     async def find_refusal(self, request: RequestEntry, prompt: Prompt) -> SpendLimit | None:
-        """What a limit would say to the open request, if it began a turn; None if it may be sent.
-
-        Raises:
-            SpendLedgerError: the account cannot be read.
-        """
+        """What a limit would say about the open request, if it began a turn; None if it may be
+        sent."""
         ledger, limits = self._consulted or self.ledger, self.limits
         if ledger is None or not limits:
             return None
@@ -315,16 +314,15 @@ class Spending:
     async def reserve_request(
         self, request: RequestEntry, prompt: Prompt, target: Target, state: State | None = None
     ) -> None:
-        """Holds the upper price of a request back for one sending, in place of nothing: what was
-        reserved for it before stays so.
+        """Reserves the upper price of a request for one sending; earlier reservations for it stay.
 
-        `state` is that behind the request, if it is not written yet.
+        `state` is the one behind the request, if it is not written yet.
 
         Raises:
             SpendLimit, SpendLedgerError: as `reserve`.
         """
         if not self.is_limited:
-            # What it costs is written down once its answer is there.
+            # Its cost is written down once its answer arrives.
             return
         call = ProviderCall(
             price=self.price(request.context, target, state),
@@ -339,12 +337,12 @@ class Spending:
     def price(
         self, context: RequestContext, target: Target, state: State | None = None
     ) -> RequestPrice:
-        """What goes into the price of the request that was planned last."""
+        """What determines the price of the last planned request."""
         state = state or self._record.state
         return price_request(context, options_for_request(state), state.settings, target)
 
     def rewrite(self, request: RequestEntry, target: Target) -> CacheRewrite | None:
-        """What the open request costs because it writes again what a cache had."""
+        """The cost that the open request incurs by rewriting what a cache had."""
         state = self._record.state
         if not request.context.boundaries or (sent := state.requests.sent) is None:
             return None
@@ -355,25 +353,26 @@ class Spending:
         return price_rewrite(request.context, state.settings, target, sent, sent_target)
 
     def is_reserved(self, request: str) -> bool:
-        """Whether a sending of a request is provided for."""
+        """Whether one sending of a request is reserved."""
         bill = self._bills.get(request)
         return bill is not None and not bill.is_sent and not bill.is_over
 
     async def reserve_again(self, request: RequestEntry, prompt: Prompt) -> None:
-        """Provides for one more sending of the open request.
+        """Reserves one more sending of the open request.
 
         Raises:
             SpendLimit, SpendLedgerError: as `reserve`.
-            TurnStateError: it is not the open one.
+            TurnStateError: the request is not the open one.
         """
         self._record.require_open(request)
         await self.reserve_request(request, prompt, self._book.find(request.target))
 
     async def begin_sending(self, request: RequestEntry, prompt: Prompt) -> None:
-        """A request is sent now. If it was before, its price is reserved once more.
+        """Notes that a request is being sent. If it was sent before, its price is reserved once
+        more.
 
         Raises:
-            SpendLimit, SpendLedgerError: as `reserve`; it must not be sent.
+            SpendLimit, SpendLedgerError: as `reserve`; the request must not be sent.
         """
         if not self.is_reserved(request.id):
             await self.reserve_request(request, prompt, self._book.find(request.target))
@@ -381,12 +380,12 @@ class Spending:
             bill.is_sent = True
 
     async def settle_request(self, request: RequestEntry, target: Target, reply: Reply) -> None:
-        """The answer of a request is there, or a part of it."""
+        """Notes that the answer of a request arrived, or a part of it."""
         bill = self._bills.pop(request.id, None)
         bill = bill or Bill(call=ProviderCall(price=self.price(request.context, target)))
         usage = reply.usage if reply.usage.input or reply.usage.output else None
         if usage is None and not reply.complete and bill.reservation:
-            # It was stopped or broke off, and nobody knows what is charged: it stays reserved.
+            # It was stopped or broke off, and the charge is unknown: it stays reserved.
             return
         await self.settle(bill, usage)
 
@@ -394,8 +393,8 @@ class Spending:
     async def reserving(
         self, request: RequestEntry, prompt: Prompt, target: Target, state: State
     ) -> AsyncIterator[None]:
-        """Around writing a request down: reserved before it, and freed if it is not written, since
-        nobody has got it then."""
+        """Wraps writing a request down: reserved before it, and freed if it is not written, since
+        then it was never sent."""
         await self.reserve_request(request, prompt, target, state)
         try:
             yield
@@ -404,23 +403,23 @@ class Spending:
             raise
 
     async def release_request(self, request: str) -> None:
-        """A request was not sent, or turned down."""
+        """Notes that a request was not sent, or was rejected."""
         if bill := self._bills.pop(request, None):
             with anyio.CancelScope(shield=True):
                 await self.release(bill)
 
     async def end_failed_request(self, request: str, error: BaseException) -> None:
-        """Sending a request failed."""
+        """Notes that sending a request failed."""
         if bill := self._bills.get(request):
             await self.end_failed(bill, error)
 
 
-# Takes what a cache cost: the kind of the journal's entry, and its data.
+# Receives the cost of a cache: the kind of the journal's entry, and its data.
 NoteCacheCost = Callable[[str, dict[str, Any]], Awaitable[None]]
 
 
 class SessionCacheCharge:
-    """What one explicit cache costs a session, from a creation or a renewal on to its end."""
+    """The cost of one explicit cache for a session, from a creation or a renewal to its end."""
 
     def __init__(
         self, spending: Spending, target: Target, creation: Bill | None, storage: Bill,
@@ -461,12 +460,12 @@ def _unknown_price(target: Target, limits: SpendLimits) -> UnknownPrice:
         if (limit := getattr(limits, scope)) is not None
     )
     return UnknownPrice(
-        f"nobody knows what {target.name} costs, and {dollars(limit)} is the limit for "
+        f"the price of {target.name} is unknown, and {dollars(limit)} is the limit for "
         f"{_SCOPES[scope]}; nothing was sent",
         scope=scope,
         limit=limit,
         advice=(
-            "give its price in a models file (LAMINA_MODELS), choose a model whose price is known "
+            "set its price in a models file (LAMINA_MODELS), choose a model with a known price "
             "(`lamina targets`), or let unknown prices pass uncounted (spend_unknown=allow)",
         ),
     )

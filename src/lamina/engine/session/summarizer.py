@@ -1,8 +1,10 @@
-"""Summaries that a model writes: in one piece where that fits its window, else in steps that do.
+"""Summaries written by a model: in one piece where that fits its window, otherwise in steps that
+do.
 
 Laws: nothing is asked that does not fit. In one piece the request begins with the bytes that were
-sent, so that the provider's cache serves them, and only the instruction is new. What a step fails
-to give is extracted for its part, and reported. What was asked and what it cost is written down.
+sent, so that the provider's cache serves them, and only the instruction is new. If a step fails,
+the summary of its part is extracted, and this is reported. Requests and their costs are written
+down.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -49,20 +51,20 @@ from lamina.errors import ProviderError, SpendError
 
 # The bytes of the pictures in a prompt.
 ReadBlobs = Callable[[Prompt], Awaitable[Mapping[str, bytes]]]
-# A summary may be longer than was asked for, but not by more than this; in steps by less.
+# A summary may be longer than requested, but not by more than this; in steps by less.
 TOO_LONG = 2
 STEP_TOO_LONG = 1.5
-# What does not fit into so many parts is extracted, the oldest first.
+# What does not fit into this many parts is extracted, the oldest first.
 MAX_STEPS = 24
-# With less room than this for a part there is nothing to sum up.
+# With less room than this for a part, there is nothing to summarise.
 LEAST_PART = 200
-# After so many in a row that failed, nobody is asked for the rest.
+# After this many failures in a row, the summarizer is not asked for the rest.
 FAILURES = 2
 
 
 class WrittenSummary(Struct, frozen=True, kw_only=True):
-    """A summary as it will stand; empty if there is none, with why. A `problem` beside a text says
-    what of it was extracted; `cost` is in US dollars, and None if a part of it is not known."""
+    """A finished summary; empty if there is none, with the reason. A `problem` beside a text says
+    what part of it was extracted; `cost` is in US dollars, and None if part of it is unknown."""
 
     text: str = ""
     problem: str = ""
@@ -70,7 +72,7 @@ class WrittenSummary(Struct, frozen=True, kw_only=True):
 
 
 class CompactionJob:
-    """What a summarizer is given; see `ports.SummaryJob`."""
+    """What a summarizer receives; see `ports.SummaryJob`."""
 
     def __init__(
         self,
@@ -89,7 +91,7 @@ class CompactionJob:
         self.max_tokens = max_tokens
         self._wire = wire
         self._wire_request = wire_request
-        # Awaited before the request is sent again that may be charged for already.
+        # Awaited before a request is sent again that may have been charged already.
         self.reserve_again: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
 
     def request(self) -> dict[str, Any]:
@@ -98,7 +100,7 @@ class CompactionJob:
         return self._wire.encode(self._wire_request)
 
     def read(self, answer: object) -> tuple[str, Usage]:
-        """The text of what a summarizer returned, and what it cost."""
+        """The text that a summarizer returned, and its cost."""
         if isinstance(answer, str):
             return mend_text(answer), Usage()
         reply = answer if isinstance(answer, Reply) else self._wire.decode(answer)
@@ -118,7 +120,7 @@ class SummaryWriter:
         self._count = assembler.count_text
         self._target = target
         self._wire = wire
-        # What the counter may say of a request and its answer.
+        # The most that the counter may report for a request and its answer.
         self._window = int(room.window / room.calibration)
         self._calibration = room.calibration
         self._summarizer = summarizer
@@ -161,7 +163,7 @@ class SummaryWriter:
         return total_tokens(front) + sum(sizes) + MESSAGE_TOKENS
 
     def _finish(self, plan: CompactionPlan, text: str, problem: str = "") -> WrittenSummary:
-        count, most = self._count, TOO_LONG * plan.summary_tokens
+        count, max_tokens = self._count, TOO_LONG * plan.summary_tokens
         question = shorten(plan.question, QUESTION_TOKENS, count)
         summary = finish_summary(text, plan.files, question=question)
         if not summary:
@@ -169,8 +171,8 @@ class SummaryWriter:
         # A summary that saves less than half would soon have to be made again.
         elif not is_usable_summary(summary, plan.tokens_dropped // 2, count):
             problem = "the summarizer said more than half of what it would stand for"
-        elif count(text) > most:
-            problem = f"the summarizer said more than {most:,} tokens"
+        elif count(text) > max_tokens:
+            problem = f"the summarizer said more than {max_tokens:,} tokens"
         else:
             return WrittenSummary(text=summary, problem=problem)
         return WrittenSummary(problem=problem)
@@ -180,12 +182,12 @@ class SummaryWriter:
     async def _write_in_steps(
         self, plan: CompactionPlan, dropped: Sequence[Message]
     ) -> WrittenSummary:
-        """One summary for each part, of it and of all before it."""
-        most = int(plan.summary_tokens * STEP_TOO_LONG)
-        # The largest instruction: that of the last part. A step answers, and is told, `most`.
+        """One summary for each part, covering it and everything before it."""
+        max_tokens = int(plan.summary_tokens * STEP_TOO_LONG)
+        # The largest instruction: that of the last part. Each step gets at most `max_tokens`.
         empty = SummaryPart(messages=range(0), text="")
         around = self._count(step_instruction(plan, empty, MAX_STEPS, MAX_STEPS, "x"))
-        room = self._window - around - 2 * most - MESSAGE_TOKENS
+        room = self._window - around - 2 * max_tokens - MESSAGE_TOKENS
         if room < LEAST_PART:
             return WrittenSummary(problem="the window is too small for the summarizer")
         parts = split_into_parts(dropped, room, self._count)
@@ -198,12 +200,12 @@ class SummaryWriter:
             text, trouble, usage = "", "", Usage()
             if number > skipped and failures < FAILURES:
                 await self._emit(SummaryStep(step=number, of=len(parts)))
-                previous = quote_within(carried, most, self._count) if carried else ""
+                previous = quote_within(carried, max_tokens, self._count) if carried else ""
                 instruction = step_instruction(plan, part, number, len(parts), previous)
-                request = await self._encode(Envelope(), instruction, most)
+                request = await self._encode(Envelope(), instruction, max_tokens)
                 job = CompactionJob(
                     instruction=instruction, messages=messages, previous=carried,
-                    max_tokens=most, wire=self._wire, wire_request=request,
+                    max_tokens=max_tokens, wire=self._wire, wire_request=request,
                 )  # fmt: skip
                 text, trouble, usage = await self._ask(job, self._count(instruction))
                 if not trouble and not text.strip():
@@ -213,12 +215,12 @@ class SummaryWriter:
                 names = (messages[0].id, messages[-1].id)
                 await self._account(usage, (number, len(parts)), names, trouble)
             if text.strip() and not trouble:
-                carried = shorten(text, most, self._count)
+                carried = shorten(text, max_tokens, self._count)
             else:
                 extracted += 1
                 extract = extract_summary(messages, plan.summary_tokens // 2, self._count)
                 extract = without_notice(extract)
-                carried = shorten(f"{carried}\n\n{extract}".strip(), most, self._count)
+                carried = shorten(f"{carried}\n\n{extract}".strip(), max_tokens, self._count)
         if extracted == len(parts):
             return WrittenSummary(problem=problem)
         if extracted:
@@ -228,7 +230,7 @@ class SummaryWriter:
     # -- asking ----------------------------------------------------------------------------------
 
     async def _ask(self, job: CompactionJob, tokens: int) -> tuple[str, str, Usage]:
-        """What a summarizer says of a job of so many tokens, or what went wrong, and what it
+        """The summarizer's answer to a job of that many tokens, or what went wrong, and its
         cost."""
         limit = self._page.state.settings.summary_timeout_s
         text, usage = "", Usage()
@@ -256,7 +258,7 @@ class SummaryWriter:
         return text, "", usage
 
     def _call(self, job: CompactionJob, tokens: int) -> ProviderCall:
-        """What goes into the price of a summary."""
+        """What determines the price of a summary."""
         target = self._target
         counted = round((tokens + MESSAGE_TOKENS) * self._calibration)
         price = RequestPrice(
@@ -270,8 +272,8 @@ class SummaryWriter:
         return ProviderCall(price=price, purpose="summary")
 
     async def _settle(self, bill: Bill, usage: Usage) -> None:
-        """A summarizer that gives just a text says nothing of what it took: it may have asked
-        nobody, so nothing is written down without need; what was reserved counts."""
+        """Settles a summarizer that returns only a text and reports no usage: it may not have made
+        a request, so nothing is written down needlessly; the reservation counts."""
         if usage == Usage() and not bill.reservation:
             return
         with anyio.CancelScope(shield=True):
@@ -282,14 +284,14 @@ class SummaryWriter:
         state = self._page.state
         ask = Message(role="user", blocks=(Text(instruction),), id="summarize")
         envelope = replace(envelope, tool_texts=(), uncached=(ask,))
-        # Not the one in use, whose totals are of the whole of history.
-        # Its counts are rough: an encoder only asks whether a prefix is long enough for a cache.
+        # Not the one in use, whose totals cover all of history. Its counts are rough: an encoder
+        # only asks whether a prefix is long enough for a cache.
         assembler = Assembler(lambda text: len(text) // 4, self._assembler.layout)
         prompt = assembler.assemble(envelope, state.library.items, len(envelope.cached))
         return WireRequest(
             prompt=prompt,
             target=self._target,
-            # A summary is prose, whatever form the session's answers have.
+            # A summary is prose, whatever the format of the session's answers.
             options=replace(state.options, max_tokens=limit, schema=None),
             blobs=await self._blobs(prompt),
             cache_key=state.session.session,
@@ -302,7 +304,7 @@ class SummaryWriter:
         self, usage: Usage, step: tuple[int, int] = (1, 1), messages: tuple[str, ...] = (),
         problem: str = "",
     ) -> None:  # fmt: skip
-        """Writes down that a summary was asked for, if that is more than its outcome says."""
+        """Writes down that a summary was requested, if that adds anything to its outcome."""
         cost = cost_of(usage, self._target)
         if self._cost is not None:
             self._cost = None if cost is None or usage == Usage() else self._cost + cost
@@ -326,7 +328,7 @@ class ModelSummarizer:
         """The model's reply.
 
         Raises:
-            ProviderError: there is none; the summary is then extracted.
+            ProviderError: there is no reply; the summary is then extracted.
         """
         provider = await self._providers.provider(job.target)
         reply: Reply | None = None

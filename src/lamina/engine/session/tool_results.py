@@ -1,9 +1,10 @@
-"""Tool results of a session: kept without secrets, whole if they were cut, and read back by handle.
+"""Tool results of a session: stored without secrets, in full if they were cut, and read back by
+handle.
 
-Laws: what a tool gave is written down at once, so that it is not run again. Secrets are judged in
-the whole of it, whatever part is sent or asked for. What is cut off is on disk before the entry
-that names it; a model that can read it is told how. Only what was shortened on this path can be
-read, also if it gave way to a summary. What is wrong with a call to read is its result.
+Laws: a tool's result is written down at once, so that the tool is not run again. Secrets are judged
+in the whole result, whatever part is sent or requested. The part that is cut off is on disk before
+the entry that names it; a model that can read it is told how. Only results shortened on this path
+can be read, even if a summary has replaced them. An error in a call to read is the call's result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +40,7 @@ from lamina.errors import JournalError, UsageError
 
 
 class ToolResults:
-    """The results of one session. A person is warned of secrets in them."""
+    """The results of one session. Secrets in them cause a warning."""
 
     def __init__(
         self, record: Record, store: JournalStore, screen: SecretScreen,
@@ -52,11 +53,11 @@ class ToolResults:
         self._lock = lock
 
     async def keep(self, result: ToolResult, whole: str = "") -> ToolResult:
-        """Keeps what a tool gave while other calls of its turn wait, and beside it the `whole` of a
-        text that was cut. Gives it as it is kept.
+        """Stores a tool's result while other calls of its turn wait, and with it the `whole` of a
+        text that was cut. Returns the result as stored.
 
         Raises:
-            TurnStateError: no such call waits.
+            TurnStateError: the call is not waiting.
         """
         async with self._lock:
             require_waiting(self._record, result.call_id)
@@ -69,11 +70,11 @@ class ToolResults:
             return result
 
     async def keep_whole(self, text: str) -> str:
-        """Keeps all of a text that is sent shortened; its digest."""
+        """Stores the full text of a result that is sent shortened; its digest."""
         return await self._store.put_blob(mend_text(text).encode())
 
     async def keep_shortened(self, entries: Sequence[Entry], results: Sequence[ToolResult]) -> None:
-        """Keeps the results whole that `entries` hold shortened."""
+        """Stores in full the results that `entries` hold shortened."""
         named = {
             digest
             for entry in entries
@@ -85,11 +86,11 @@ class ToolResults:
                 await self._store.put_blob(data)
 
     async def read(self, what: str) -> str:
-        """All of a result that is kept, by its call's id or a digest.
+        """The full stored result, by its call's id or a digest.
 
         Raises:
-            UsageError: there is none.
-            JournalError: what was cut off it is not there any more.
+            UsageError: there is no such result.
+            JournalError: the part that was cut off no longer exists.
         """
         result = find_result(self._record.entries.values(), what)
         if not result.digest:
@@ -97,10 +98,11 @@ class ToolResults:
         return (await self._store.get_blob(result.digest)).decode()
 
     def screen_cut(self, name: str, text: str, whole: str) -> tuple[str, str]:
-        """What the tool `name` gave, without its secrets: a text, and the `whole` of a cut one."""
+        """The result of the tool `name` without its secrets: a text, and the `whole` of a cut
+        one."""
         state = self._record.state
         if whole:
-            # A secret may be cut in two.
+            # A cut can split a secret in two.
             safe = self._screen_text(name, whole, state)
             if safe != whole:
                 text = cut_text(safe, len(text))
@@ -127,15 +129,15 @@ def _tell_rest(text: str, whole: str, how_to_read: str) -> str:
     """A cut text that says how to read the rest: in its own note, or in a line behind it if it was
     cut in another way."""
 
-    def tell(first: int, last: int) -> str:
+    def explain(first: int, last: int) -> str:
         return f"{how_to_read}, lines {line_number(whole, first)}-{line_number(whole, last - 1)}"
 
     if text == cut_text(whole, len(text)):
-        text = cut_text(whole, len(text), tell)
+        text = cut_text(whole, len(text), explain)
     return text if how_to_read in text else f"{text}\n[… {how_to_read} …]"
 
 
-# How many handles are named where one is not known.
+# How many handles are listed when a handle is unknown.
 _NAMED = 10
 
 
@@ -151,7 +153,7 @@ class ResultReader:
         self._layouts = layouts
 
     async def answer(self, arguments: str) -> ToolOutput:
-        """What a call with these arguments gives."""
+        """The result of a call with these arguments."""
         try:
             wanted = msgspec.json.decode(arguments or "{}", type=dict[str, Any])
         except msgspec.MsgspecError as error:
@@ -159,7 +161,7 @@ class ResultReader:
         return await self.read(wanted)
 
     async def read(self, arguments: Mapping[str, Any]) -> ToolOutput:
-        """What a call of `read_result` gives."""
+        """The result of a `read_result` call."""
         try:
             wanted = msgspec.convert(arguments, ReadArguments, strict=False)
             return ToolOutput(text=await self._read(wanted))
@@ -195,17 +197,17 @@ class ResultReader:
         try:
             return (await self._store.get_blob(digest)).decode()
         except JournalError as error:
-            # What the store says of it names places on this machine, which no model needs.
+            # The store's message names places on this machine, which a model does not need.
             raise UsageError(
                 f"what {make_handle(digest)} stands for is no longer kept: there is no more of it "
                 f"than what was sent. Call the tool again if you need the rest"
             ) from error
 
     def _find(self, handle: str) -> tuple[str, ToolResult]:
-        """The digest that a handle is for, and the result as it stands in the journal.
+        """The digest that a handle stands for, and the result as it stands in the journal.
 
         Raises:
-            UsageError: there is none, or there are several.
+            UsageError: no result has the handle, or several do.
         """
         digits = digits_of(handle)
         shortened = self._record.state.shortened
@@ -215,7 +217,7 @@ class ResultReader:
             if digits and digest.startswith(digits)
         }
         if len(found) > 1:
-            # Two texts that begin alike: neither is given for the other.
+            # Two texts with the same handle: neither is returned for the other.
             names = ", ".join(f"r{digest[:16]}" for digest in found)
             raise UsageError(f"{handle!r} is the handle of several results; say which: {names}")
         for digest, (message, call) in found.items():

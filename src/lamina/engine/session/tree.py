@@ -1,7 +1,7 @@
 """Moving about in a session's tree, and copying out of it.
 
-Law: nothing is taken away. Going elsewhere is an entry like any other, so the chosen position
-survives a restart; what is left stays as a branch.
+Law: nothing is deleted. Going elsewhere is an entry like any other, so the chosen position survives
+a restart; the path left behind stays as a branch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,17 +27,17 @@ from lamina.errors import UsageError
 
 
 class TreePosition(Struct, frozen=True, kw_only=True):
-    """Where a session went. `text` is the question that stood there, to be asked anew."""
+    """Where a session went. `text` is the question that stood there, to be asked again."""
 
     entry: str
     text: str = ""
 
 
 async def navigate(record: Record, target: str, summary: str) -> TreePosition:
-    """Goes on at `target`, or in front of it if it is a question, which can then be asked anew.
+    """Continues at `target`, or in front of it if it is a question, which can then be asked again.
 
     Raises:
-        NoSuchEntry: there is no such entry.
+        NoSuchEntry: the entry does not exist.
     """
     entry = end_of(record, record.find(target))
     text = ""
@@ -58,7 +58,8 @@ async def navigate(record: Record, target: str, summary: str) -> TreePosition:
 
 
 def end_of(record: Record, entry: Entry) -> Entry:
-    """A request or its answer means all of it: where the answer was closed, if it was."""
+    """The last entry of a request's answer: naming a request or its answer means the whole
+    exchange."""
     match entry:
         case RequestEntry():
             request = entry.id
@@ -75,8 +76,7 @@ def end_of(record: Record, entry: Entry) -> Entry:
 
 
 def request_of(record: Record, answer: MessageEntry) -> str:
-    """The request that an answer is to. Something may have been noted, pinned or set while it was
-    awaited, and stands between the two."""
+    """The request of an answer. Entries written while it was awaited may stand between the two."""
     parent = answer.parent
     while parent is not None:
         entry = record.entries[parent]
@@ -89,7 +89,7 @@ def request_of(record: Record, answer: MessageEntry) -> str:
 
 
 def path_until(record: Record, entry: str | None) -> tuple[Entry, ...]:
-    """The entries from the header to `entry`, a request with its answer; without one, all."""
+    """The entries from the header to `entry`, a request with its answer; by default, all."""
     leaf = end_of(record, record.find(entry)).id if entry is not None else record.state.leaf
     return record.path(leaf)
 
@@ -105,7 +105,7 @@ def labels_of(entries: Sequence[Entry]) -> Mapping[str, str]:
 
 
 async def free_id(store: JournalStore, session: str) -> str:
-    """An id for a copy of a session that is not taken."""
+    """A free id for a copy of a session."""
     number = 2
     while await store.has(f"{session}-{number}"):
         number += 1
@@ -116,18 +116,18 @@ async def copy_entries(
     entries: Sequence[Entry], store: JournalStore, session: str | None, at: float,
     *, damaged: bool = False,
 ) -> str:  # fmt: skip
-    """Writes `entries` as a session of their own, and gives its id. They keep their ids, so that
-    what refers to an entry still does. A copy of a `damaged` session says so: its own lines are
+    """Writes `entries` as a new session, and returns its id. They keep their ids, so that
+    references to them stay valid. A copy of a `damaged` session says so, because its own lines are
     all sound.
 
     Raises:
-        UsageError: there is a session of that id.
+        UsageError: a session with that id exists already.
     """
     header, *rest = entries
     assert isinstance(header, SessionEntry)
     session = session or await free_id(store, header.session)
     if await store.has(session):
-        raise UsageError(f"there is a session {session!r} already; choose another id")
+        raise UsageError(f"session {session!r} exists already; choose another id")
     repaired_until = entries[-1].id if damaged else header.repaired_until
     header = replace(
         header, session=session, forked_from=header.session, at=at, repaired_until=repaired_until

@@ -1,4 +1,4 @@
-"""A turn in the hands of someone with a client of their own: request, send, commit, resume."""
+"""A turn for callers with a client of their own: request, send, commit, resume."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
@@ -56,12 +56,12 @@ class Turn:
         displays: tuple[HookDisplay, ...] = (),
         rewrite: CacheRewrite | None = None,
     ) -> None:
-        # What hooks want people to be shown, of this request and, once it ended, of the turn.
+        # What hooks want to show people about this request and, once it ended, about the turn.
         self.displays = displays
         self.entry = entry
         self.attachments = attachments
         self.message = message
-        # Whom its next request goes to.
+        # The target of its next request.
         self.target = entry.target
         self.verdict: CacheVerdict | None = None
         self._rewrite = rewrite
@@ -92,37 +92,38 @@ class Turn:
 
     @property
     def options(self) -> Options:
-        """How the model is to answer: as settings and options said for this request."""
+        """How the model is to answer: the settings and options of this request."""
         return self._wire_request.options
 
     @property
     def citations(self) -> tuple[int, ...]:
-        """The numbers of the sources that the answer is held to cite from; empty if it is not."""
+        """The numbers of the sources that the answer must cite from; empty if there is no such
+        rule."""
         return self._wire_request.enforced_citations
 
     @property
     def cost_range(self) -> CostRange | None:
-        """The least and the most that the request can cost, in US dollars: from its cache being
-        read and no answer, to nothing being read and the longest answer. None if nobody knows the
-        price of its target."""
+        """The lowest and highest price of the request, in US dollars: from everything in the cache
+        and no answer, to nothing in the cache and the longest answer. None if the price of its
+        target is unknown."""
         request = self._wire_request
         settings = Settings(cache_ttl=request.cache_ttl)
         return price_request(self.context, request.options, settings, request.target).range
 
     @property
     def rewrite(self) -> CacheRewrite | None:
-        """What the request costs because it writes again what a cache had, as after a pause or with
-        another model; None if it does not, or if nobody knows the price."""
+        """The cost that the request incurs by rewriting what a cache had, for example after a pause
+        or with another model; None if it does not, or if its price is unknown."""
         return self._rewrite
 
     @property
     def layers(self) -> tuple[LayerSize, ...]:
-        """How large each layer of the request is, in wire order."""
+        """The size of each layer of the request, in wire order."""
         return measure_layers(self.prompt)
 
     @property
     def layer_digests(self) -> dict[str, str]:
-        """The digest of each layer by its name: what is the same in two requests has the same."""
+        """The digest of each layer by its name: equal layers of two requests have equal digests."""
         return {size.layer: size.digest for size in self.layers}
 
     @property
@@ -137,9 +138,9 @@ class Turn:
     # -- what came back --------------------------------------------------------------------------
 
     async def commit(self, reply: object, *, end: bool = True) -> "Turn":
-        """Takes the provider's reply (the SDK's object or the body as a dict), appends answer and
-        usage, and gives the answered turn. With `end=False` hooks and compaction of a turn's end
-        are left out: for an answer that was stopped.
+        """Accepts the provider's reply (the SDK's object or the body as a dict), appends answer and
+        usage, and returns the answered turn. `end=False` skips the hooks and the compaction at the
+        end of a turn: for an answer that was stopped.
 
         Raises:
             ReplyError: the reply cannot be read; the turn stays open.
@@ -157,16 +158,16 @@ class Turn:
     async def resume(self, results: Results) -> "Turn":
         """The next request of this turn, with the results of the calls it waits for.
 
-        `results` maps call ids to texts, or lists `ToolResult`s or dicts with `call_id`, `text`
-        and optionally `is_error`. Calls of the engine's own tools (`find_tools`, `read_result`) may
-        be left out: the session answers them.
+        `results` maps call ids to texts, or lists `ToolResult`s or dicts with `call_id`, `text` and
+        optionally `is_error`. Calls of the engine's own tools (`find_tools`, `read_result`) may be
+        omitted: the session answers them.
 
         Raises:
             TurnStateError: no calls are pending.
-            UsageError: a call has no result, or a result no call.
+            UsageError: a call has no result, or a result has no call.
         """
         if not self.pending_calls:
-            raise TurnStateError("no tool calls are pending: commit a reply that has some first")
+            raise TurnStateError("no tool calls are pending: first commit a reply with tool calls")
         by_call = _by_call(results)
         own = self._keeper.engine_calls
         for call in self.pending_calls:
@@ -175,14 +176,14 @@ class Turn:
         return await self._keeper.resume(self, self._pair(by_call))
 
     def with_target(self, target: str) -> "Turn":
-        """The turn, whose next request goes to another target."""
+        """The turn with another target for its next request."""
         turn = copy(self)
         turn.target = target
         return turn
 
     async def retry_smaller(self) -> "Turn":
-        """The turn anew, smaller: for when the provider says that the request is too long. The
-        request that failed is left, history is compacted, and the question stands again; once per
+        """Remakes the turn smaller, for when the provider says that the request is too long. The
+        failed request is left, history is compacted, and the question stands again; once per
         question.
 
         Raises:
@@ -192,17 +193,17 @@ class Turn:
         return await self._keeper.retry_smaller(self)
 
     async def reserve(self) -> None:
-        """Reserves what sending the request once more may cost: `prepare` did so for the first
-        time. For a request that was sent and got no answer, before it is sent again.
+        """Reserves the price of sending the request once more; `prepare` did so for the first time.
+        Call it before resending a request that got no answer.
 
         Raises:
-            SpendLimit: it could pass a limit; do not send it.
+            SpendLimit: the request could pass a limit; do not send it.
             TurnStateError: the turn is not open.
         """
         await self._keeper.spending.reserve_again(self.entry, self.prompt)
 
     async def release(self) -> None:
-        """Says that the request was not sent, so that nothing stays reserved for it."""
+        """Reports that the request was not sent, so that nothing stays reserved for it."""
         await self._keeper.spending.release_request(self.id)
 
     @property
@@ -217,7 +218,7 @@ class Turn:
 
     @property
     def usage(self) -> Usage | None:
-        """What the provider counted; None before `commit`."""
+        """The provider's token counts; None before `commit`."""
         return self._reply.usage if self._reply else None
 
     @property

@@ -1,7 +1,8 @@
 """Turns, in order: replay, attachments, hooks, compaction, layers, budget, prefix; then the answer.
 
 Laws: everything is decided before anything is written, and written before it is acknowledged. The
-target that a person names last is the one that is asked; a change of other settings names none.
+target that a person named last is the one that is asked; changing other settings does not name a
+target.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -77,9 +78,9 @@ from lamina.errors import JournalError, MessageDropped, TurnStateError, WindowEx
 
 
 class RequestBrief(Struct, frozen=True, kw_only=True):
-    """What a request is to be: its message, the tools that were chosen, what goes along with it,
-    results of planned tools, and the `texts` that take room in it. `frame` is what holds for the
-    whole turn; `before` is the compaction that an overflow asked for."""
+    """What a request is to be: its message, the tools that were chosen, what comes with it, results
+    of planned tools, and the `texts` that take room in it. `frame` applies to the whole turn;
+    `before` is the compaction after an overflow."""
 
     frame: TurnFrame
     message: Message
@@ -101,7 +102,7 @@ class Drafts:
     async def make(
         self, page: Page, brief: RequestBrief, here: Implementations
     ) -> tuple[Page, Draft]:
-        """The draft, and the page that it goes on with; `here` is who runs calls."""
+        """The draft, and the page that it continues; `here` is what runs calls."""
         frame, message, attached = brief.frame, brief.message, brief.attached
         target = frame.target
         earlier = page.state.requests.cuts
@@ -117,7 +118,7 @@ class Drafts:
             )  # fmt: skip
         ephemera = await self._hooks.for_request(page, frame, message, system)
         draft = self._draft(page, brief, here, ephemera)
-        warnings = Attachments(warnings=(*left.warnings, *self._hooks.tell_late()))
+        warnings = Attachments(warnings=(*left.warnings, *self._hooks.report_late()))
         draft = replace(draft, attachments=draft.attachments + warnings)
         if compaction or earlier:
             draft = report_compaction(draft, compaction, earlier)
@@ -130,7 +131,7 @@ class Drafts:
         self, page: Page, brief: RequestBrief, here: Implementations, ephemera: Ephemera
     ) -> Draft:
         target = brief.frame.target
-        # As this request has it: hooks may have changed tools and options for it alone.
+        # As in this request: hooks may have changed tools and options for it alone.
         local = ephemera.apply_to(page.state)
         local = replace(local, envelope=copy_for_request(local).envelope)
         # A hook may have removed a tool that would be described here.
@@ -161,7 +162,7 @@ class Drafts:
 
 
 class WireRequests:
-    """Those of one session."""
+    """The drafts of one session."""
 
     def __init__(self, record: Record, store: JournalStore) -> None:
         self._record = record
@@ -170,7 +171,7 @@ class WireRequests:
     async def make(
         self, request: RequestEntry, prompt: Prompt, target: Target, state: State | None = None
     ) -> WireRequest:
-        """`state` is that behind the request; without one, it was written last."""
+        """`state` is the one behind the request; by default, the request was written last."""
         state = state or self._record.state
         await self._record.read_ahead()
         base = self._record.entries.get(request.base or "")
@@ -183,8 +184,8 @@ class WireRequests:
         return replace(wire_request, missing_pictures=missing)
 
     async def pictures(self, prompt: Prompt, state: State | None = None) -> Mapping[str, bytes]:
-        """The pictures of a prompt, by digest, as far as they are there: the others are told to be
-        missing, to the model and in `Turn.warnings`."""
+        """The pictures of a prompt, by digest, as far as they exist: missing ones are reported to
+        the model and in `Turn.warnings`."""
         if not (state or self._record.state).pictured:
             return {}
         pictures: dict[str, bytes] = {}
@@ -195,7 +196,7 @@ class WireRequests:
 
 
 async def _pass_over(event: Event) -> None:
-    """Nobody watches."""
+    """Ignores the event: the default listener."""
 
 
 NO_RUNNER = RunnerPorts(emit=_pass_over)
@@ -236,29 +237,30 @@ class TurnLifecycle:
         )
         self._memory = ports.memory
         self.tools = SessionTools(ports.selector)
-        self._without_tools = False  # whether a runner without tools has the turn under way
+        self._without_tools = False  # whether the current turn has a runner without tools
         self.runner = NO_RUNNER
         # Whether the session went in front of a question, to ask another one in its place.
         self.asks_here = False
-        # The entry up to which people were shown what hooks want them to be shown.
-        self._told_until = record.state.leaf
+        # The last entry whose hook displays were shown.
+        self._shown_until = record.state.leaf
         self.results = ToolResults(record, ports.store, reader.screen, self.warn, self.lock)
         results = ResultReader(record, ports.store, reader.screen, layouts)
         self.engine_calls = EngineCalls(
             record, layouts, self.tools, self.results, results, self.lock
         )
-        # Whether the session went on from an earlier opening, since when files may have changed.
+        # Whether the session continues an earlier one, since when files may have changed.
         self._compare_due = record.state.requests.sent is not None
 
     def warn(self, *texts: str) -> None:
-        """Tells a person something with the next request."""
+        """Shows a person something with the next request."""
         self._warnings += texts
 
     async def _emit(self, event: Event) -> None:
         await self.runner.emit(event)
 
     async def read_attachments(self, attach: Iterable[Attachable]) -> Attachments:
-        """What applies to the next turn, for runners that look at it first; `prepare` takes it."""
+        """What applies to the next turn, for runners that look at it first; `prepare` accepts
+        it."""
         async with self.lock:
             return await self._reader.read_all(attach, self._record.state)
 
@@ -276,11 +278,11 @@ class TurnLifecycle:
         taken: InboxEntry | None = None,
         follows: bool = False,
     ) -> Turn:
-        """The next request, for a question; `starting` if a runner takes it up. `toolset` is what
-        can be called now; without one no tools are chosen. `attachments` is what
-        `read_attachments` gave for `attach`, if it was called first. With `answer_only` no call
-        will be run. `taken` is the message of the inbox that is asked; without one, all that wait
-        there go along. `follows` says that the question was sent to a turn that had begun."""
+        """The next request, for a question; `starting` if a runner asks it. `toolset` is what can
+        be called now; without one, no tools are chosen. `attachments` is what `read_attachments`
+        returned for `attach`, if it was called first. With `answer_only` no call will be run.
+        `taken` is the message of the inbox that is asked; by default, all waiting ones come along.
+        `follows` says that the question was sent to a turn that had begun."""
         require_text(text, "the message")
         async with self.lock:
             self.spending.begin_turn()
@@ -318,7 +320,7 @@ class TurnLifecycle:
             warnings += left.warnings
             if starting and not follows:
                 await self.hooks.on_context("before_agent_start", page, frame, message)
-                # They ran for the question, not for this request: a retry goes back to here.
+                # They ran for the question, not for this request: a retry returns here.
                 page.began_at = page.state.leaf
             if self._compare_due:
                 self._compare_due = False
@@ -330,8 +332,8 @@ class TurnLifecycle:
             return await self._ask(page, model, message, attachments, tools, tool_texts)
 
     async def _take_along(self, page: Page, frame: TurnFrame) -> tuple[str, ...]:
-        """Puts the messages that wait in the inbox in front of the question of `page`, as hooks
-        leave them; gives what a person should know of that."""
+        """Puts the messages waiting in the inbox in front of the question of `page`, as hooks leave
+        them; returns what a person should know about that."""
         warnings: tuple[str, ...] = ()
         for waiting in page.state.inbox.values():
             message = Message(role="user", blocks=(Text(waiting.text),))
@@ -358,7 +360,7 @@ class TurnLifecycle:
         tool_texts: tuple[ToolText, ...],
         before: CompactionOutcome | None = None,
     ) -> Turn:
-        """Sends a question; `before` is the compaction that an overflow asked for."""
+        """Sends a question; `before` is the compaction after an overflow."""
         promotion = page.state.settings.promotion
         brief = RequestBrief(
             frame=TurnFrame(target=target, promotion=promotion, attachments=attached.attachments),
@@ -380,7 +382,7 @@ class TurnLifecycle:
         return await self._keep(plan, target)
 
     async def _keep(self, plan: RequestPlan, target: Target) -> Turn:
-        """Reserves what the request may cost, and writes it down."""
+        """Reserves the price of the request, and writes the request down."""
         async with self.spending.reserving(plan.request, plan.prompt, target, plan.state):
             await self._record.keep(plan.entries, plan.state)
         await self.prefixes.count(plan.request)
@@ -397,10 +399,10 @@ class TurnLifecycle:
         )
 
     async def commit(self, turn: Turn, reply: Reply, *, end: bool) -> CommitOutcome:
-        """Appends an answer and what it cost."""
+        """Appends an answer and its cost."""
         async with self.lock:
             outcome = await self._replies.commit(turn.entry, turn.prompt, reply, end=end)
-            self._told_until = self._record.state.leaf
+            self._shown_until = self._record.state.leaf
             return outcome
 
     async def resume(self, turn: Turn, results: Sequence[ToolResult]) -> Turn:
@@ -412,7 +414,7 @@ class TurnLifecycle:
             if state.requests.sent is None or state.requests.sent.id != turn.id:
                 raise TurnStateError("only the latest answer of a session can be resumed")
             if not awaits_results(state):
-                raise TurnStateError("the calls of this turn have their results already")
+                raise TurnStateError("the calls of this turn already have their results")
             blocks = tuple(self.results.screen(result, state) for result in results)
             message = Message(role="tool", blocks=blocks, id=page.next_id())
             target = self.layouts.book.find(turn.target)
@@ -444,7 +446,7 @@ class TurnLifecycle:
         """Sends results, and what they brought (`found`); `request` is the one whose answer called
         for them."""
         results = tuple(block for block in message.blocks if isinstance(block, ToolResult))
-        # A turn goes on as it began; changed settings hold from the next one on.
+        # A turn continues as it began; changed settings apply from the next one on.
         promotion = request.promotion
         brief = RequestBrief(
             frame=TurnFrame(target=target, promotion=promotion, attachments=attachments),
@@ -470,7 +472,7 @@ class TurnLifecycle:
         return await self._keep(plan, target)
 
     async def go_back(self) -> None:
-        """Goes back to where the session was, if it asked again for something and got no answer."""
+        """Goes back to where the session was, if it asked something again and got no answer."""
         async with self.lock:
             await self._go_back()
 
@@ -480,7 +482,7 @@ class TurnLifecycle:
             await self._record.keep(page.written, page.state)
 
     async def current(self) -> Turn | None:
-        """The turn that was left in the middle; None if the last one is complete."""
+        """The unfinished turn; None if the last one is complete."""
         async with self.lock:
             state = self._record.state
             waits = awaits_results(state) and state.turn.called_by
@@ -496,7 +498,8 @@ class TurnLifecycle:
             if not prompt.turn or asked is None:
                 return None  # what was asked is lost
             if not self.layouts.is_as_recorded(request, prompt):
-                # What was recorded cannot be sent any more: it is asked anew, and left.
+                # The recorded request can no longer be sent: it is left, and its question asked
+                # again.
                 page = page_beside(self._record, self.layouts, request)
                 if asked.message.role == "tool" and not awaits_results(page.state):
                     return None  # the calls that it answers are lost
@@ -506,7 +509,7 @@ class TurnLifecycle:
             return await self._turn_of(request, prompt, target, attachments, state=state)
 
     async def retry_smaller(self, turn: Turn) -> Turn:
-        """The turn anew after a compaction: the provider said that the request is too long."""
+        """Remakes the turn after a compaction: the provider said that the request is too long."""
         async with self.lock:
             state, request = self._record.state, turn.entry
             self._record.require_open(request)
@@ -538,7 +541,7 @@ class TurnLifecycle:
         asked = self._record.message_of(request)
         assert asked is not None
         message = asked.message
-        # What it went without before, it goes without again, and says so.
+        # What it left out before, it leaves out again, and says so.
         without = tuple(e for e in request.context.left_out if e.reason in WITHOUT)
         if message.role == "tool":
             caller = page.state.requests.sent
@@ -572,13 +575,15 @@ class TurnLifecycle:
             wire_request=await self._wire_requests.make(request, prompt, target, state),
             attachments=attachments,
             message=message,
-            displays=find_displays(entries_before(request, self._record.entries, self._told_until)),
+            displays=find_displays(
+                entries_before(request, self._record.entries, self._shown_until)
+            ),
             rewrite=self.spending.rewrite(request, target) if message is None else None,
         )
 
 
 async def take_up(turns: TurnLifecycle, record: Record, target: str | None) -> Turn | None:
-    """The turn that was left in the middle, for `target` or whoever was named since."""
+    """The unfinished turn, for `target` or the one named since."""
     turn = await turns.current()
     name = turn and (target or named_since(record, turn.entry))
     if turn is None or not name or name == turn.target:
@@ -590,7 +595,7 @@ async def take_up(turns: TurnLifecycle, record: Record, target: str | None) -> T
     if turn.message is not None:
         return turn.with_target(chosen.name)
     async with turns.lock:
-        # The request was never answered: it is left as a branch, and made anew.
+        # The request was never answered: it is left as a branch, and made again.
         record.require_open(turn.entry)
         page = page_beside(record, turns.layouts, turn.entry)
         texts = record.state.envelope.tool_texts

@@ -1,4 +1,4 @@
-"""Calls that wait: decisions about them, and giving up on the rest."""
+"""Calls that wait: decisions about them, and abandoning the rest."""
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from lamina.errors import TurnStateError, UsageError
 
 
 def pending_calls(record: Record) -> tuple[ToolCall, ...]:
-    """The calls of the last answer that have no result yet, not even one kept early."""
+    """The calls of the last answer that have no result yet, not even one stored early."""
     state = record.state
     if not awaits_results(state):
         return ()
@@ -27,11 +27,12 @@ def pending_calls(record: Record) -> tuple[ToolCall, ...]:
 async def keep_decision(
     record: Record, call_id: str, tool: OfferedTool, decision: Decision, *, planned: bool = False
 ) -> None:
-    """Keeps what a person decided about a call that waits; a `planned` one waits in no answer.
+    """Stores a person's decision about a waiting call; a `planned` call does not belong to an
+    answer.
 
     Raises:
-        TurnStateError: no such call waits.
-        UsageError: it is not a decision.
+        TurnStateError: the call is not waiting.
+        UsageError: the value is not a decision.
     """
     if decision not in ("allow_once", "allow_session", "deny"):
         raise UsageError(f"{decision!r} is not one of allow_once, allow_session, deny")
@@ -43,18 +44,16 @@ async def keep_decision(
 
 
 def require_waiting(record: Record, call_id: str) -> None:
-    """
-    Raises:
-        TurnStateError: no such call waits.
-    """
+    """Raises:
+    TurnStateError: the call is not waiting."""
     waiting = [call.id for call in pending_calls(record)]
     if call_id not in waiting:
-        raise TurnStateError(f"no call {call_id!r} waits; those that do: {waiting!r}")
+        raise TurnStateError(f"call {call_id!r} is not waiting; waiting calls: {waiting!r}")
 
 
 async def abandon_turn(record: Record, hooks: TurnHooks, why: str) -> bool:
-    """Ends a turn whose calls wait: what ran keeps its result, as hooks changed it; the rest gets
-    `why` as its result. False if no call waits."""
+    """Ends a turn whose calls wait: calls that ran keep their results, as hooks changed them; the
+    others get `why` as their result. False if no call waits."""
     state = record.state
     if not awaits_results(state) or state.requests.open is not None:
         return False

@@ -1,4 +1,4 @@
-"""What applies to a question.
+"""The sources of everything that applies to a question.
 
 Attachments, hooks, rules, references, tools and memory, through ports.
 

@@ -1,7 +1,7 @@
-"""From what a caller names to items: attached, pinned and always included ones.
+"""Turns the names that a caller passes into items: attached, pinned and always included ones.
 
-Laws: what cannot be had is reported, and the rest goes on; nothing comes from another workspace.
-Secrets are replaced here, so that the model and the journal get the same bytes.
+Laws: an item that cannot be read is reported, and the rest continues; nothing comes from another
+workspace. Secrets are replaced here, so that the model and the journal get the same bytes.
 """
 
 import re
@@ -56,7 +56,7 @@ class AttachmentReader:
     async def read_all(self, attach: Iterable[Attachable], state: State) -> Attachments:
         """Everything that applies to the next turn of `state`."""
         if isinstance(attach, str):
-            raise UsageError(f"attach takes a list: attach=[{attach!r}]")
+            raise UsageError(f"pass attach as a list: attach=[{attach!r}]")
         if not (attach or state.library.pinned or state.library.always):
             return NOTHING
         by_id: dict[ItemId, Attachment] = {}
@@ -70,8 +70,8 @@ class AttachmentReader:
             warnings += reading.warnings
             for attachment in reading.attachments:
                 item_id = attachment.item.id
-                # Attaching again replaces the value and keeps its place; what only came along with
-                # something else does not.
+                # Attaching again replaces the value and keeps its place; items that were only
+                # brought along do not.
                 if attachment.provenance.brought_by:
                     companions[item_id] = _worth_more(companions.get(item_id), attachment)
                     continue
@@ -94,12 +94,12 @@ class AttachmentReader:
         )
 
     async def read(self, what: Attachable, state: State, *, keep: bool = True) -> Attachments:
-        """One attachment with what comes along with it, or why it cannot be had. With `keep` it is
-        for this session's journal, and the bytes of its pictures are stored; otherwise it is only
-        looked at, and still says which workspace it is of.
+        """One attachment with the items it brings along, or why it cannot be read. With `keep` it
+        is for this session's journal, and the bytes of its pictures are stored; otherwise it is
+        only looked at, and still names its workspace.
 
         Raises:
-            InvalidText: an item that was passed in holds text that cannot be sent.
+            InvalidText: an item that was passed in contains text that cannot be sent.
         """
         if isinstance(what, Attachment):
             return await self._take_attachment(what, state.settings)
@@ -130,7 +130,7 @@ class AttachmentReader:
         )
 
     async def _take_attachment(self, attachment: Attachment, settings: Settings) -> Attachments:
-        """An attachment that has its worth already; its item gets in no more easily for that."""
+        """An attachment that already has its priority, which its item does not change."""
         item = attachment.item
         bundle = self._take(item)
         if not bundle.readings:
@@ -170,7 +170,7 @@ class AttachmentReader:
         place = await self._workspace.find_moved(last) if last else None
         if place is None:
             return bundle
-        # The same part of it, if it is one.
+        # The same part of it, if the reference is to a part.
         there = replace(ref, name=place, anchor=ref.anchor or match.anchor).text
         bundle = await self._gather_here(there, shape, state.settings)
         warning = f"{ref.name} is not there any more; {place} is taken for it"
@@ -197,7 +197,7 @@ class AttachmentReader:
         return _bundle(_without_user(page) if isinstance(page, LeftOut) else page)
 
     async def _add_pinned(self, by_id: dict[ItemId, Attachment], state: State) -> list[str]:
-        """Adds what is pinned; returns warnings about it."""
+        """Adds the pinned items; returns warnings about them."""
         warnings: list[str] = []
         for pin, version in state.library.pinned.items():
             if pin in by_id:
@@ -213,7 +213,7 @@ class AttachmentReader:
         return warnings
 
     async def _read_pinned(self, last: Item, state: State) -> tuple[Item, Sequence[str]]:
-        """A pinned item as it is now, or as it last was if it can no longer be read."""
+        """The current version of a pinned item, or its last one if it can no longer be read."""
         if not (reference := reference_to(last.id)):
             return last, ()
         bundle = await self._gather(reference, "attached", state)
@@ -244,7 +244,7 @@ def _bundle(reading: LoadedItem | LeftOut) -> GatheredItems:
 
 
 def _worth_more(before: Attachment | None, other: Attachment) -> Attachment:
-    """What two things bring along has the higher worth of both."""
+    """An item that two others bring along gets the higher priority of both."""
     if before is None:
         return other
     essential = before.essential or other.essential
@@ -252,15 +252,15 @@ def _worth_more(before: Attachment | None, other: Attachment) -> Attachment:
 
 
 def _still_active(before: Attachment | None, other: Attachment) -> Attachment:
-    """What is attached again; a note that is open stays open, and keeps its pictures."""
+    """Attaches an item again; an open note stays open, and keeps its pictures."""
     if before is None or before.shape != "active" or other.shape != "attached":
         return other
     return replace(other, item=before.item, shape="active")
 
 
 def _other_version(first: Attachment, last: Attachment, taken: Attachment) -> LeftOut | None:
-    """Of two versions of one item the one attached last applies, unless the first is of the open
-    note; the other is reported."""
+    """Of two versions of one item the one attached last applies, unless the first is the open
+    note's; the other is reported."""
     if first.item.version == last.item.version:
         return None
     last_applies = taken.item.version == last.item.version
@@ -271,13 +271,14 @@ def _other_version(first: Attachment, last: Attachment, taken: Attachment) -> Le
 
 
 def _screened(omission: LeftOut, secrets: Secrets) -> LeftOut:
-    """Why something is left out; what a note embeds or asks for may be a secret, too."""
+    """Why something is left out; the name of something a note embeds or requests may be a secret,
+    too."""
     what, detail = (without_secrets(text, secrets) for text in (omission.what, omission.detail))
     return omission if detail == omission.detail else replace(omission, what=what, detail=detail)
 
 
 def _without_user(page: LeftOut) -> LeftOut:
-    """Why a page is missing, without a password that its address may hold."""
+    """Why a page is missing, without a password that its address may contain."""
     what, detail = (_USER.sub("", text) for text in (page.what, page.detail))
     label = label_of(ItemId(what))
     return replace(page, what=what, detail=detail if label in detail else f"{label}: {detail}")

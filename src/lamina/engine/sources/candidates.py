@@ -1,4 +1,4 @@
-"""What can be chosen for a question, as it is searched, and what went before the question."""
+"""The candidates for a question, in the form that is searched, and the conversation before it."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -24,7 +24,7 @@ _GLOBBED = tuple(kind for kind, traits in TRAITS.items() if traits.meets_globs)
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """Something that can be chosen, as a person knows it."""
+    """A candidate, as a person knows it."""
 
     document: Document
     name: str
@@ -34,9 +34,9 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 class Candidates(Struct, frozen=True, kw_only=True):
-    """What there is to choose from; the settings and `relations` are how the agent wants it to be
-    chosen. `guides` are the rules and references among the candidates, `added` what a person added
-    to the session, `recent` the questions before this one, the latest first."""
+    """What there is to choose from; the settings and `relations` say how the agent wants it chosen.
+    `guides` are the rules and references among the candidates, `added` what a person added to the
+    session, `recent` the questions before this one, the latest first."""
 
     candidates: tuple[Candidate, ...]
     guides: tuple[Guide, ...] = ()
@@ -46,7 +46,7 @@ class Candidates(Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
     added: frozenset[ItemId] = frozenset()
     recent: tuple[str, ...] = ()
-    # The tools of a pool that is offered whole.
+    # The tools of a pool that is offered as a whole.
     whole_pool: frozenset[ItemId] = frozenset()
 
     @property
@@ -56,8 +56,9 @@ class Candidates(Struct, frozen=True, kw_only=True):
     def searched(
         self, there: Container[ItemId] = ()
     ) -> tuple[tuple[tuple[Candidate, ...], SearchSettings], ...]:
-        """What search may choose besides what is `there`: of the rules and references, and of the
-        tools, each with how it is chosen. They are searched apart, as in a session."""
+        """What search may choose in addition to what is `there`: from the rules and references, and
+        from the tools, each with how it is chosen. They are searched separately, as in a
+        session."""
         free = [
             candidate
             for candidate in self.candidates
@@ -79,7 +80,7 @@ def guide_document(guide: Guide) -> Document:
 
 
 def tool_document(tool: OfferedTool) -> Document:
-    """A tool as it is searched: one chunk."""
+    """A tool in the form that is searched: one chunk."""
     from lamina.core.selection.chunks import chunk_tool
 
     server, _, name = key_of(tool.id).partition("/")
@@ -94,7 +95,7 @@ def tool_document(tool: OfferedTool) -> Document:
 
 
 def offered_candidate(tool: OfferedTool, settings: Settings) -> Candidate:
-    """A tool as it can be chosen; where all are offered, it is there anyway."""
+    """A tool as a candidate; where all are offered, it is included anyway."""
     server, _, name = key_of(tool.id).partition("/")
     is_always = tool.include == "agent" and settings.tool_policy == "all"
     return Candidate(
@@ -107,20 +108,20 @@ def offered_candidate(tool: OfferedTool, settings: Settings) -> Candidate:
 
 
 def guide_candidate(guide: Guide) -> Candidate:
-    """A rule or a reference as it can be chosen."""
+    """A rule or a reference as a candidate."""
     return Candidate(
         document=guide_document(guide), name=guide.name, kind=guide.kind, include=guide.include
     )
 
 
 def corpus_warnings(corpus: Corpus) -> list[str]:
-    """What went wrong with an index when it was loaded and searched."""
+    """Errors in loading and searching an index."""
     warnings = [f"not embedded: {failure}" for failure in corpus.failed]
     return warnings + index_warnings(corpus.warnings)
 
 
 def index_warnings(problems: Iterable[str]) -> list[str]:
-    """What went wrong with keeping an index."""
+    """Errors in storing an index."""
     return [f"index: {problem}" for problem in problems]
 
 
@@ -131,7 +132,8 @@ def recent_questions(state: "State") -> tuple[str, ...]:
 
 
 def recent_results(state: "State") -> tuple[tuple[str, str], ...]:
-    """What tools gave since the last question, with their names; searches for tools gave names."""
+    """Tool results since the last question, with the tools' names; results of tool searches are
+    names."""
     from lamina.core.assembly.engine_tools import FIND_TOOLS
 
     messages = takewhile(lambda message: message.role != "user", _latest_first(state))
@@ -149,9 +151,9 @@ def expanding_results(
     calls: Sequence[ToolCall],
     tools: Sequence[OfferedTool] = (),
 ) -> tuple[tuple[str, str], ...]:
-    """Of the results in a message, those of the tools that `names` lists as the setting
-    `expanding_tools` does, each with the name of the tool that was meant. A tool goes by its own
-    name, by that with its server, and by the one that the model knows."""
+    """Of the results in a message, those of the tools that `names` lists, in the way of the setting
+    `expanding_tools`; each with the name of the tool that was meant. A tool is listed by its own
+    name, by its name with its server, or by the name that the model knows."""
     from lamina.core.assembly.engine_tools import FIND_TOOLS, intended_call
 
     results = [block for block in message.blocks if isinstance(block, ToolResult)]
@@ -172,7 +174,7 @@ def expanding_results(
 
 
 def _names_of(name: str, tool: OfferedTool | None) -> tuple[str, ...]:
-    """What people call a tool that the model calls `name`."""
+    """The name that people use for a tool that the model calls `name`."""
     if tool is None:
         return (name,)
     key = key_of(tool.id)
@@ -187,7 +189,7 @@ def _latest_first(state: "State") -> Iterator[Message]:
 def matching_guides(
     guides: Sequence[Guide], state: "State", attached: Sequence[Attachment]
 ) -> list[tuple[Guide, str]]:
-    """Guides whose globs match something attached, with what they match."""
+    """Guides whose globs match an attachment, with what they match."""
     from lamina.core.selection.globs import first_match
 
     items = [a.item.id for a in attached if kind_of(a.item.id) in _GLOBBED]

@@ -1,12 +1,12 @@
-"""Tools that the model looks for itself, in the middle of a turn.
+"""Tools that the model searches for, in the middle of a turn.
 
-Laws: what it can find is what the session may use: nothing that was removed or is withheld. What it
-can call already is only named, so that the same words, asked again, bring others. All that one
-search brings is said in brief (behind the first few it is names and arguments alone), is not far
-from the best, and takes no more than as many tools of usual size: every later request pays for it,
-too. A call whose arguments do not fit is told the rest. What is found stands behind the results
-from the next request on: nothing that was sent moves. Where the vendor loads tools late, their
-definitions are loaded by the result instead of described; a name that was loaded once, for a tool
+Laws: it can only find what the session may use: nothing that was removed or is withheld. Tools that
+it can already call are only named, so that the same query, asked again, brings others. The results
+of one search are described briefly (after the first few, only by name and arguments), are close to
+the best, and are limited to the size of as many usual tools, because every later request pays for
+them, too. A call with wrong arguments gets the full description. From the next request on, found
+tools stand behind the results: nothing that was sent moves. Where the vendor loads tools late, the
+result loads their definitions instead of describing them; a name that was loaded once, for a tool
 that changed since, is described.
 """
 
@@ -31,20 +31,20 @@ from lamina.core.values.tool import OfferedTool
 from lamina.engine.sources.candidates import tool_document
 from lamina.engine.sources.selector import Selector
 
-# How many that fit best are looked at, and of how many of them more is said than has to be: what a
-# new one does, and that one is there already.
+# How many of the best are looked at, and how many of them get more than the minimum: what a new one
+# does, and that one is there already.
 COMPARED, FIRST = 50, 3
-# What scores less than this share of the best one's score is not brought.
+# Anything that scores less than this share of the best score is dropped.
 NEAR = 0.75
-# How much of a query is noted with what it found: the call itself has all of it.
+# How much of a query is recorded with its results: the call itself has all of it.
 NOTED = 200
 NOTHING_FOUND = "No other tool fits that. Say in other words what it has to do."
 NO_ROOM = "There are tools that fit, but no room left to describe them in this conversation."
 
 
 class ToolFinds(Struct, frozen=True, kw_only=True):
-    """What a search of the model's brought: its result as text, and the tools to be described, or
-    to be loaded."""
+    """The outcome of a search by the model: its result as text, and the tools to describe, or to
+    load."""
 
     text: str
     items: tuple[Item, ...] = ()
@@ -56,7 +56,7 @@ class ToolFinds(Struct, frozen=True, kw_only=True):
 async def rank_tools(
     selector: Selector, tools: Sequence[OfferedTool], query: str, floor: float
 ) -> tuple[SelectedItem, ...]:
-    """The tools that have to do with a query, the one that fits best first."""
+    """The tools that are relevant to a query, best first."""
     from lamina.core.selection.question import split_question
     from lamina.core.selection.scores import rank_documents
 
@@ -79,17 +79,18 @@ async def find_tools(
     *,
     loads_late: bool = False,
 ) -> ToolFinds:
-    """What fits a query of the model's, of the `tools` there are; not more than `room` tokens. With
-    `loads_late` the vendor loads what is found."""
+    """The results of a query by the model among `tools`; at most `room` tokens. With `loads_late`
+    the vendor loads what is found."""
     if selector.index is None:
-        # Why not, and what to do about it, is for the person, who is told with every request.
+        # The reason, and what to do about it, is for the person, and is reported with every
+        # request.
         return ToolFinds(text="Tools cannot be searched here.", is_error=True)
     inclusion = sort_tools(state, tools)
     usable = {tool.id: tool for tool in (*inclusion.agent, *inclusion.present)}
     try:
         floor = state.settings.tool_search.floor
         ranking = await rank_tools(selector, list(usable.values()), query, floor)
-    # Whatever goes wrong in a search, the model is told, and goes on with what it has.
+    # If a search fails, the model gets the error, and continues with what it has.
     except Exception as error:  # noqa: BLE001
         return ToolFinds(text=f"The search failed: {type(error).__name__}: {error}", is_error=True)
     callable_names = {tool.name for tool in state.envelope.tools}
@@ -107,7 +108,7 @@ async def find_tools(
         hit.item: describe_found(usable[hit.item], is_first=place < FIRST)
         for place, hit in enumerate(new)
     }
-    # Two tools of one name cannot be told apart: what has it first keeps it.
+    # Two tools of one name cannot be told apart: the first one keeps it.
     late = {
         hit.item: define_found(usable[hit.item], is_first=place < FIRST)
         for place, hit in enumerate(new)
@@ -136,14 +137,14 @@ async def find_tools(
 
 
 def note_query(query: str) -> str:
-    """What people are told of a query."""
+    """A query as people see it."""
     return brief(query, NOTED)
 
 
 def _take(
     ranking: Sequence[SelectedItem], sizes: Mapping[ItemId, int], room: int
 ) -> list[SelectedItem]:
-    """What is brought of a ranking. The best one comes if there is room for it at all."""
+    """The results that a ranking brings. The best one comes if there is room for it at all."""
     spare = MAX_FOUND * median(sizes.values()) if sizes else 0.0
     least = NEAR * max((hit.score or 0.0 for hit in ranking[:MAX_FOUND]), default=0.0)
     hits: list[SelectedItem] = []
@@ -184,7 +185,7 @@ def _add_known(lines: list[str], known: Sequence[str]) -> str:
 
 
 def found_items(state: State) -> list[tuple[ResultEntry, FoundTool, Item]]:
-    """What searches brought to the calls that wait; a damaged journal may have lost a text."""
+    """What searches brought to the waiting calls; a damaged journal may have lost a text."""
     kept = state.library.items
     return [
         (entry, tool, kept[tool.item, tool.version])
@@ -199,12 +200,12 @@ def _loads(entry: ResultEntry, item: ItemId) -> bool:
 
 
 def loaded_now(state: State) -> list[LoadedTool]:
-    """What searches loaded for the calls that wait."""
+    """What searches loaded for the waiting calls."""
     return [tool for entry in state.turn.searches if entry.loads for tool in entry.loads.tools]
 
 
 def find_loads(state: State, removed: Iterable[ItemId] = ()) -> tuple[LoadedTools, ...]:
-    """What the results of the calls that wait load, less what was removed meanwhile."""
+    """What the results of the waiting calls load, without tools removed since."""
     gone = {*removed}
     loads = [entry.loads for entry in state.turn.searches if entry.loads is not None]
     rest = [
@@ -215,7 +216,8 @@ def find_loads(state: State, removed: Iterable[ItemId] = ()) -> tuple[LoadedTool
 
 
 def attach_finds(state: State, removed: Iterable[ItemId], found: Attachments) -> Attachments:
-    """What is found so far, with what searches of the model's brought to the calls that wait."""
+    """The tools found so far, including those that the model's searches brought to the waiting
+    calls."""
     there = {*removed, *(attachment.item.id for attachment in found.attachments)}
     attachments = {
         tool.item: Attachment(

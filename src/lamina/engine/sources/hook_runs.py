@@ -1,4 +1,4 @@
-"""Hooks at the moments of a turn: run in order, every result checked before any is written."""
+"""The hooks of a turn: run in order, with every result checked before any is written."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
@@ -56,15 +56,15 @@ from lamina.engine.sources.hooks import (
 from lamina.errors import HookError, InvalidPatch, InvalidText, MessageDropped
 
 T = TypeVar("T")
-# The most that a hook may have people shown of one patch, in bytes of JSON.
+# The largest display of one patch, in bytes of JSON.
 MAX_DISPLAY = 65_536
 
 
 class HookScene(Struct, frozen=True, kw_only=True):
-    """What hooks are told at one moment of a turn besides its envelope: the message it is about,
-    whom it goes to, and what applies to it. `foresee` is the system prompt that a request from a
-    page will have, with what was added to it alone; without one it is that of the page. Hooks that
-    run on are kept in `late`."""
+    """What hooks learn at one moment of a turn, apart from its envelope: the message it is about,
+    the target, and what applies to it. `foresee` is the system prompt that a request from a page
+    will have, including its own additions; without it, that of the page. Hooks that keep running
+    are collected in `late`."""
 
     message: Message
     late: LateHooks
@@ -74,7 +74,7 @@ class HookScene(Struct, frozen=True, kw_only=True):
 
 
 class HookedMessage(Struct, frozen=True, kw_only=True):
-    """A message as hooks left it, which of them changed it, and what went wrong with them."""
+    """A message as hooks left it, which of them changed it, and their errors."""
 
     message: Message
     changed_by: tuple[str, ...] = ()
@@ -82,8 +82,8 @@ class HookedMessage(Struct, frozen=True, kw_only=True):
 
 
 async def run_context_hooks(hooks: Hooks, reason: HookReason, page: Page, scene: HookScene) -> None:
-    """Writes what the hooks of a boundary return, all of it or nothing. Each one sees what those
-    before it changed; a patch that changes nothing is dropped.
+    """Writes what the hooks of a boundary return, all or none of it. Each hook sees the changes of
+    those before it; a patch that changes nothing is dropped.
 
     Raises:
         HookError: a hook failed, was too slow, or returned something that is not a patch.
@@ -99,10 +99,10 @@ async def run_context_hooks(hooks: Hooks, reason: HookReason, page: Page, scene:
         with _naming(hook):
             for op in patch.ops:
                 if isinstance(op, MessagesUncachedAppend):
-                    problem = "text for one request only is added by ephemeral hooks"
+                    problem = "only ephemeral hooks add text for one request"
                     raise InvalidPatch(op_name(op), problem)
                 if isinstance(op, OptionsSet) and op.scope == "uncached":
-                    problem = "options for one request only are set by ephemeral hooks"
+                    problem = "only ephemeral hooks set options for one request"
                     raise InvalidPatch(op_name(op), problem)
             trial.transform(transformer, patch)
             _keep_waiting(before.state.envelope, trial.state.envelope, patch)
@@ -112,8 +112,8 @@ async def run_context_hooks(hooks: Hooks, reason: HookReason, page: Page, scene:
 
 
 def _same(state: State, before: State) -> bool:
-    """Whether a patch changed nothing. A tool that is removed before it was ever offered is a
-    change, and so is a message that comes behind the results that are waited for."""
+    """Whether a patch changed nothing. Removing a tool before it was ever offered is a change, and
+    so is a message that comes behind awaited results."""
     kept = (state.withdrawn, state.turn.behind_results)
     return state.envelope == before.envelope and kept == (
         before.withdrawn,
@@ -122,11 +122,7 @@ def _same(state: State, before: State) -> bool:
 
 
 async def run_ephemeral_hooks(hooks: Hooks, page: Page, scene: HookScene) -> Ephemera:
-    """What hooks add to one request only; they work on a copy that is thrown away.
-
-    Raises:
-        HookError, InvalidPatch: as above.
-    """
+    """What hooks add to one request only; they work on a copy that is thrown away."""
     ephemera = NOTHING_ADDED
     for hook in hooks.for_context("ephemeral"):
         local = ephemera.apply_to(page.state)
@@ -154,8 +150,8 @@ async def run_ephemeral_hooks(hooks: Hooks, page: Page, scene: HookScene) -> Eph
 
 
 def _once(patch: Patch, transformer: str, state: State, envelope: Envelope) -> tuple[OnceOps, ...]:
-    """What a patch changes for one request besides adding text behind it, checked; nothing if it
-    changes nothing."""
+    """The checked changes of a patch to one request, apart from adding text behind it; empty if
+    there are none."""
     rest = tuple(op for op in patch.ops if not isinstance(op, MessagesUncachedAppend))
     if not rest:
         return ()
@@ -170,9 +166,9 @@ def _once(patch: Patch, transformer: str, state: State, envelope: Envelope) -> t
 
 
 async def run_message_hooks(
-    hooks: Hooks, state: State, scene: HookScene, most: float | None = None
+    hooks: Hooks, state: State, scene: HookScene, max_seconds: float | None = None
 ) -> HookedMessage:
-    """The message as hooks changed it, each within its limit or `most` seconds.
+    """The message as hooks changed it, each within its limit or `max_seconds`.
 
     Raises:
         MessageDropped: it is a user's message and a hook dropped it.
@@ -185,7 +181,7 @@ async def run_message_hooks(
             session=state.session.session, message=message, envelope=envelope, items=scene.items
         )
         try:
-            result = await call_hook(hook, event, scene.late, most)
+            result = await call_hook(hook, event, scene.late, max_seconds)
             before, message = message, _read_message(hook, result, message)
         except MessageDropped:
             raise
@@ -231,8 +227,8 @@ def _shown(result: object) -> str:
 
 
 async def _patch_of(hook: Hook, event: ContextEvent, late: LateHooks) -> tuple[Patch | None, str]:
-    """What a hook returned as a patch, None if it changes nothing, and whose it is. Everything is
-    converted anew, so that its types are right and the hook holds no reference to it."""
+    """The patch that a hook returned, with its source; None if it changes nothing. All of it is
+    converted again, so that its types are right and the hook has no reference to it."""
     result = await call_hook(hook, event, late)
     if result is None:
         return None, hook.name
@@ -243,7 +239,7 @@ async def _patch_of(hook: Hook, event: ContextEvent, late: LateHooks) -> tuple[P
     ops: list[PatchOp] = []
     for value in plain.ops:
         if not isinstance(value, PatchOp | Mapping):
-            raise HookError(hook.name, f"returned {_shown(value)}, which is no patch operation")
+            raise HookError(hook.name, f"returned {_shown(value)}, which is not a patch operation")
         with _naming(hook):
             ops.append(read_op(value, event.envelope.cached))
     if not ops:
@@ -253,12 +249,12 @@ async def _patch_of(hook: Hook, event: ContextEvent, late: LateHooks) -> tuple[P
         patch = Patch(ops=tuple(ops), display=_read_display(hook, display))
         canonical_bytes(patch)
     except (InvalidText, TypeError, RecursionError, msgspec.MsgspecError) as error:
-        raise HookError(hook.name, f"returned what cannot be kept: {error}") from error
+        raise HookError(hook.name, f"returned a value that cannot be stored: {error}") from error
     return patch, plain.transformer or hook.name
 
 
 def _read_display(hook: Hook, display: Any) -> Display | None:
-    """What a person is shown, as the journal will have it."""
+    """The display of a patch, as the journal will have it."""
     if not display:
         return None
     if isinstance(display, Mapping):
@@ -285,7 +281,7 @@ def _naming(hook: Hook) -> Iterator[None]:
 
 
 def _keep_waiting(before: Envelope, after: Envelope, patch: Patch) -> None:
-    """Calls whose results are about to come stay last, and no others are put there."""
+    """Checks that calls whose results are about to come stay last, without new ones."""
     if _waiting(before) != _waiting(after):
         problem = "calls that wait for their results stay last, and no others can be put there"
         ops = (op for op in patch.ops if isinstance(op, MessagesCachedReplace | CompactionApply))
@@ -328,7 +324,7 @@ def _read_message(hook: Hook, result: Any, message: Message) -> Message:
 
 
 def _problem_with(revision: Message, message: Message) -> str:
-    """Why a message cannot be kept as a hook changed it."""
+    """Why a message cannot be stored as a hook changed it."""
     kinds = _BLOCKS[message.role]
     if odd := next((block for block in revision.blocks if not isinstance(block, kinds)), None):
         return f"a message of role {message.role!r} holds no {type(odd).__name__}"
@@ -342,7 +338,7 @@ def _problem_with(revision: Message, message: Message) -> str:
     return ""
 
 
-# What a message of each role is made of. Attachments are not for message hooks.
+# The blocks of a message, by role. Attachments are not for message hooks.
 _BLOCKS: dict[str, tuple[type, ...]] = {
     "user": (Text,),
     "assistant": (Text, Thinking, ToolCall),
@@ -356,12 +352,12 @@ def _results(message: Message) -> list[tuple[str, str]]:
 
 
 DROPPED = "lamina.dropped"
-# How long a hook may take for what is kept of an answer that was stopped: somebody waits for that.
+# How long a hook may take for the stored part of a stopped answer: a person is waiting for it.
 HURRY_S = 1.0
 
 
 class TurnFrame(Struct, frozen=True, kw_only=True):
-    """What holds for a turn: whom it goes to, how it is laid out, and what applies to it."""
+    """What applies to a whole turn: its target, its layout, and its items."""
 
     target: Target
     promotion: Promotion
@@ -377,9 +373,9 @@ class TurnHooks:
         self._hooks = hooks
         self._late = LateHooks()
 
-    def tell_late(self) -> tuple[str, ...]:
-        """What a person should know of hooks that run on though nobody waits for them, once."""
-        return self._late.tell()
+    def report_late(self) -> tuple[str, ...]:
+        """What a person should know about hooks that run past their limit, once each."""
+        return self._late.report()
 
     async def on_context(
         self,
@@ -420,8 +416,8 @@ class TurnHooks:
     async def on_reply(
         self, message: Message, state: State, request: RequestEntry | None, *, hurry: bool = False
     ) -> HookedMessage:
-        """The answer to a request, or the results of its calls, as hooks leave it; None if it is
-        not known which one. With `hurry` a hook gets little time."""
+        """The answer to a request, or the results of its calls, as hooks leave it; None if the
+        request is unknown. With `hurry` a hook gets little time."""
         if not self._hooks.message_hooks:
             return HookedMessage(message=message)
         scene = HookScene(message=message, late=self._late)
@@ -433,13 +429,13 @@ class TurnHooks:
         """A question as hooks leave it.
 
         Raises:
-            MessageDropped: one dropped it, which is written down.
+            MessageDropped: a hook dropped it, which is written down.
         """
         message = Message(role="user", blocks=(Text(text),))
         try:
             return await self.on_message(message, page.state, frame)
         except MessageDropped as drop:
-            # Nothing disappears silently: the journal says what was dropped and by whom.
+            # Nothing disappears silently: the journal says what was dropped and by which hook.
             data = {"hook": drop.hook, "text": drop.text}
             await self._record.write(CustomEntry, kind=DROPPED, data=data)
             raise
@@ -459,7 +455,7 @@ class TurnHooks:
         message: Message,
         foresee: Callable[[Page, Ephemera], SystemParts] | None = None,
     ) -> HookScene:
-        # The same counts as the request is planned with, each made once.
+        # The same counts that the request is planned with, each made once.
         assembler = self._layouts.assembler_for(frame.target, frame.promotion)
         items = turn_items(frame.attachments, assembler.item_tokens)
         return HookScene(

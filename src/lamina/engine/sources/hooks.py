@@ -1,11 +1,11 @@
-"""Hooks: what an application adds to a turn, what its hooks are given, and calling one of them.
+"""Hooks: what an application adds to a turn, what its hooks receive, and how one is called.
 
 Laws: a hook gets frozen values and returns what should change; None always means unchanged. A
-context hook that fails stops the request, a message hook that fails is reported and the message
-stays as it was. A hook that is too slow has failed: what it returns after its limit, or after the
-turn was stopped, is not used. An async hook is cancelled then. A plain function runs in a thread of
-its own, which nothing can end from outside: it is warned through its event's signal, and one that
-keeps running is reported.
+context hook that fails stops the request; a message hook that fails is reported and the message
+stays as it was. A hook that is too slow has failed: anything it returns after its limit, or after
+the turn was stopped, is not used. An async hook is then cancelled. A plain function runs in a
+thread of its own, which nothing can end from outside: it is warned through its event's signal, and
+reported if it keeps running.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from msgspec import Struct, field
 from lamina.core.values.envelope import Envelope
 from lamina.core.values.item import Attachment, Include, Item, ItemId, ItemKind
 from lamina.core.values.message import Message
-from lamina.engine.logger import tell_hook_ended, tell_hook_left
+from lamina.engine.logger import log_hook_ended, log_hook_left
 from lamina.errors import HookError, UsageError
 
 HookReason = Literal["before_agent_start", "before_request", "ephemeral", "turn_end"]
@@ -33,9 +33,9 @@ HookReason = Literal["before_agent_start", "before_request", "ephemeral", "turn_
 
 class TurnItem(Struct, frozen=True, kw_only=True):
     """An item that applies to a turn, as hooks see it. `text` is its content as the model and the
-    journal get it, without the wrapper around it; `tokens` is what it takes with that. `include`
-    says how it came to be there (attached by a person is `manual`), `score`, `origin` and `source`
-    how it was found and from what."""
+    journal get it, without the wrapper; `tokens` is its size including the wrapper. `include` says
+    how it got in (`manual` if a person attached it); `score`, `origin` and `source` say how it was
+    found and from what."""
 
     id: ItemId
     kind: ItemKind
@@ -75,20 +75,21 @@ def turn_items(
 
 
 class CancelSignal:
-    """Tells a hook that nobody waits for it any more: its time limit has passed, or the turn was
-    stopped. Async hooks are cancelled by themselves; a plain function has to ask, and can wait for
-    it instead of sleeping."""
+    """Tells a hook that its result is no longer awaited: its time limit has passed, or the turn was
+    stopped. Async hooks are cancelled automatically; a plain function has to check, and can wait
+    for the signal instead of sleeping."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
 
     @property
     def cancelled(self) -> bool:
-        """Whether the hook should give up; what it returns is not used any more."""
+        """Whether the hook should give up; its return value is no longer used."""
         return self._event.is_set()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Waits until the hook should give up, at most so many seconds; whether it should."""
+        """Waits for that many seconds, or until the hook should give up; returns whether it
+        should."""
         return self._event.wait(seconds)
 
     def cancel(self) -> None:
@@ -97,10 +98,10 @@ class CancelSignal:
 
 
 class ContextEvent(Struct, frozen=True, kw_only=True):
-    """What a context hook gets. `message` is the message about to be sent (a question or tool
+    """What a context hook receives. `message` is the message about to be sent (a question or tool
     results), or the answer that ended the turn; it is not in the envelope's messages before it is
-    sent. `items` is what applies to the turn, with its text: what is attached, pinned and always
-    included, and from `before_request` on what was chosen for the question."""
+    sent. `items` is what applies to the turn, with its text: everything attached, pinned and always
+    included, and from `before_request` on also what was chosen for the question."""
 
     reason: HookReason
     session: str
@@ -112,9 +113,9 @@ class ContextEvent(Struct, frozen=True, kw_only=True):
 
 
 class MessageEvent(Struct, frozen=True, kw_only=True):
-    """What a message hook gets: a message that is complete and not yet written. `items` is what
-    applies to its turn, with its text; of a question that is what is attached, pinned and always
-    included, as the rest is chosen by what it says."""
+    """What a message hook receives: a message that is complete and not yet written. `items` is what
+    applies to its turn, with its text; for a question that is everything attached, pinned and
+    always included, because the rest is chosen by the question's text."""
 
     session: str
     message: Message
@@ -141,13 +142,13 @@ class Hook(Struct, frozen=True, kw_only=True):
     timeout: float
     reason: HookReason | None = None
     changes_answers: bool = False
-    # The file that it was loaded from, if it was.
+    # The file that it was loaded from, if any.
     file: str = ""
 
 
 class Hooks:
     """What an application adds to turns: handlers, in order of registration. A session copies the
-    hooks it is given, so that registering on one session does not reach another."""
+    hooks it receives, so that registering on one session does not affect another."""
 
     def __init__(self, *, timeout: float = TIMEOUT_S) -> None:
         self.timeout = timeout
@@ -155,7 +156,7 @@ class Hooks:
         self.message_hooks: list[Hook] = []
 
     def copy(self) -> "Hooks":
-        """The same hooks, to which others can be added without touching these."""
+        """A copy of the hooks, to which others can be added without changing these."""
         return Hooks().joined(self)
 
     def joined(self, other: "Hooks") -> "Hooks":
@@ -194,11 +195,11 @@ class Hooks:
         timeout: float | None = None,
     ) -> Handler | Callable[[Handler], Handler]:
         """Registers a hook on the context: before every request, for one request only
-        (`ephemeral`), once when a runner takes up a question (`before_agent_start`), or once after
+        (`ephemeral`), once when a runner starts a question (`before_agent_start`), or once after
         the final answer (`turn_end`). It returns None, a patch, or one or more patch operations,
-        which may be dicts as a journal holds them."""
+        which may be dicts in journal form."""
         if reason not in REASONS:
-            raise UsageError(f"a context hook has one of the reasons {REASONS}, not {reason!r}")
+            raise UsageError(f"unknown reason {reason!r} for a context hook; use one of {REASONS}")
         return self._register(self.context_hooks, handler, name, timeout, reason)
 
     @overload
@@ -221,9 +222,9 @@ class Hooks:
         changes_answers: bool = False,
     ) -> Handler | Callable[[Handler], Handler]:
         """Registers a hook on finalised messages. It returns the message to keep instead, None to
-        leave it, or `Drop()` for a user's message that is not to be sent. Runners tell an answer
-        while it comes in; with `changes_answers` they hold it back until the hook has seen it, so
-        that nobody is told anything else than what is kept. Without, a change is told afterwards
+        leave it, or `Drop()` for a user's message that is not to be sent. Runners report an answer
+        while it arrives; with `changes_answers` they hold it back until the hook has seen it, so
+        that listeners only get what is stored. Without it, a change is reported afterwards
         (`AnswerChanged`)."""
         return self._register(
             self.message_hooks, handler, name, timeout, changes_answers=changes_answers
@@ -241,11 +242,11 @@ class Hooks:
     ) -> Handler | Callable[[Handler], Handler]:
         def register(handler: Handler) -> Handler:
             if not callable(handler):
-                problem = f"a hook is a function, not {handler!r}; name its reason by keyword"
+                problem = f"a hook must be a function, not {handler!r}; pass its reason by keyword"
                 raise UsageError(problem)
             limit = self.timeout if timeout is None else timeout
             if not limit > 0:
-                raise UsageError(f"a hook's time limit is in seconds above 0, not {limit!r}")
+                raise UsageError(f"a hook's time limit must be above 0 seconds, not {limit!r}")
             label = name or _name_of(handler)
             hooks.append(
                 Hook(
@@ -291,56 +292,59 @@ class HookThread:
         """The function returned, or failed."""
         self._ended = anyio.current_time()
         if self._is_left:
-            tell_hook_ended(self._session, self.hook, self.seconds)
+            log_hook_ended(self._session, self.hook, self.seconds)
 
     def leave(self) -> None:
-        """Nobody waits for it any more."""
+        """Its result is no longer awaited."""
         self._is_left = True
-        tell_hook_left(self._session, self.hook, self.seconds)
+        log_hook_left(self._session, self.hook, self.seconds)
 
 
 class LateHooks:
-    """Plain functions of one session that nobody waits for any more. A person is told of each: that
-    it runs on, and for how long it did."""
+    """Plain functions of one session whose results are no longer awaited. Each is reported to a
+    person: that it still runs, and later how long it ran."""
 
     def __init__(self) -> None:
-        self._untold: list[HookThread] = []
-        self._told: list[HookThread] = []
+        self._unreported: list[HookThread] = []
+        self._reported: list[HookThread] = []
 
     def add(self, thread: HookThread) -> None:
-        self._untold.append(thread)
+        self._unreported.append(thread)
 
-    def tell(self) -> tuple[str, ...]:
-        """What is to be said now, once each."""
+    def report(self) -> tuple[str, ...]:
+        """The reports that are due now, once each."""
         notices: list[str] = []
-        for thread in self._untold:
+        for thread in self._unreported:
             if thread.is_running:
-                self._told.append(thread)
+                self._reported.append(thread)
                 notices.append(
                     f"hook {thread.hook!r} still runs, {thread.seconds:.1f} s after it was called; "
                     f"nobody waits for it any more, and what it returns is not used"
                 )
-        over = [thread for thread in (*self._untold, *self._told) if not thread.is_running]
+        over = [thread for thread in (*self._unreported, *self._reported) if not thread.is_running]
         notices += [
             f"hook {thread.hook!r} ran on for {thread.seconds:.1f} s while nobody waited for it; "
             f"what it returned was not used"
             for thread in over
         ]
-        self._untold = []
-        self._told = [thread for thread in self._told if thread not in over]
+        self._unreported = []
+        self._reported = [thread for thread in self._reported if thread not in over]
         return tuple(notices)
 
 
 async def call_hook(
-    hook: Hook, event: ContextEvent | MessageEvent, late: LateHooks, most: float | None = None
+    hook: Hook,
+    event: ContextEvent | MessageEvent,
+    late: LateHooks,
+    max_seconds: float | None = None,
 ) -> Any:
-    """What the hook returned, within its time limit or `most` seconds. Generators are exhausted
+    """What the hook returned, within its time limit or `max_seconds`. Generators are exhausted
     here.
 
     Raises:
         HookError: it failed, or was too slow.
     """
-    limit = hook.timeout if most is None else min(most, hook.timeout)
+    limit = hook.timeout if max_seconds is None else min(max_seconds, hook.timeout)
     with anyio.move_on_after(limit) as scope:
         try:
             if inspect.iscoroutinefunction(hook.handler):
@@ -350,7 +354,7 @@ async def call_hook(
                 if inspect.isawaitable(result):
                     result = await result
         except anyio.get_cancelled_exc_class():
-            # For what it may have begun elsewhere.
+            # For anything it may have started elsewhere.
             event.signal.cancel()
             raise
         except Exception as error:
@@ -364,8 +368,8 @@ async def call_hook(
 
 
 async def _call_in_thread(hook: Hook, event: ContextEvent | MessageEvent, late: LateHooks) -> Any:
-    """Calls a plain function in a thread of its own: one that hangs must not hold up everyone
-    else, nor keep the process from ending."""
+    """Calls a plain function in a thread of its own: one that hangs must not block everyone else,
+    nor keep the process from ending."""
     token, finished = current_token(), anyio.Event()
     outcome: list[Any] = []
     thread = HookThread(hook.name, event.session)
@@ -376,7 +380,7 @@ async def _call_in_thread(hook: Hook, event: ContextEvent | MessageEvent, late: 
             outcome.append((list(result) if isinstance(result, Iterator) else result, None))
         except BaseException as error:  # noqa: BLE001 - raised where the hook is waited for
             outcome.append((None, error))
-        # Nobody waits any more if the loop is gone.
+        # If the loop is gone, nothing waits any more.
         with contextlib.suppress(anyio.RunFinishedError):
             anyio.from_thread.run_sync(finish, token=token)
 
@@ -384,7 +388,7 @@ async def _call_in_thread(hook: Hook, event: ContextEvent | MessageEvent, late: 
         thread.end()
         finished.set()
 
-    # As in any thread that an application starts from here, its context comes along.
+    # Like any thread that an application starts from here, it inherits the context.
     Thread(target=copy_context().run, args=(work,), name=f"hook {hook.name}", daemon=True).start()
     try:
         await finished.wait()
@@ -395,13 +399,13 @@ async def _call_in_thread(hook: Hook, event: ContextEvent | MessageEvent, late: 
         raise
     result, error = outcome[0]
     if error is not None:
-        # What ends a process ends none from here.
+        # Errors that end a process do not end one from here.
         raise error if isinstance(error, Exception) else RuntimeError(repr(error))
     return result
 
 
 def line_of(error: BaseException, file: str) -> str:
-    """Where in a file of hooks something went wrong; empty if it did so elsewhere."""
+    """Where in a file of hooks an error was raised; empty if it was raised elsewhere."""
     number = error.lineno if isinstance(error, SyntaxError) and error.filename == file else None
     for frame, line in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename == file:

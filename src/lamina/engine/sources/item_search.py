@@ -1,7 +1,7 @@
-"""What fits a question, and why.
+"""The items that fit a question, and why.
 
-Laws: what is chosen here is chosen as in a session, by the same functions. An answer says of each
-item which part of the question brought it, and which text of it.
+Laws: the choice is made as in a session, by the same functions. The result says for each item which
+part of the question found it, and by which of its texts.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ PART_WIDTH = 60
 
 class SearchResult(Struct, frozen=True, kw_only=True):
     """An item that was found. `part` is the part of the question that it fits best, `chunk` the
-    text of it that does; `lexical_rank` its place by words alone, None if it shares none."""
+    text in it that does; `lexical_rank` is its place by words alone, None if it shares none."""
 
     name: str
     server: str
@@ -54,8 +54,8 @@ class SearchResult(Struct, frozen=True, kw_only=True):
 
 
 class SelectOptions(Struct, frozen=True, kw_only=True):
-    """How much is taken: exactly the `top` best of the ranking, or what a preset or the agent's own
-    settings say, expanded as often as `expand` says."""
+    """How much is taken: exactly the `top` best of the ranking, or as much as a preset or the
+    agent's own settings say, expanded `expand` times."""
 
     top: int | None = None
     preset: Preset | None = None
@@ -80,8 +80,8 @@ class ScoredQuestion(Struct, frozen=True, kw_only=True):
 
 
 class IndexSearch:
-    """An open index that candidates are loaded into; `warn` is told whatever is odd. `notes` gives
-    what went wrong with the index since it was last asked."""
+    """An open index that candidates are loaded into; `warn` receives anything unusual. `notes`
+    returns the index's problems since the last call."""
 
     def __init__(
         self,
@@ -94,20 +94,20 @@ class IndexSearch:
         self._warn = warn
         self._notes = notes
         self.progress = progress
-        # What was told is not told again, however many searches it concerns.
-        self._told: set[str] = set()
+        # Nothing is reported twice, however many searches it concerns.
+        self._warned: set[str] = set()
 
     def warn_of(self, problems: Iterable[str]) -> None:
         for problem in problems:
-            if problem not in self._told:
-                self._told.add(problem)
+            if problem not in self._warned:
+                self._warned.add(problem)
                 self._warn(problem)
 
     def warn_of_index(self) -> None:
         self.warn_of(self._notes())
 
     async def score(self, question: str, candidates: Candidates) -> ScoredQuestion:
-        """A question put to what there is."""
+        """A question put to the available candidates."""
         query = split_question(question, recent=candidates.recent)
         corpus = await self._index.load(candidates.documents, self.progress)
         self.warn_of((*candidates.problems, *corpus.warnings, *corpus.failed))
@@ -119,16 +119,17 @@ class IndexSearch:
 
 
 def describe_lexical(corpus: Corpus) -> tuple[str, ...]:
-    """Why things are found by their words alone, if they are."""
+    """Why things are found by their words alone; empty if they are not."""
     return (f"found by words alone: {corpus.lexical}",) if corpus.lexical else ()
 
 
 async def select_candidates(
     question: str, candidates: Candidates, how: SelectOptions, search: IndexSearch
 ) -> tuple[SearchResult, ...]:
-    """What a question needs, as a session begins: what is always in, what the question names, then
-    what search chooses of what it may choose, rules and references first, the best of each first,
-    and what comes along with that. With `top` just the best of all, by score as ever."""
+    """What a question needs at the beginning of a session: first what is always included, then what
+    the question names, then the results of search, with rules and references first, the best of
+    each first, and the items these bring along. With `top` just the best of all, by score as
+    always."""
     if how.top is not None:
         best = await rank_candidates(question, candidates, how.top, search)
         return tuple(sorted(best, key=lambda r: -2.0 if r.score is None else r.score, reverse=True))
@@ -154,7 +155,7 @@ async def select_candidates(
     chosen = [item for items in found for item in items]
     related = find_related(chosen, candidates.relations, ids, there)
     search.warn_of_index()
-    # What was chosen of one pool may have brought something of the other along.
+    # Choices from one pool may have brought along some of the other.
     search.warn_of(lacking if not any(found) else ())
     by_id = candidates.by_id()
     why = dict.fromkeys(there, "named in the question")
@@ -171,7 +172,7 @@ async def select_candidates(
 def _with_whole_pool(
     results: Sequence[SearchResult], candidates: Candidates
 ) -> tuple[SearchResult, ...]:
-    """The results, and behind them the other tools of a pool that is offered whole."""
+    """The results, followed by the other tools of a pool that is offered as a whole."""
     pool = candidates.whole_pool
     why = f"one of a small pool ({len(pool)}), which is offered whole"
     rest = pool - {result.id for result in results}
@@ -193,7 +194,7 @@ def _find_named(question: str, candidates: Candidates, search: IndexSearch) -> s
 async def find_lacking(
     question: str, candidates: Candidates, settings: SearchSettings, search: IndexSearch
 ) -> Evidence | None:
-    """Why nothing of these candidates is chosen for a question, if nothing stands out."""
+    """Why none of these candidates is chosen for a question, if nothing stands out."""
     answer = await search.score(question, candidates)
     documents = answer.candidates.documents
     return judge_items(documents, answer.scores, answer.query, settings).lacking
@@ -265,8 +266,8 @@ def _columns(documents: Sequence[Document]) -> dict[ItemId, slice]:
 
 
 def _best_part(answer: ScoredQuestion, columns: slice) -> str:
-    """The part of the question that the chunks fit best, the whole of it only if it has no parts;
-    by words where there is no vector."""
+    """The part of the question that the chunks fit best, and the whole only if it has no parts; by
+    words where there is no vector."""
     parts, scores = answer.query.parts, answer.scores
     rows = [row for row, part in enumerate(parts) if not part.whole] or list(range(len(parts)))
     matrix: Matrix = scores.lexical[rows, columns]
@@ -278,7 +279,7 @@ def _best_part(answer: ScoredQuestion, columns: slice) -> str:
 
 
 def _lexical_ranks(answer: ScoredQuestion) -> dict[ItemId, int]:
-    """The places of items by words alone; those that share none have none."""
+    """The places of items by words alone; items without shared words have none."""
     documents = answer.candidates.documents
     most = answer.scores.lexical.max(axis=0, initial=0.0).astype(numpy.float64)
     best = numpy.nan_to_num(best_of(answer.scores.layout or lay_out_chunks(documents), most))

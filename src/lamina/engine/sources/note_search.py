@@ -1,10 +1,10 @@
 """Searching the notes of a workspace: a question in, passages with their texts out.
 
-Laws: what is found is shown as its note holds it now; one that changed meanwhile is searched again.
-Passages that follow one another under one heading are one hit, and each text stands once. A note
-that did not change is the same document from one catalogue to the next, and the same catalogue the
-same tuple: an index knows by that. What goes wrong in a search is reported with its hits, and never
-stops a question; a value that a search does not take is an error that names it.
+Laws: results are shown as their notes have them now; a note that changed during the search is
+searched again. Passages that follow one another under one heading are one hit, and each text stands
+once. An unchanged note is the same document from one catalogue to the next, and an unchanged
+catalogue the same tuple: indexes rely on that. Errors in a search are reported with its hits, and
+never stop a question; an invalid argument is an error that names it.
 """
 
 from collections import Counter
@@ -48,29 +48,25 @@ if TYPE_CHECKING:
 
 def check_query(query: object, what: str) -> None:
     """Raises:
-    UsageError: it is no text, or an empty one.
-    """
+    UsageError: the query is not a text, or is empty."""
     if not isinstance(query, str):
-        raise UsageError(f"the {what} is {query!r}: it takes a text")
+        raise UsageError(f"the {what} is {query!r}: pass a text")
     if not query.strip():
-        raise UsageError(f"the {what} is empty")
+        raise UsageError(f"the {what} is empty: pass a text")
 
 
 def check_top(top: object, what: str) -> None:
     """Raises:
-    UsageError: it is no whole number, or none from 1 on.
-    """
+    UsageError: the value is not a whole number, or is below 1."""
     if not isinstance(top, int) or isinstance(top, bool):
-        raise UsageError(f"top is {top!r}: it takes a whole number, how many {what} are wanted")
+        raise UsageError(f"top is {top!r}: pass a whole number, the most {what} to return")
     if top < 1:
-        raise UsageError(
-            f"top is {top!r}: at least one {what.removesuffix('s')} has to be asked for"
-        )
+        raise UsageError(f"top is {top!r}: ask for at least one {what.removesuffix('s')}")
 
 
 class SearchedNotes:
-    """The notes of one catalogue as they are searched. A note that did not change since the shelf
-    before is the same document, and the same catalogue the same tuple: an index knows by that."""
+    """The notes of one catalogue in the form that is searched. A note unchanged since the previous
+    shelf is the same document, and an unchanged catalogue the same tuple: indexes rely on that."""
 
     def __init__(self, catalogue: Catalogue, before: "SearchedNotes | None" = None) -> None:
         self.catalogue = catalogue
@@ -85,13 +81,13 @@ class SearchedNotes:
                 self._fresh.append(note)
             self.pairs[note.path] = (note, pair[1])
         self.documents = tuple(document for _, document in self.pairs.values())
-        # Of the fresh notes first; of all once an index wants more.
+        # Of the new notes first; of all once an index asks for more.
         self._places: dict[bytes, tuple[str, Passage]] | None = None
         self._knows_all = False
 
     def find(self, digests: Sequence[bytes]) -> dict[bytes, tuple[str, Passage]]:
-        """Where the texts of these digests are. An index mostly asks for those of new notes, so
-        these are looked through first."""
+        """Where the texts with these digests are. An index mostly asks for those of new notes, so
+        these are searched first."""
         if self._places is None:
             self._places = _places_of(self._fresh)
         if not self._knows_all and any(digest not in self._places for digest in digests):
@@ -101,14 +97,14 @@ class SearchedNotes:
         return {digest: places[digest] for digest in digests if digest in places}
 
     def rest(self) -> None:
-        """Forgets where texts are; it is worked out again when it is needed."""
+        """Forgets where texts are; it is worked out again when needed."""
         self._places, self._knows_all = None, False
         self._fresh = []
 
 
 class PassageTexts:
-    """The texts that an index has not met yet, as they are searched; or their terms, where the
-    source has just read them."""
+    """The texts that an index has not seen yet, in the form that is searched; or their terms, where
+    the source has just read them."""
 
     def __init__(self, notes: SearchedNotes, source: NoteSource) -> None:
         self._notes = notes
@@ -126,7 +122,7 @@ class PassageTexts:
 
 
 def _same_passages(before: Note, now: Note) -> bool:
-    """Whether a note is searched as before; one that was only touched is."""
+    """Whether a note is searched as before; a note that was only touched is."""
     return before is now or before.passages == now.passages
 
 
@@ -134,9 +130,9 @@ def _places_of(notes: Iterable[Note]) -> dict[bytes, tuple[str, Passage]]:
     return {passage.digest: (note.path, passage) for note in notes for passage in note.passages}
 
 
-# Fewer characters at the end of one text and the beginning of another may be the same by chance.
+# Fewer characters at the end of one text and the beginning of another may match by chance.
 _LEAST_OVERLAP = 16
-# Several searches were made as the least of them was.
+# Several searches together are reported like the weakest of them.
 _TIERS = ("words", "candidates", "meaning")
 
 
@@ -163,8 +159,8 @@ class Stretch(Struct, frozen=True, kw_only=True):
 def take_distinct(
     chosen: Sequence["ChosenPassage"], texts: "Mapping[ChosenPassage, Excerpt]"
 ) -> "list[ChosenPassage]":
-    """The chosen passages that could be read, one for every text: notes that quote one another
-    would fill a search with one passage."""
+    """The chosen passages that could be read, one for each text: otherwise notes that quote one
+    another would fill a search with one passage."""
     by_text: dict[str, ChosenPassage] = {}
     for passage in chosen:
         if passage in texts:
@@ -175,8 +171,8 @@ def take_distinct(
 def join_neighbours(
     chosen: Sequence["ChosenPassage"], notes: Sequence[Note]
 ) -> tuple[Stretch, ...]:
-    """Passages that follow one another under one heading become one stretch, which stands where
-    the best of them stood."""
+    """Joins passages that follow one another under one heading into one stretch, in the place of
+    the best of them."""
     runs: list[list[ChosenPassage]] = []
     for passage in sorted(chosen, key=lambda passage: (passage.document, passage.place)):
         last = runs[-1][-1] if runs else None
@@ -196,7 +192,7 @@ def _follows(before: "ChosenPassage", after: "ChosenPassage", note: Note) -> boo
 
 
 def make_hit(stretch: Stretch, texts: "Mapping[ChosenPassage, Excerpt]", question: str) -> Hit:
-    """A stretch as what a question found."""
+    """A stretch as a hit of a question."""
     from lamina.core.selection.terms import find_shared_words
 
     first = last = stretch.passages[0]
@@ -232,8 +228,8 @@ def _join(before: Excerpt, joint: str, after: Excerpt) -> Excerpt:
 
 
 def _between(before: Passage, after: Passage) -> str:
-    """What stands between two passages that follow one another: blank lines, or white space where
-    they are parts of one line."""
+    """The text between two passages that follow one another: blank lines, or white space where they
+    are parts of one line."""
     if before.part and after.part and before.end == after.start:
         return " " * (after.part[0] - before.part[1])
     return "\n" * (after.start - before.end)
@@ -241,8 +237,8 @@ def _between(before: Passage, after: Passage) -> str:
 
 def merge_results(results: Sequence[NoteSearchResult]) -> NoteSearchResult:
     """Several results as one: the best hits, then the second best, and so on. A passage of more
-    than one search stands once; hits of one note that overlap are one, at the place of the
-    better."""
+    than one search stands once; overlapping hits of one note are joined at the place of the better
+    one."""
     if len(results) == 1:
         return results[0]
     times = dict.fromkeys(result.time_range for result in results)
@@ -265,24 +261,24 @@ def merge_results(results: Sequence[NoteSearchResult]) -> NoteSearchResult:
 
 
 def _add_hit(hits: list[Hit], hit: Hit) -> None:
-    """Adds a hit behind the others, unless its text stands there or can be joined to one of
-    them; what was joined may then reach a third."""
+    """Adds a hit behind the others, unless its text stands there or can be joined to one of them;
+    the joined hit may then reach a third."""
     words = hit.text.split()
     for at, other in enumerate(hits):
         if other.text.split() == words:
             return
         if (whole := _unite(other, hit)) is not None:
-            rest = [each for place, each in enumerate(hits) if place > at]
+            rest = [later for place, later in enumerate(hits) if place > at]
             del hits[at:]
             _add_hit(hits, whole)
-            for each in rest:
-                _add_hit(hits, each)
+            for later in rest:
+                _add_hit(hits, later)
             return
     hits.append(hit)
 
 
 def _unite(one: Hit, other: Hit) -> Hit | None:
-    """Two hits that share passages as one; None if they do not."""
+    """Joins two hits that share passages; None if they do not."""
     if one.path != other.path or one.start > other.end or other.start > one.end:
         return None
     before, after = sorted((one, other), key=lambda hit: (hit.start, -hit.end))
@@ -308,7 +304,7 @@ def _unite(one: Hit, other: Hit) -> Hit | None:
 
 
 def _overlay(before: str, after: str) -> str | None:
-    """Both texts, where the second begins within the first; None if they have nothing in
+    """Both texts joined, where the second begins within the first; None if they have nothing in
     common."""
     if after in before:
         return before
@@ -320,14 +316,14 @@ def _overlay(before: str, after: str) -> str | None:
     return None
 
 
-# How many passages a search gives, and how many of them one note may give.
+# How many passages a search returns, and how many of them one note may provide.
 TOP = 8
 PER_NOTE = 3
 FLOOR = SearchSettings().floor
 EVERYWHERE = Scope()
-# How many times as many are looked at first, since some repeat others.
+# How many times as many are looked at first, because some repeat others.
 AHEAD = 3
-# How long a search waits for passages to be embedded; the first one of a large folder would take
+# How long a search waits for passages to be embedded; those of a large new folder would take
 # minutes.
 PATIENCE = 10.0
 # How many unreadable files are named.
@@ -335,9 +331,9 @@ NAMED = 3
 
 
 class WorkspaceSearch:
-    """Searches one workspace on an index that it may share with others. What it knows of the notes
-    is kept from one search to the next, so that only what changed costs anything. A search waits
-    `patience` seconds for what is new to be embedded; None waits for all of it."""
+    """Searches one workspace on an index that it may share with others. It remembers the notes from
+    one search to the next, so that only changes cost anything. A search waits `patience` seconds
+    for new passages to be embedded; None waits for all of them."""
 
     def __init__(
         self, source: NoteSource, index: Index, *, patience: float | None = PATIENCE
@@ -348,10 +344,10 @@ class WorkspaceSearch:
         self._shelf = SearchedNotes(Catalogue())
         # One search at a time: the second finds what the first one made.
         self._lock = anyio.Lock()
-        # What was reported once is not news with every search.
+        # A warning is not repeated with every search.
         self._reports: set[str] = set()
         self._reported_late = False
-        # Set while there is something to fill in; and how often each folder was looked at.
+        # Set while there is something to embed; and how often each folder was looked at.
         self._gaps = anyio.Event()
         self._looked_at: Counter[str] = Counter()
         # Called as notes are read, as they are indexed, and as some of them are compared with a
@@ -370,19 +366,20 @@ class WorkspaceSearch:
         floor: float = FLOOR,
         recent: Sequence[str] = (),
     ) -> NoteSearchResult:
-        """What the notes in `scope` say about a question, the best first: up to `top` passages, not
-        more than `per_note` of one note, none at or below the `floor`. `recent` are the questions
-        before this one, the latest first; they count if it leans on them and finds nothing itself.
-        """
+        """The passages of notes in `scope` that fit a question, the best first: up to `top`
+        passages, at most `per_note` of one note, none at or below the `floor`. `recent` are the
+        questions before this one, the latest first; they count if it depends on them and finds
+        nothing itself."""
         search = _NoteSearch(
             question=question, scope=scope, top=top, per_note=per_note, floor=floor, recent=recent
         )
         try:
             async with self._lock:
                 result = await self._search(search)
-                # A note changed between being listed and being read: once more, as it is now.
+                # A note changed between being listed and being read: try once more, with its
+                # current text.
                 return result or await self._search(search, last=True) or NoteSearchResult()
-        # Whatever goes wrong in a search, a question can be asked without its finds.
+        # Even if a search fails, a question can be asked without its results.
         except Exception as error:  # noqa: BLE001
             problem = f"the notes were not searched: {type(error).__name__}: {error}"
             return NoteSearchResult(
@@ -392,17 +389,17 @@ class WorkspaceSearch:
             self._save()
 
     async def prepare(self, patience: float | None = None) -> NoteSearchResult:
-        """Makes what searches need, for at most `patience` seconds; says how many notes there are
-        and how much is left to do or could not be kept, and finds nothing."""
+        """Prepares what searches need, for at most `patience` seconds; reports how many notes there
+        are and how much is left to do or could not be stored, and finds nothing."""
         async with self._lock:
             shelf = await self._take_up()
             corpus = await self._load(shelf, patience)
-            warnings = self._source_news(shelf) + self._corpus_news(corpus)
+            warnings = self._source_warnings(shelf) + self._corpus_news(corpus)
             self._save()
             unkept = 0
             if isinstance(self._index, StoredIndex):
                 unkept, problems = await self._index.write()
-                warnings += self._news(index_warnings(problems))
+                warnings += self._new_warnings(index_warnings(problems))
             return NoteSearchResult(
                 searched=len(shelf.catalogue.notes),
                 warnings=warnings,
@@ -411,15 +408,15 @@ class WorkspaceSearch:
             )
 
     async def fill(self, progress: Progress | None = None, *, at_once: bool = False) -> None:
-        """Embeds what searches found missing, in nobody's way and the folders that were looked at
-        most first; goes on until it is cancelled. With `at_once` it does not wait for a search."""
+        """Embeds what searches found missing, with low priority and the folders looked at most
+        first, until it is cancelled. With `at_once` it does not wait for a search."""
         index = self._index
         if not isinstance(index, GradualIndex):
             return
         if at_once:
             self._gaps.set()
         while True:
-            # Whoever goes on after this was cancelled finds it set.
+            # After a cancellation, the next run finds it set.
             await self._gaps.wait()
             while await self._fill_some(index, progress):
                 pass
@@ -428,7 +425,8 @@ class WorkspaceSearch:
     # -- inside ----------------------------------------------------------------------------------
 
     async def _fill_some(self, index: GradualIndex, progress: Progress | None) -> int:
-        """A share of what is missing, of the notes as they are now; how much it was."""
+        """Embeds a share of the missing passages, of the notes as they are now; returns how
+        many."""
         async with self._lock:
             shelf = await self._take_up()
             self._save()
@@ -438,13 +436,13 @@ class WorkspaceSearch:
     async def _search(
         self, search: "_NoteSearch", *, last: bool = False
     ) -> NoteSearchResult | None:
-        """What was found; None if a note changed meanwhile and this is not the `last` try."""
+        """The results; None if a note changed during the search and this is not the `last` try."""
         from lamina.core.selection.chosen_passages import choose_passages
         from lamina.core.selection.question import split_question
 
         shelf = await self._take_up()
         notes = shelf.catalogue.notes
-        warnings = self._source_news(shelf)
+        warnings = self._source_warnings(shelf)
         mask, count = _mask(notes, search.scope)
         if not count:
             why = (
@@ -460,7 +458,7 @@ class WorkspaceSearch:
         parts = tuple(part.text for part in query.parts)
         corpus = await self._load_for(shelf, parts, _digests_in(notes, mask))
         scores = await corpus.score(parts)
-        # Only then it is known whether the question could be read.
+        # Only now is it known whether the question could be read.
         tier = _tier_of(corpus)
         passages = choose_passages(
             shelf.documents, scores, query, allowed=mask,
@@ -525,29 +523,29 @@ class WorkspaceSearch:
     async def _read(
         self, passages: Sequence["ChosenPassage"], notes: Sequence[Note]
     ) -> "dict[ChosenPassage, Excerpt]":
-        """The passages as their notes hold them, without those of notes that changed."""
+        """The passages as their notes have them now, without those of notes that changed."""
         found_in = [(notes[passage.document], passage.place) for passage in passages]
         places = [(note.path, note.passages[place]) for note, place in found_in]
         excerpts = await self._source.excerpts(places) if places else ()
         pairs = zip(passages, excerpts, strict=True)
         return {passage: excerpt for passage, excerpt in pairs if excerpt is not None}
 
-    def _news(self, reports: Iterable[str]) -> tuple[str, ...]:
-        news = tuple(report for report in dict.fromkeys(reports) if report not in self._reports)
-        self._reports.update(news)
-        return news
+    def _new_warnings(self, reports: Iterable[str]) -> tuple[str, ...]:
+        warnings = tuple(report for report in dict.fromkeys(reports) if report not in self._reports)
+        self._reports.update(warnings)
+        return warnings
 
-    def _source_news(self, shelf: SearchedNotes) -> tuple[str, ...]:
-        return self._news((*self._source.take_warnings(), *_unreadable(shelf.catalogue)))
+    def _source_warnings(self, shelf: SearchedNotes) -> tuple[str, ...]:
+        return self._new_warnings((*self._source.take_warnings(), *_unreadable(shelf.catalogue)))
 
     def _corpus_news(self, corpus: Corpus, tier: SearchTier | None = None) -> tuple[str, ...]:
-        """Warnings about a corpus. That it is not complete is reported once, and not again with
-        every number."""
+        """Warnings about a corpus. That it is incomplete is reported once, not again with every
+        count."""
         gaps = _describe_gaps(corpus, tier)
         if corpus.late and self._reported_late:
             gaps = []
         self._reported_late = self._reported_late or bool(corpus.late and gaps)
-        return self._news((*gaps, *corpus_warnings(corpus)))
+        return self._new_warnings((*gaps, *corpus_warnings(corpus)))
 
 
 class _NoteSearch(Struct, frozen=True, kw_only=True):
@@ -560,8 +558,8 @@ class _NoteSearch(Struct, frozen=True, kw_only=True):
 
 
 def order_passages(notes: Sequence[Note], looked_at: Mapping[str, int]) -> list[bytes]:
-    """The passages of all notes: of folders that were looked at more often first, there and else
-    of notes that changed last."""
+    """The passages of all notes, those of frequently visited folders first, and within them those
+    of the latest changed notes."""
     order = sorted(notes, key=lambda note: (-looked_at.get(_folder_of(note.path), 0), -note.mtime))
     return list(dict.fromkeys(passage.digest for note in order for passage in note.passages))
 
@@ -594,7 +592,7 @@ def _describe_scope(scope: Scope) -> str:
 
 
 def _mask(notes: Sequence[Note], scope: Scope) -> tuple["AllowedDocuments | None", int]:
-    """Which notes may be searched, None for all of them; and how many those are."""
+    """Which notes may be searched, None for all of them; and how many they are."""
     if scope == EVERYWHERE:
         return None, len(notes)
     import numpy
@@ -619,8 +617,7 @@ def _tier_of(corpus: Corpus) -> SearchTier:
 
 
 def _describe_gaps(corpus: Corpus, tier: SearchTier | None) -> list[str]:
-    """What is searched by its words alone, if anything is; how the rest is has no need of a
-    warning."""
+    """Why some or all passages are searched by their words alone; other methods need no warning."""
     # A question that cannot be read is answered by words, whatever is embedded.
     is_unread = tier is not None and tier.by == "words" and not corpus.lexical
     if tier is not None and (tier.by == "candidates" or is_unread):

@@ -1,8 +1,8 @@
-"""What is like the chosen items, and what is like that.
+"""Items like the chosen ones, and items like those.
 
-Laws: nothing comes in twice, and nothing that was there before is expanded: every step goes on from
-what the last one added. Rules and references bring tools, and tools bring them, if both searches
-are expanded that far; what may come is up to the search that it belongs to.
+Laws: nothing comes in twice, and nothing that was there before is expanded: every step continues
+from what the last one added. Rules and references bring tools, and tools bring them, if both
+searches are expanded that far; the search that an item belongs to decides whether it may come.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ from lamina.core.values.selection import (
 
 
 class Pool(Struct, frozen=True, kw_only=True):
-    """What can be chosen by one search. `candidates` are all that others may bring along,
-    `there` what is in already."""
+    """The candidates of one search. `candidates` are all that others may bring along, `there` those
+    already included."""
 
     documents: Sequence[Document] = ()
     settings: SearchSettings = SearchSettings()
@@ -32,7 +32,7 @@ class Pool(Struct, frozen=True, kw_only=True):
 
 
 class ChosenFrom(Struct, frozen=True, kw_only=True):
-    """What was chosen of a corpus, and by which settings. Without a corpus nothing can be."""
+    """The choices from a corpus, and the settings used. Without a corpus there are none."""
 
     settings: SearchSettings
     corpus: Corpus | None = None
@@ -44,8 +44,8 @@ class ChosenFrom(Struct, frozen=True, kw_only=True):
 
 
 async def expand_all(choices: Sequence[ChosenFrom]) -> list[tuple[SelectedItem, ...]]:
-    """What comes along, for each choice, as deep as the settings say: by searches from the chunks
-    of the chosen items, or by a graph of a choice's own documents, built once and kept."""
+    """The items that each choice brings along, as deep as the settings say: by searches from the
+    chunks of the chosen items, or by a graph of a choice's own documents, built once and kept."""
     items = [choice.items for choice in choices]
     last = list(items)
     for step in range(1, 1 + max((choice.depth for choice in choices), default=0)):
@@ -98,7 +98,7 @@ async def expand_results(
     chosen: tuple[SelectedItem, ...],
     settings: SearchSettings,
 ) -> tuple[SelectedItem, ...]:
-    """What is like the results of tools, which come as (name, text)."""
+    """Items like the results of tools, which come as (name, text)."""
     from lamina.core.selection.expansion import result_query
 
     return await _search(corpus, result_query(results, settings), chosen, settings, "result")

@@ -1,8 +1,8 @@
-"""What should not be in what a model is sent: secrets and invisible characters.
+"""Finds what a model should not be sent: secrets and invisible characters.
 
-Laws: a secret in anything that was read, or that a tool gave, is replaced before anything else sees
-it, unless settings say otherwise; so the model and the journal get the same bytes. It is judged in
-the whole of what it stands in, whatever part is sent. What a person typed is never changed. A
+Laws: a secret in anything that was read, or in a tool's result, is replaced before anything else
+sees it, unless settings say otherwise; so the model and the journal get the same bytes. It is
+judged in the whole text around it, whatever part is sent. A person's typed text is never changed. A
 finding is reported once per version.
 """
 
@@ -20,19 +20,19 @@ from lamina.core.values.item import Excerpt, Item
 from lamina.core.values.message import ToolResult, ToolText
 
 Secrets = Literal["redact", "warn", "off"]
-# The most texts that are known to be clean, or as they are without their secrets.
+# The most texts that are remembered as clean, or with their secrets replaced.
 MAX_TEXTS = 256
 
 
 class SecretScreen:
-    """Looks through what one session is given."""
+    """Screens the texts of one session."""
 
     def __init__(self) -> None:
         # The text of a version without its secrets; empty if it had none.
         self._texts: dict[tuple[str, str, str, Secrets], str] = {}
         self._titles: dict[tuple[str, Secrets], str] = {}
         self._plain: dict[tuple[str, str, Secrets], str] = {}
-        # The guides of the last turn, which mostly are those of the next one.
+        # The guides of the last turn, which are mostly those of the next one.
         self._guides: tuple[tuple[Guide, ...], Secrets, tuple[Guide, ...]] = ((), "redact", ())
         self._guide_texts: dict[tuple[str, str, Secrets], str] = {}
 
@@ -84,7 +84,7 @@ class SecretScreen:
         safe, warnings = _screen(text, label, secrets)
         if len(self._plain) >= MAX_TEXTS:
             self._plain.clear()
-        # What was screened is clean, and comes again.
+        # Screened text is clean, and comes again.
         self._plain[key] = self._plain[label, safe, secrets] = safe
         return safe, tuple(warnings)
 
@@ -101,12 +101,12 @@ class SecretScreen:
         )
 
     def result(self, result: ToolResult, secrets: Secrets) -> tuple[ToolResult, tuple[str, ...]]:
-        """What a tool gave, without its secrets."""
+        """A tool's result, without its secrets."""
         text, warnings = self.text(result.text, f"the result of {result.name}", secrets)
         return (result if text == result.text else replace(result, text=text)), warnings
 
     def tool_text(self, tool: ToolText, secrets: Secrets) -> tuple[ToolText, tuple[str, ...]]:
-        """What a planned tool gave, without its secrets."""
+        """A planned tool's result, without its secrets."""
         text, warnings = self.text(tool.text, f"the result of {tool.name}", secrets)
         return (tool if text == tool.text else replace(tool, text=text)), warnings
 
@@ -119,14 +119,14 @@ class SecretScreen:
 def _screen(
     text: str, label: str, secrets: Secrets, excerpt: Excerpt | None = None
 ) -> tuple[str, list[str]]:
-    """A text as it is sent, and what a person should know about that."""
+    """A text as it is sent, and what a person should know about it."""
     if secrets == "off":
         return text, []
     kinds: tuple[str, ...] = ()
     safe = text
     if excerpt is not None and excerpt.secrets:
         kinds, safe = excerpt.secrets, excerpt.safe
-    # What a mark parts from its neighbours may be a secret of its own.
+    # Text that a mark separates from its neighbours may be a secret of its own.
     if findings := find_secrets(safe):
         kinds += tuple(finding.kind for finding in findings)
         safe = redact(safe, findings)
@@ -138,12 +138,12 @@ def _screen(
 
 
 def without_secrets(text: str, secrets: Secrets) -> str:
-    """A title, or a line about an item, either of which may quote it."""
+    """A title, or a line about an item, either of which may quote a secret."""
     return redact(text, find_secrets(text)) if secrets == "redact" and text else text
 
 
 def typed_secret_warnings(text: str, secrets: Secrets) -> tuple[str, ...]:
-    """What a person should know about what they typed, which is sent as it is."""
+    """What a person should know about the text they typed, which is sent unchanged."""
     warnings = []
     if secrets != "off" and (findings := find_secrets(text)):
         kinds = [finding.kind for finding in findings]

@@ -1,8 +1,7 @@
-"""What applies to a question besides what was attached to it: rules, references and tools.
+"""The rules, references and tools that apply to a question, in addition to attachments.
 
-Laws: a search that fails costs its finds and nothing else: what the session holds is still sent.
-What is chosen, and what only just was not, is reported with its score, and so is what is wrong with
-the files of the agent.
+Laws: a failed search only loses its own results: what the session has is still sent. Choices and
+near misses are reported with their scores, and so are problems with the agent's files.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,13 +55,13 @@ PROBLEMS_SHOWN = 5
 
 
 def name_errors(problems: Sequence[Problem]) -> list[str]:
-    """What is wrong with an agent's files, as much as is worth a line each."""
+    """Problems with an agent's files, as many as deserve a line each."""
     errors = [str(problem) for problem in problems if problem.level == "error"]
     return errors[:PROBLEMS_SHOWN]
 
 
 def describe_problems(problems: Sequence[Problem]) -> list[str]:
-    """What is wrong with an agent's files; what is only odd is counted."""
+    """Problems with an agent's files; minor ones are only counted."""
     errors = [problem for problem in problems if problem.level == "error"]
     lines = name_errors(problems)
     if rest := len(problems) - len(lines):
@@ -85,8 +84,8 @@ def describe_changes(changes: Sequence[AgentChange]) -> list[str]:
 
 
 class SearchChoice(Struct, frozen=True, kw_only=True):
-    """What a search found: the best first, and the best of what was not taken. `lacking` is what
-    speaks for that, if it is too little for anything to be taken."""
+    """The results of a search: the best first, and the best of what was not taken. `lacking` says
+    what is missing, if too little speaks for taking anything."""
 
     items: tuple[SelectedItem, ...] = ()
     next_best: tuple[SelectedItem, ...] = ()
@@ -100,8 +99,8 @@ NO_CHOICE = SearchChoice()
 def take_while_room(
     choice: SearchChoice, room_left: int, cost_of: Callable[[SelectedItem], int]
 ) -> tuple[SearchChoice, tuple[LeftOut, ...]]:
-    """The choice without what would take too much of the room that is left; smaller items behind
-    it may still come."""
+    """The choice without items that would use too much of the room that is left; smaller items
+    behind them may still come."""
     items: list[SelectedItem] = []
     too_large: list[LeftOut] = []
     for item in choice.items:
@@ -118,7 +117,7 @@ def take_while_room(
 
 
 def runners_up(choice: SearchChoice) -> tuple[LeftOut, ...]:
-    """The items that were only just not chosen."""
+    """The near misses."""
     lacking = choice.lacking
     why = lacking.verdict if lacking else "others fit the question better"
     return tuple(
@@ -140,14 +139,14 @@ def _scored_label(item: SelectedItem) -> str:
 
 # How many of the next best are reported.
 RUNNERS_UP = 3
-# An attachment this much like the question keeps its priority; every tenth more or less moves it by
-# 0.6.
+# An attachment that is this similar to the question keeps its priority; every tenth above or below
+# moves it by 0.6.
 PIVOT, SLOPE = 0.3, 6.0
 
 
 class Selector:
-    """Chooses for the questions of one session. Without a source only attached rules and references
-    apply; without an index nothing is searched for, and `no_index` says why."""
+    """Chooses for the questions of one session. Without a source, only attached rules and
+    references apply; without an index nothing is searched for, and `no_index` says why."""
 
     def __init__(
         self,
@@ -159,7 +158,7 @@ class Selector:
         notices: Sequence[str] = (),
         no_index: str = "there is no index",
     ) -> None:
-        """`notices` are what a person has to know of the agent, whatever is asked."""
+        """`notices` are what a person has to know about the agent, whatever is asked."""
         self._notices = tuple(notices)
         self.index = index
         self.no_index = no_index
@@ -168,28 +167,28 @@ class Selector:
         self.guides_turns = source is not None
         self._relations = dict(relations or {})
         self.progress = progress
-        # What was last read, the modes it was looked at by, and how it is in the session.
+        # What was last read, the include modes applied to it, and the result.
         self._in_session: tuple[object, object, tuple[Guide, ...]] = (None, None, ())
-        # What was reported once is not news on every turn.
+        # A warning is not repeated on every turn.
         self._reports: set[str] = set()
 
     @property
     def relations(self) -> dict[str, tuple[str, ...]]:
-        """What comes along with what, as the agent says."""
+        """Which items bring which along, as the agent says."""
         return {item: tuple(others) for item, others in self._relations.items()}
 
     def require_index(self) -> Index:
-        """What is searched.
+        """The index that is searched.
 
         Raises:
-            ExtraMissing: there is none, since search is not installed.
+            ExtraMissing: there is no index, because search is not installed.
         """
         if self.index is None:
             raise ExtraMissing(self.no_index)
         return self.index
 
     async def guides(self, state: State) -> Guides:
-        """The rules and references there are, under the include modes that the session has for
+        """The available rules and references, under the include modes that the session has for
         them; and how the agent's files differ from it."""
         guides, modes = await self.agent_guides(), state.library.include_modes
         if modes is None:
@@ -197,13 +196,13 @@ class Selector:
         before, known_modes, own = self._in_session
         if guides.guides is not before or modes != known_modes:
             own = tuple(in_session(guides.guides, modes))
-            # The same value as long as nothing changed: others compare by that.
+            # The same value as long as nothing changed: others compare by identity.
             self._in_session = (guides.guides, modes, own)
         return replace(guides, guides=own, changes=agent_changes(state.library, guides))
 
     async def agent_guides(self) -> Guides:
-        """The rules and references as the agent's files have them now. An agent that cannot be
-        read has none, and says so: what the session holds of it is then missing."""
+        """The rules and references in the agent's current files. An agent that cannot be read has
+        none, and says so: what the session has of it is then missing."""
         if self._source is None:
             return Guides()
         try:
@@ -213,7 +212,7 @@ class Selector:
             return Guides(problems=(problem,), gone=str(error))
 
     def mentions(self, text: str, guides: Guides) -> tuple[ItemId, ...]:
-        """The rules and references that a message adds by name; those that are not there, too."""
+        """The rules and references that a message adds by name, including missing ones."""
         if self._source is None:
             return ()
         items = (find_member(mention, guides.guides) or mention for mention in find_mentions(text))
@@ -226,7 +225,7 @@ class Selector:
         guides: Guides,
         mentions: Iterable[ItemId] = (),
     ) -> Pool:
-        """The rules and references that can be chosen for a question, which adds `mentions`."""
+        """The candidate rules and references for a question, which adds `mentions`."""
         inclusion = sort_by_include(guides.guides, state.library.members, *GUIDE_KINDS)
         matches = matching_guides(guides.guides, state, attached)
         there = {attachment.item.id for attachment in attached} | {*mentions}
@@ -240,7 +239,7 @@ class Selector:
         )
 
     def tool_pool(self, state: State, inclusion: Inclusion[OfferedTool]) -> Pool:
-        """The tools that can be chosen for a question."""
+        """The candidate tools for a question."""
         if state.settings.tool_policy == "all":
             return Pool(settings=state.settings.tool_search)
         present = frozenset(tool.id for tool in inclusion.present)
@@ -260,7 +259,7 @@ class Selector:
         room: Callable[[Item], int],
         room_left: int,
     ) -> Attachments:
-        """The rules and references that apply to a question, for which search made a choice. `room`
+        """The rules and references that apply to a question, after search made its choice. `room`
         says what an item adds to the request."""
         inclusion = sort_by_include(guides.guides, state.library.members, *GUIDE_KINDS)
         own = {attachment.item.id for attachment in attached}
@@ -272,7 +271,7 @@ class Selector:
         for guide, path in matching_guides(guides.guides, state, attached):
             found = Provenance(include="agent", origin="glob", source=path)
             additions.setdefault(guide.id, attach_guide(guide, found))
-        # What a person or the agent put in has its room first.
+        # Items that a person or the agent put in get their room first.
         room_left -= sum(room(a.item) for item, a in additions.items() if item not in own)
         choice, too_large = take_while_room(
             choice, room_left, lambda hit: room(by_id[hit.item].item())
@@ -283,7 +282,7 @@ class Selector:
         return Attachments(
             attachments=tuple(a for item, a in additions.items() if item not in own),
             left_out=(*missing, *too_large, *runners_up(choice)),
-            warnings=self.take_news(
+            warnings=self.take_new_warnings(
                 (
                     *self._notices,
                     *describe_problems(guides.problems),
@@ -294,8 +293,8 @@ class Selector:
         )
 
     async def choose(self, state: State, question: str, *pools: Pool) -> tuple[SearchChoice, ...]:
-        """What fits a question, of each pool, and what comes along with it, whichever pool that is
-        of."""
+        """What fits a question, from each pool, and the items these bring along, from either
+        pool."""
         searches = [await self._search(state, question, pool) for pool in pools]
         choices = [
             ChosenFrom(settings=search.pool.settings, corpus=search.corpus, items=search.items)
@@ -303,7 +302,7 @@ class Selector:
         ]
         try:
             additions = await expand_all(choices)
-        # Whatever goes wrong there, what was chosen stays.
+        # If the expansion fails, the choice still stands.
         except Exception as error:  # noqa: BLE001
             additions = [() for _ in choices]
             problem = f"expansion failed, so nothing came along: {type(error).__name__}: {error}"
@@ -320,7 +319,7 @@ class Selector:
     async def choose_from_results(
         self, results: Sequence[tuple[str, str]], *pools: Pool
     ) -> tuple[SearchChoice, ...]:
-        """What is like the results of tools, (name, text) each, and what comes along with it."""
+        """Items like the results of tools, (name, text) each, and the items these bring along."""
         searches = [PoolSearch(pool) for pool in pools]
         for search in searches:
             pool = search.pool
@@ -330,7 +329,7 @@ class Selector:
                 corpus = await self.index.load(pool.documents, self.progress)
                 found = await expand_results(corpus, results, (), pool.settings)
                 search.items = tuple(item for item in found if item.item not in pool.there)
-            # A turn goes on without its finds.
+            # The turn continues without the results.
             except Exception as error:  # noqa: BLE001
                 problem = f"{type(error).__name__}: {error}"
                 search.warnings.append(f"results were not searched from: {problem}")
@@ -339,8 +338,8 @@ class Selector:
     async def choose_tools(
         self, state: State, question: str, inclusion: Inclusion[OfferedTool]
     ) -> SearchChoice:
-        """The tools that fit a question, of those that are chosen by search; rules and references
-        that are chosen may bring some along."""
+        """The tools that fit a question, among those chosen by search; chosen rules and references
+        may bring some along."""
         guides = self.guide_pool(state, (), await self.guides(state))
         tools = self.tool_pool(state, inclusion)
         if not self.crosses(guides, tools):
@@ -350,8 +349,8 @@ class Selector:
     async def weigh(
         self, question: str, attachments: Sequence[Attachment], state: State
     ) -> tuple[tuple[Attachment, ...], tuple[str, ...]]:
-        """The attachments, worth more or less by how much they have to do with the question; and
-        what is in the way of that."""
+        """The attachments, with their priorities adjusted by relevance to the question; and what
+        prevents that."""
         from lamina.core.selection.chunks import chunk_item
 
         documents = [
@@ -368,13 +367,15 @@ class Selector:
         # An attachment then keeps the priority it came with.
         except Exception as error:  # noqa: BLE001
             scores, problem = {}, f"{type(error).__name__}: {error}"
-        warnings = self.take_news([f"relevance moves no priority: {problem}"] if problem else [])
+        warnings = self.take_new_warnings(
+            [f"relevance moves no priority: {problem}"] if problem else []
+        )
         return tuple(_weigh(a, scores.get(a.item.id)) for a in attachments), warnings
 
     # -- inside ----------------------------------------------------------------------------------
 
     def crosses(self, *pools: Pool) -> bool:
-        """Whether what is chosen of one pool may bring something of another along."""
+        """Whether choices from one pool may bring along items of another."""
         return bool(self._relations) or all(pool.settings.expansion_depth for pool in pools)
 
     async def _search(self, state: State, question: str, pool: Pool) -> "PoolSearch":
@@ -384,11 +385,11 @@ class Selector:
             return search
         if self.index is None:
             problem = f"{len(pool.documents)} items are chosen by search, and {self.no_index}"
-            search.warnings += self.take_news([problem])
+            search.warnings += self.take_new_warnings([problem])
             return search
         try:
             await self._find(self.index, state, question, search)
-        # Whatever goes wrong in a search, a question can be asked without its finds.
+        # Even if a search fails, a question can be asked without its results.
         except Exception as error:  # noqa: BLE001
             problem = f"{type(error).__name__}: {error}"
             problem = f"search failed, so nothing was chosen by it: {problem}"
@@ -410,15 +411,15 @@ class Selector:
         fits = measure_fits(documents, scores, query)
         choice = judge_items(documents, scores, query, settings, fits=fits)
         search.items, search.lacking = choice.items, choice.lacking
-        # What comes along may be among the next best.
+        # Items that are brought along may be among the next best.
         most = len(search.items) + RUNNERS_UP
         most += settings.expansion_top_n * (settings.expansion_depth + 2)
         search.ranking = rank_documents(documents, scores, query, settings, most=most, fits=fits)
         warnings = [f"search by words alone: {corpus.lexical}"] if corpus.lexical else []
-        search.warnings += self.take_news(warnings + corpus_warnings(corpus))
+        search.warnings += self.take_new_warnings(warnings + corpus_warnings(corpus))
 
     def _with_relations(self, searches: Sequence["PoolSearch"]) -> tuple[SearchChoice, ...]:
-        """What was found in each pool, with the relations of all of it."""
+        """The results in each pool, with the relations of all of it."""
         found_items = [item for search in searches for item in search.items]
         if self._relations and found_items:
             from lamina.core.selection.expansion import find_related
@@ -433,7 +434,7 @@ class Selector:
     async def _likeness(
         self, question: str, documents: Sequence[Document]
     ) -> tuple[dict[ItemId, float], str]:
-        """How alike every document is to a question, at its best; and why that is not known."""
+        """The best similarity of each document to a question; and why it is unknown."""
         if self.index is None:
             return {}, self.no_index
         from lamina.core.selection.chosen_items import choose_items
@@ -449,11 +450,11 @@ class Selector:
         likeness = {item.item: item.score for item in items if item.score is not None}
         return likeness, corpus.lexical
 
-    def take_news(self, reports: Iterable[str]) -> tuple[str, ...]:
-        """Those that this session did not tell yet; from now on, it did."""
-        news = tuple(report for report in dict.fromkeys(reports) if report not in self._reports)
-        self._reports.update(news)
-        return news
+    def take_new_warnings(self, reports: Iterable[str]) -> tuple[str, ...]:
+        """The warnings that this session has not reported yet; they now count as reported."""
+        warnings = tuple(report for report in dict.fromkeys(reports) if report not in self._reports)
+        self._reports.update(warnings)
+        return warnings
 
 
 class PoolSearch:
@@ -479,7 +480,7 @@ class PoolSearch:
 
 
 def attach_guide(guide: Guide, provenance: Provenance) -> Attachment:
-    """A rule or a reference as it goes along with a turn."""
+    """A rule or a reference in the form in which it comes with a turn."""
     return Attachment(item=guide.item(), provenance=replace(provenance, level=guide.level))
 
 

@@ -1,4 +1,4 @@
-"""Step 3 of a turn: what the selector finds is written down and becomes part of the turn."""
+"""Step 3 of a turn: the selector's results are written down and become part of the turn."""
 
 from collections.abc import Sequence
 
@@ -53,11 +53,11 @@ class ChosenTools(Struct, frozen=True, kw_only=True):
     """The tools of a turn: those of the list, those described in its message, those left out."""
 
     tools: tuple[ContextTool, ...] = ()
-    # Whether nobody runs a call of the answer, whatever stands in the list.
+    # Whether no call of the answer will be run, whatever stands in the list.
     answer_only: bool = False
-    # What is described, what is left out and what people are told of it.
+    # What is described, what is left out and what people are shown about it.
     attachments: Attachments = NOTHING
-    # What left the list, of which the model is not told.
+    # Tools that left the list without the model being told.
     reports: tuple[LeftOut, ...] = ()
 
 
@@ -65,13 +65,13 @@ NO_TOOLS = ChosenTools()
 
 
 def tools_of(request: RequestEntry) -> ChosenTools:
-    """Those that a request had, for the one that goes on from it."""
+    """The tools that a request had, for the one that continues from it."""
     context = request.context
     return ChosenTools(tools=context.tools, answer_only=context.allowed_tools == ())
 
 
 class TurnChoices:
-    """The choices of one turn. What they change of the session is written with the turn."""
+    """The choices of one turn. Their changes to the session are written with the turn."""
 
     def __init__(
         self,
@@ -90,11 +90,11 @@ class TurnChoices:
         self._question = question
         self._guides, self._findings = Guides(), tuple[str, ...]()
         self._tool_choice = NO_CHOICE
-        # None if they are looked for by themselves, later.
+        # None if they are searched for on their own, later.
         self._guide_choice: SearchChoice | None = None
 
     async def choose(self, attached: Attachments, toolset: Toolset | None) -> None:
-        """Looks for what fits the question: tools, rules and references, which may bring one
+        """Searches for what fits the question: tools, rules and references, which may bring one
         another along."""
         state, selector = self._page.state, self._selector
         self._guides, self._findings = self._screen.guides(
@@ -108,19 +108,19 @@ class TurnChoices:
             tools = selector.tool_pool(state, inclusion)
             brings_guides = selector.index is not None and selector.crosses(tools, guides)
             if self._offers_whole_pool(inclusion) and not brings_guides:
-                # All are offered, and nothing comes along with those that fit.
+                # All are offered, and the tools that fit bring nothing along.
                 tools = Pool(settings=tools.settings)
         if selector.crosses(tools, guides):
             self._tool_choice, self._guide_choice = await selector.choose(
                 state, self._question, tools, guides
             )
         else:
-            # Hooks may change the conversation before rules and references are looked for.
+            # Hooks may change the conversation before rules and references are searched for.
             (self._tool_choice,) = await selector.choose(state, self._question, tools)
             self._guide_choice = None
 
     def tools(self, toolset: Toolset) -> ChosenTools:
-        """Changes the list of tools if it has to, and says why every tool is there."""
+        """Changes the list of tools if it has to, and records why every tool is there."""
         page, state = self._page, self._page.state
         inclusion = sort_tools(state, toolset.tools)
         whole = self._offers_whole_pool(inclusion)
@@ -161,23 +161,23 @@ class TurnChoices:
         return offers_whole_pool(state, target, inclusion, boundary, count)
 
     def _refuse_described(self, removed: Sequence[OfferedTool]) -> list[LeftOut]:
-        """Tells once that tools which are described in the conversation were removed; their
-        descriptions leave at the next boundary."""
+        """Reports once that tools described in the conversation were removed; their descriptions
+        leave at the next boundary."""
         state = self._page.state
         described = [tool for tool in removed if is_described(tool, state)]
-        news = [tool for tool in described if tool.id not in state.library.forgotten]
-        for tool in news:
+        reported = [tool for tool in described if tool.id not in state.library.forgotten]
+        for tool in reported:
             self._page.write(ForgetEntry, item=tool.id)
         detail = "the tool {!r} is described above, and was removed"
         return [
             LeftOut(what=tool.id, reason="refused", detail=detail.format(tool.definition.name))
-            for tool in news
+            for tool in reported
         ]
 
     def _with_room(
         self, choice: SearchChoice, inclusion: Inclusion[OfferedTool]
     ) -> tuple[SearchChoice, tuple[LeftOut, ...]]:
-        """The choice without the tools that would take too much of the room that is left."""
+        """The choice without tools that would use too much of the room that is left."""
         names = {tool.name for tool in self._page.state.envelope.tool_list}
         items = {item.item for item in choice.items}
         tools = (*inclusion.present, *(tool for tool in inclusion.agent if tool.id in items))
@@ -192,7 +192,7 @@ class TurnChoices:
         return take_while_room(choice, room, lambda item: costs.get(item.item, 0))
 
     def _room_left(self) -> int:
-        """What the window still holds beside what stands and the question."""
+        """The room left in the window after the standing context and the question."""
         state, assembler = self._page.state, self._assembler
         room = self._layouts.room(self._target, state).beside(assemble_standing(state, assembler))
         return room.left - assembler.count_text(self._question)
@@ -206,10 +206,10 @@ class TurnChoices:
         return self._layouts.assembler_for(self._target, self._page.state.settings.promotion)
 
     async def guides(self, attached: Attachments, tools: ChosenTools) -> Attachments:
-        """What is attached, with the rules, references and descriptions of tools that apply."""
+        """The attachments, with the rules, references and tool descriptions that apply."""
         page, selector = self._page, self._selector
         settings = page.state.settings
-        # Where an agent was, what it had is told to be missing.
+        # The items of a missing agent are reported as missing.
         tooled = tools.attachments != NOTHING or page.state.hosted
         if not (selector.guides_turns or settings.relevance_priority or tooled):
             return attached
@@ -235,7 +235,7 @@ class TurnChoices:
         attached: Sequence[Attachment],
         toolset: Toolset | None,
     ) -> Attachments:
-        """What is like the results that just came to the calls of the turn under way, and is not
+        """Items like the results that just arrived for the current turn's calls, and that are not
         part of it yet. Tools are described, and called through `use_tool`: the list stays as it
         is."""
         state, selector = self._page.state, self._selector
@@ -282,14 +282,14 @@ class TurnChoices:
     def _callable(
         self, tools: Sequence[OfferedTool], attached: Sequence[Attachment]
     ) -> frozenset[ItemId]:
-        """The tools that the turn under way can call already."""
+        """The tools that the current turn can already call."""
         names = {tool.name for tool in self._page.state.envelope.tool_list}
         described = {attachment.item.id for attachment in attached}
         described |= {t.id for t in tools if is_loaded(t, self._page.state)}
         return frozenset(t.id for t in tools if t.definition.name in names or t.id in described)
 
     def _add_mentioned(self, guides: Guides, attached: set[ItemId]) -> list[LeftOut]:
-        """Adds what the question names to the session; returns what is not there to add."""
+        """Adds the items named in the question to the session; returns those that do not exist."""
         page = self._page
         include = {guide.id: guide.include for guide in guides.guides}
         missing: list[LeftOut] = []
@@ -302,6 +302,6 @@ class TurnChoices:
                     missing.append(LeftOut(what=item, reason="missing", detail=detail))
             elif not is_included(item, include[item], page.state.library.members):
                 page.write(IncludeEntry, item=item, membership=membership_added(include[item]))
-                # A person wrote it: it holds, however often the request has to be tried.
+                # A person wrote it: it applies, however often the request has to be tried.
                 page.began_at = page.state.leaf
         return missing

@@ -13,7 +13,7 @@ import anyio
 from msgspec import Struct
 
 from lamina.core.values.wire import Piece, ProgressPiece, ResentPiece
-from lamina.engine.logger import tell_retry
+from lamina.engine.logger import log_retry
 from lamina.errors import ProviderBusy
 
 
@@ -52,7 +52,7 @@ async def with_retries(
             if has_content or last or (wait is not None and wait > 2 * policy.max_wait_s):
                 raise
             pause = policy.wait(number, wait)
-            tell_retry(target, number + 2, policy.attempts, pause)
+            log_retry(target, number + 2, policy.attempts, pause)
             problem = "" if error.is_refusal else str(error)
         if problem:
             yield ResentPiece(problem)
