@@ -23,6 +23,7 @@ from lamina.adapters.files.own_file import open_regular_file
 from lamina.adapters.providers.model_book import load_book
 from lamina.core.audit.break_causes import CAUSES, count_of
 from lamina.core.ports import TargetBook
+from lamina.core.text.money import dollars
 from lamina.core.values.cache_break import Blame, BreakKind, CauseName, Certainty
 from lamina.core.values.settings import Target
 from lamina.doctor.collector import ReadFiles, RequestCollector
@@ -230,7 +231,7 @@ def choose_fixes(findings: Iterable[Finding], hour_gain: float | None = None) ->
 def _tell_hour(gain: float | None) -> str:
     if gain is None:
         return ""
-    outcome = f"have saved ${gain:.2f}" if gain >= 0 else f"have cost ${-gain:.2f} more"
+    outcome = f"have saved {dollars(gain)}" if gain >= 0 else f"have cost {dollars(-gain)} more"
     return f" An hour's lifetime for everything would {outcome}."
 
 

@@ -10,15 +10,16 @@ from html import escape
 
 from lamina.core.audit.break_causes import CAUSES, count_of
 from lamina.core.text.characters import visible
+from lamina.core.text.money import dollars
 from lamina.doctor.doctor_report import DoctorReport, label_of_finding, show_bytes
 from lamina.doctor.findings import Finding, RequestFigures
 from lamina.doctor.sentences import (
     describe_finding,
     name_program,
-    short_money,
     short_tokens,
     tell_left_out,
     tell_nothing,
+    write_amount,
 )
 
 # Sessions and findings that are drawn; the others are counted.
@@ -82,15 +83,15 @@ def _totals(report: DoctorReport) -> Iterable[str]:
     breaks = _comma(tell_left_out(totals.unpriced_findings, "break"))
     share = f" ({totals.lost_share:.1%})" if totals.lost_cost is not None else ""
     yield (
-        f"<p>{counts} Input at list price {short_money(totals.input_cost)}{requests}; lost to "
+        f"<p>{counts} Input at list price {dollars(totals.input_cost)}{requests}; lost to "
         f"breaks {lost}, {_money_or_word(totals.lost_cost)}{share}{breaks}; avoidable "
-        f"{short_money(totals.avoidable_cost)}{breaks}. List prices of {_show(report.prices_of)}: "
+        f"{write_amount(totals.avoidable_cost)}{breaks}. List prices of {_show(report.prices_of)}: "
         f"on a flat-fee plan it is quota, not money.</p>"
     )
 
 
-def _money_or_word(dollars: float | None) -> str:
-    return "of unknown price" if dollars is None else short_money(dollars)
+def _money_or_word(amount: float | None) -> str:
+    return "of unknown price" if amount is None else dollars(amount)
 
 
 def _comma(text: str) -> str:
@@ -107,7 +108,7 @@ def _causes(report: DoctorReport) -> Iterable[str]:
     yield "<h2>Where it went</h2><table><tr><th>cause<th>kind<th>blame<th>certainty"
     yield '<th class="n">breaks<th class="n">tokens<th class="n">lost<th></tr>'
     for cause in report.causes:
-        lost = short_money(cause.extra)
+        lost = write_amount(cause.extra)
         if cause.extra is not None:
             lost += _comma(tell_left_out(cause.unpriced, "break"))
         width = round(100 * (cause.extra or 0.0) / most)
@@ -127,7 +128,7 @@ def _fixes(report: DoctorReport) -> Iterable[str]:
     for advice in report.fixes:
         label = CAUSES[advice.cause].label
         yield (
-            f"<li><b>{short_money(advice.saves)}</b>, {_show(label)} ({advice.findings:,}): "
+            f"<li><b>{dollars(advice.saves)}</b>, {_show(label)} ({advice.findings:,}): "
             f"{_show(advice.fix)}</li>"
         )
     yield "</ol>"
@@ -190,7 +191,7 @@ def _findings(findings: Sequence[Finding], *, with_text: bool) -> Iterable[str]:
     for finding in findings[:MAX_FINDINGS]:
         moment = "" if finding.at is None else datetime.fromtimestamp(finding.at, UTC).isoformat()
         yield (
-            f'<details id="{_show(finding.id)}"><summary>{short_money(finding.extra)} '
+            f'<details id="{_show(finding.id)}"><summary>{write_amount(finding.extra)} '
             f"{_show(label_of_finding(finding))}</summary>"
             f"<p>{_show(describe_finding(finding))}</p><p>{_show(moment)} "
             f"{_show(finding.file)} line {finding.line}. {finding.kind}, "

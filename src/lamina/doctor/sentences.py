@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 from lamina.adapters.formats.agent_stores import SUFFIXES
 from lamina.core.audit.break_causes import CAUSES, count_of
+from lamina.core.text.money import dollars
 from lamina.core.values.cache_break import CauseName
 from lamina.doctor.doctor_report import DoctorReport
 from lamina.doctor.findings import Finding
@@ -42,13 +43,9 @@ def short_tokens(number: int) -> str:
     return f"{short_count(number)} token{'s' * (number != 1)}"
 
 
-def short_money(dollars: float | None) -> str:
-    """An amount with as many digits as say something."""
-    if dollars is None:
-        return "?"
-    if dollars >= 1_000:
-        return f"${dollars:,.0f}"
-    return f"${dollars:.2f}" if dollars >= 0.01 or not dollars else f"${dollars:.4f}"
+def write_amount(amount: float | None) -> str:
+    """An amount in US dollars; `?` if it is not known."""
+    return "?" if amount is None else dollars(amount)
 
 
 def tell_left_out(number: int, noun: str) -> str:
@@ -110,7 +107,7 @@ def describe_finding(finding: Finding) -> str:
     parts.append(f"{_place(finding)}")
     cost = f"{count_of(finding.tokens, 'token')} again"
     if finding.paid is not None and finding.would_have_cost is not None:
-        cost += f", {short_money(finding.paid)} instead of {short_money(finding.would_have_cost)}"
+        cost += f", {dollars(finding.paid)} instead of {dollars(finding.would_have_cost)}"
     parts.append(cost)
     parts.append(_certainty(finding))
     return "; ".join(part for part in parts if part)

@@ -16,6 +16,7 @@ from lamina.apps.cli.outcome import exit_on_error, refuse_if
 from lamina.apps.cli.terminal_text import one_line, print_text, visible
 from lamina.apps.views.plain_text import format_json
 from lamina.core.audit.break_causes import CAUSES, count_of
+from lamina.core.text.money import dollars
 from lamina.core.values.cache_break import Certainty
 from lamina.doctor.collector import StoreListing, collect
 from lamina.doctor.doctor_report import (
@@ -39,11 +40,11 @@ from lamina.doctor.sentences import (
     name_day,
     name_program,
     short_count,
-    short_money,
     short_tokens,
     tell_left_out,
     tell_nothing,
     tell_unjudged,
+    write_amount,
 )
 from lamina.errors import UsageError
 
@@ -51,7 +52,7 @@ app = typer.Typer()
 
 WIDTH = 79
 DEAREST, FIXES, PROBLEMS = 5, 3, 3
-_BAR = 9
+_BAR = 7
 # So many files are worth a bar.
 _MANY = 20
 
@@ -182,10 +183,10 @@ def _draw_totals(report: DoctorReport) -> list[str]:
     lost = f"{short_tokens(totals.lost)} in {count_of(totals.findings, 'break')}"
     if totals.input_cost:
         left_out = _space(tell_left_out(totals.unpriced, "request"))
-        lines.append(f"Input at list price  {short_money(totals.input_cost)}{left_out}")
+        lines.append(f"Input at list price  {dollars(totals.input_cost)}{left_out}")
         lines += _hang("Lost to breaks       ", _tell_lost(totals, lost))
         left_out = _space(tell_left_out(totals.unpriced_findings, "break"))
-        lines.append(f"Avoidable            {short_money(totals.avoidable_cost)}{left_out}")
+        lines.append(f"Avoidable            {write_amount(totals.avoidable_cost)}{left_out}")
     else:
         lines.append(f"Lost to breaks       {lost}")
     if report.causes:
@@ -200,7 +201,7 @@ def _tell_lost(totals: ReportTotals, lost: str) -> str:
     if totals.lost_cost is None:
         return f"{lost}, of unknown price"
     left_out = tell_left_out(totals.unpriced_findings, "break")
-    said = f"{short_money(totals.lost_cost)}  {totals.lost_share:.1%} of it"
+    said = f"{dollars(totals.lost_cost)}  {totals.lost_share:.1%} of it"
     return f"{said}, {left_out}: {lost}" if left_out else f"{said}: {lost}"
 
 
@@ -212,14 +213,16 @@ def _draw_causes(causes: Sequence[CauseSum]) -> list[str]:
     has_prices = any(cause.extra for cause in causes)
     most = max((_weight(cause, has_prices) for cause in causes), default=0.0) or 1.0
     block = _block()
-    lines = [f"{'Where it went':<39}{'':<{_BAR}}{'breaks':>7}{'tokens':>7}{'lost':>8}  blame"]
+    lines = [f"{'Where it went':<39}{'':<{_BAR}}{'breaks':>7}{'tokens':>7}{'lost':>10}  blame"]
     for cause in causes:
         bar = block * max(1, round(_BAR * _weight(cause, has_prices) / most))
-        lines.append(
-            f"{one_line(cause.label, 38):<39}{bar:<{_BAR}}{cause.findings:>7,}"
-            f"{short_count(cause.tokens):>7}{short_money(cause.extra):>8}  "
+        head = f"{one_line(cause.label, 38):<39}{bar:<{_BAR}}"
+        figures = (
+            f"{cause.findings:>7,}{short_count(cause.tokens):>7}{write_amount(cause.extra):>10}  "
             f"{cause.blame or 'open'}"
         )
+        # A large number or a tiny amount takes the room that it needs from the bar.
+        lines.append(f"{head[: WIDTH - len(figures)]}{figures}")
         if cause.extra is not None and cause.unpriced:
             lines.append(f"  {tell_left_out(cause.unpriced, 'break')}")
     return lines
@@ -249,7 +252,7 @@ def _weight(cause: CauseSum, has_prices: bool) -> float:
 
 def _advise(advice: Advice) -> str:
     label = CAUSES[advice.cause].label
-    return f"{short_money(advice.saves)}, {label} ({advice.findings:,}). {advice.fix}"
+    return f"{dollars(advice.saves)}, {label} ({advice.findings:,}). {advice.fix}"
 
 
 def _draw_against(against: Against) -> list[str]:
@@ -260,7 +263,7 @@ def _draw_against(against: Against) -> list[str]:
     lines = wrap(visible(head), WIDTH)
     for cause in against.causes[:5]:
         sign = "-" if (cause.saved or 0.0) < 0 else "+"
-        saved = "?" if cause.saved is None else sign + short_money(abs(cause.saved))
+        saved = "?" if cause.saved is None else sign + dollars(abs(cause.saved))
         lines.append(
             f"  {one_line(cause.label, 40):<41}{cause.share_before:>8.1%} ->{cause.share_now:>7.1%}"
             f"{saved:>12}"
@@ -271,7 +274,7 @@ def _draw_against(against: Against) -> list[str]:
 def _tell_saved(saved: float | None) -> str:
     if saved is None:
         return "; no price is known"
-    return f"; {'saved' if saved >= 0 else 'cost more by'} {short_money(abs(saved))}"
+    return f"; {'saved' if saved >= 0 else 'cost more by'} {dollars(abs(saved))}"
 
 
 def _draw_problems(report: DoctorReport) -> list[str]:
