@@ -1,7 +1,8 @@
-"""The doctor's report as one page: no script, no font and no picture from elsewhere.
+"""The doctor's report as one page, without scripts, fonts or pictures from elsewhere.
 
 Laws: it can be read without colour and without a script, everything from a record is escaped, and
-what was said stands in it as digests unless text is asked for. No name steers or turns it.
+session text appears as digests unless text is requested. No name can change its layout or
+direction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,9 +23,9 @@ from lamina.doctor.sentences import (
     write_amount,
 )
 
-# Sessions and findings that are drawn; the others are counted.
+# How many sessions, findings and requests are drawn; the others are counted.
 MAX_SESSIONS, MAX_FINDINGS, MAX_REQUESTS = 40, 500, 400
-# A short session does not fill the width: columns stay columns.
+# A short session does not fill the width, so that its columns stay narrow.
 LEAST_COLUMNS = 60
 _HEIGHT = 90
 _STYLE = """
@@ -37,7 +38,7 @@ svg { width: 100%; height: 8rem; border: 1px solid #8884 } .read { fill: #9ab } 
 @media (prefers-color-scheme: dark) { body { background: #111; color: #ddd } }
 """
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-# Marks that a name has no use for.
+# Direction marks, which no name needs.
 _DIRECTION_MARKS = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "\u061c\u200e\u200f"})
 
 
@@ -62,7 +63,7 @@ def write_page(report: DoctorReport, *, with_text: bool) -> str:
 
 
 def _show(text: str) -> str:
-    """What a record says, so that it can neither mark up the page nor turn its direction."""
+    """Escape text from a record, so that it can neither add markup nor change direction."""
     return escape(visible(text).translate(_DIRECTION_MARKS))
 
 
@@ -77,7 +78,7 @@ def _totals(report: DoctorReport) -> Iterable[str]:
     )
     lost = f"{short_tokens(totals.lost)} in {count_of(totals.findings, 'break')}"
     if totals.input_cost is None:
-        yield f"<p>{counts} Lost to breaks {lost}. What it cost is not known.</p>"
+        yield f"<p>{counts} Lost to breaks: {lost}. The cost is not known.</p>"
         return
     requests = _comma(tell_left_out(totals.unpriced, "request"))
     breaks = _comma(tell_left_out(totals.unpriced_findings, "break"))
@@ -141,8 +142,8 @@ def _sessions(report: DoctorReport) -> Iterable[str]:
     for row in report.requests:
         rows.setdefault(row.session, []).append(row)
     dearest = sorted(report.sessions, key=lambda session: -(session.lost_cost or 0.0))
-    yield "<h2>Sessions</h2><p>Each column is a request: below what it read from the cache "
-    yield "(light), above it what it wrote (dark) and what was fresh (orange). A red line on top "
+    yield "<h2>Sessions</h2><p>Each column is a request: at the bottom what it read from the cache "
+    yield "(light), above that what it wrote (dark) and what was fresh (orange). A red line on top "
     yield "marks a break.</p>"
     for session in dearest[:MAX_SESSIONS]:
         own = rows.get(session.session, [])
@@ -203,7 +204,7 @@ def _findings(findings: Sequence[Finding], *, with_text: bool) -> Iterable[str]:
                 yield f"<p>{name}: <code>{_show(shown)}</code></p>"
         yield f"<p>{_show(finding.fix)}</p></details>"
     if len(findings) > MAX_FINDINGS:
-        yield f"<p>and {len(findings) - MAX_FINDINGS:,} more: lamina doctor --json</p>"
+        yield f"<p>and {len(findings) - MAX_FINDINGS:,} more: see lamina doctor --json</p>"
 
 
 def _unknowns(report: DoctorReport) -> Iterable[str]:
