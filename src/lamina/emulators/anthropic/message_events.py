@@ -18,7 +18,7 @@ _JSON_PIECE = 16
 
 
 class AnthropicMessage(Struct, frozen=True, kw_only=True):
-    """An answer with its figures. `transformations` are told where a request asks for them."""
+    """An answer with its figures. `transformations` are reported if a request asks for them."""
 
     number: int
     model: str

@@ -30,7 +30,7 @@ class ChatReference(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ChatContext(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The attachments of a message. `other` keeps unknown sections of a context line as they are."""
+    """A message's attachments. `other` keeps unknown sections of a context line as they are."""
 
     references: tuple[ChatReference, ...] = ()
     absent: tuple[AbsentAttachment, ...] = ()
