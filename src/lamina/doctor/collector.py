@@ -153,22 +153,22 @@ class RequestCollector:
         )
 
 
-class GivenFile(Struct, frozen=True, kw_only=True):
+class ReceivedFile(Struct, frozen=True, kw_only=True):
     """An uploaded file. Its name is only displayed; no file is opened under it."""
 
     name: str
     data: bytes
 
 
-def collect_given(files: Sequence[GivenFile]) -> RequestCollector:
+def collect_uploads(files: Sequence[ReceivedFile]) -> RequestCollector:
     """Return the requests in uploaded files. While they are read, the files are in a temporary
     folder, under neutral names."""
     collector = RequestCollector()
     with TemporaryDirectory(prefix="lamina-doctor-") as folder:
-        for number, given in enumerate(files, 1):
+        for number, upload in enumerate(files, 1):
             place = Path(folder, f"file-{number}")
-            place.write_bytes(given.data)
-            shown = given.name.replace("\\", "/").rpartition("/")[2][:200] or f"file {number}"
+            place.write_bytes(upload.data)
+            shown = upload.name.replace("\\", "/").rpartition("/")[2][:200] or f"file {number}"
             collector.add_path(place, shown)
     return collector
 

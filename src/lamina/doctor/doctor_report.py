@@ -219,14 +219,14 @@ def choose_fixes(findings: Iterable[Finding], hour_gain: float | None = None) ->
             cause=cause,
             findings=len(group),
             saves=sum(finding.avoidable_cost or 0.0 for finding in group),
-            fix=group[0].fix + (_tell_hour(hour_gain) if cause == "idle" else ""),
+            fix=group[0].fix + (_describe_hour_gain(hour_gain) if cause == "idle" else ""),
         )
         for cause, group in sums.items()
     ]
     return tuple(sorted(advice, key=lambda one: -one.saves))
 
 
-def _tell_hour(gain: float | None) -> str:
+def _describe_hour_gain(gain: float | None) -> str:
     if gain is None:
         return ""
     outcome = f"have saved {dollars(gain)}" if gain >= 0 else f"have cost {dollars(-gain)} more"

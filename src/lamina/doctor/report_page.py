@@ -16,10 +16,10 @@ from lamina.doctor.doctor_report import DoctorReport, label_of_finding, show_byt
 from lamina.doctor.findings import Finding, RequestFigures
 from lamina.doctor.sentences import (
     describe_finding,
+    describe_unpriced,
+    explain_no_requests,
     name_program,
     short_tokens,
-    tell_left_out,
-    tell_nothing,
     write_amount,
 )
 
@@ -70,7 +70,7 @@ def _show(text: str) -> str:
 def _totals(report: DoctorReport) -> Iterable[str]:
     totals = report.totals
     if not totals.requests:
-        yield f"<p>{_show(tell_nothing(report))}</p>"
+        yield f"<p>{_show(explain_no_requests(report))}</p>"
         return
     counts = (
         f"{count_of(totals.sessions, 'session')}, {count_of(totals.requests, 'request')}, "
@@ -80,8 +80,8 @@ def _totals(report: DoctorReport) -> Iterable[str]:
     if totals.input_cost is None:
         yield f"<p>{counts} Lost to breaks: {lost}. The cost is not known.</p>"
         return
-    requests = _comma(tell_left_out(totals.unpriced, "request"))
-    breaks = _comma(tell_left_out(totals.unpriced_findings, "break"))
+    requests = _comma(describe_unpriced(totals.unpriced, "request"))
+    breaks = _comma(describe_unpriced(totals.unpriced_findings, "break"))
     share = f" ({totals.lost_share:.1%})" if totals.lost_cost is not None else ""
     yield (
         f"<p>{counts} Input at list price {dollars(totals.input_cost)}{requests}; lost to "
@@ -111,7 +111,7 @@ def _causes(report: DoctorReport) -> Iterable[str]:
     for cause in report.causes:
         lost = write_amount(cause.extra)
         if cause.extra is not None:
-            lost += _comma(tell_left_out(cause.unpriced, "break"))
+            lost += _comma(describe_unpriced(cause.unpriced, "break"))
         width = round(100 * (cause.extra or 0.0) / most)
         sure = ", ".join(f"{count} {name}" for name, count in cause.certainties.items())
         yield (

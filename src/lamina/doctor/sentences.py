@@ -48,12 +48,12 @@ def write_amount(amount: float | None) -> str:
     return "?" if amount is None else dollars(amount)
 
 
-def tell_left_out(number: int, noun: str) -> str:
+def describe_unpriced(number: int, noun: str) -> str:
     """Say what a sum of money leaves out; empty if nothing."""
     return f"without {count_of(number, noun)} of unknown price" if number else ""
 
 
-def tell_nothing(report: DoctorReport) -> str:
+def explain_no_requests(report: DoctorReport) -> str:
     """Say why a report has no requests."""
     read = report.read
     since = "" if report.since is None else name_day(report.since)
@@ -83,11 +83,11 @@ def tell_nothing(report: DoctorReport) -> str:
     return f"No request since {since} (UTC): the files contain {amount}, and {newest}."
 
 
-def tell_unjudged(report: DoctorReport) -> str:
+def explain_unjudged(report: DoctorReport) -> str:
     """Say why the loss cannot be judged; empty if it can."""
     totals = report.totals
     if not totals.requests:
-        return tell_nothing(report)
+        return explain_no_requests(report)
     if totals.unreported == totals.requests:
         return "No record says what was read from the cache."
     return ""

@@ -37,13 +37,13 @@ from lamina.doctor.doctor_report import (
 from lamina.doctor.findings import Finding
 from lamina.doctor.sentences import (
     describe_finding,
+    describe_unpriced,
+    explain_no_requests,
+    explain_unjudged,
     name_day,
     name_program,
     short_count,
     short_tokens,
-    tell_left_out,
-    tell_nothing,
-    tell_unjudged,
     write_amount,
 )
 from lamina.errors import UsageError
@@ -127,7 +127,7 @@ def _from(options: DoctorOptions, moment: float) -> DoctorOptions:
 def check_share(report: DoctorReport, limit: float, asked: str) -> tuple[int, str]:
     """The exit code of `--fail-over`, and what to say if it is not 0: 1 if more than `limit` was
     lost, 2 if there is nothing to judge."""
-    if unjudged := tell_unjudged(report):
+    if unjudged := explain_unjudged(report):
         return 2, visible(f"--fail-over {asked} has nothing to judge. {unjudged}")
     share = report.totals.lost_share
     if share > limit:
@@ -143,7 +143,7 @@ def draw_report(report: DoctorReport) -> str:
     totals = report.totals
     lines = [*_headline(report), ""]
     if not totals.requests:
-        lines += [*wrap(visible(tell_nothing(report)), WIDTH), *_draw_problems(report)]
+        lines += [*wrap(visible(explain_no_requests(report)), WIDTH), *_draw_problems(report)]
         return "\n".join(visible(line) for line in lines)
     lines += _draw_totals(report)
     if report.causes:
@@ -182,10 +182,10 @@ def _draw_totals(report: DoctorReport) -> list[str]:
     lines = wrap(counts, WIDTH)
     lost = f"{short_tokens(totals.lost)} in {count_of(totals.findings, 'break')}"
     if totals.input_cost:
-        left_out = _space(tell_left_out(totals.unpriced, "request"))
+        left_out = _space(describe_unpriced(totals.unpriced, "request"))
         lines.append(f"Input at list price  {dollars(totals.input_cost)}{left_out}")
         lines += _hang("Lost to breaks       ", _tell_lost(totals, lost))
-        left_out = _space(tell_left_out(totals.unpriced_findings, "break"))
+        left_out = _space(describe_unpriced(totals.unpriced_findings, "break"))
         lines.append(f"Avoidable            {write_amount(totals.avoidable_cost)}{left_out}")
     else:
         lines.append(f"Lost to breaks       {lost}")
@@ -200,7 +200,7 @@ def _draw_totals(report: DoctorReport) -> list[str]:
 def _tell_lost(totals: ReportTotals, lost: str) -> str:
     if totals.lost_cost is None:
         return f"{lost}, of unknown price"
-    left_out = tell_left_out(totals.unpriced_findings, "break")
+    left_out = describe_unpriced(totals.unpriced_findings, "break")
     said = f"{dollars(totals.lost_cost)}  {totals.lost_share:.1%} of it"
     return f"{said}, {left_out}: {lost}" if left_out else f"{said}: {lost}"
 
@@ -224,7 +224,7 @@ def _draw_causes(causes: Sequence[CauseSum]) -> list[str]:
         # A large number or a tiny amount takes the room that it needs from the bar.
         lines.append(f"{head[: WIDTH - len(figures)]}{figures}")
         if cause.extra is not None and cause.unpriced:
-            lines.append(f"  {tell_left_out(cause.unpriced, 'break')}")
+            lines.append(f"  {describe_unpriced(cause.unpriced, 'break')}")
     return lines
 
 

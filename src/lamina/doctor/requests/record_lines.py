@@ -124,7 +124,9 @@ class RecordLines(Generic[Record]):
                 continue
             found += 1
             yield number, value
-        self._problems.add(number, "glued" if found > 1 else "torn", _tell(found, len(pieces)))
+        self._problems.add(
+            number, "glued" if found > 1 else "torn", _describe_pieces(found, len(pieces))
+        )
 
     def _pieces(self, text: str) -> list[LinePiece]:
         if len(text) > _MAX_BROKEN:
@@ -148,7 +150,7 @@ class RecordLines(Generic[Record]):
         return self._heads
 
 
-def _tell(found: int, pieces: int) -> str:
+def _describe_pieces(found: int, pieces: int) -> str:
     if not found:
         return "not a whole record"
     return f"{found} of {pieces} {'record' if pieces == 1 else 'records'} on the line could be read"

@@ -38,8 +38,10 @@ class AnthropicMessage(Struct, frozen=True, kw_only=True):
 
     def _head(self, content: list[JSON], stop: str | None, output: int) -> JSON:
         cache_use = self.cache_use
-        told = self.transformations
-        return ({} if told is None else {"input_transformations": list(told)}) | {
+        transformations = self.transformations
+        return (
+            {} if transformations is None else {"input_transformations": list(transformations)}
+        ) | {
             "id": self.id,
             "type": "message",
             "role": "assistant",
