@@ -32,7 +32,7 @@ def test_a_pause_longer_than_the_lifetime_of_the_last_write() -> None:
     assert (finding.kind, finding.cause, finding.blame) == ("expired", "idle", "you")
     assert finding.certainty == "likely"
     assert finding.tokens == 20_000
-    assert finding.detail == "6 min since the request before; entries live 5 min"
+    assert finding.detail == "6 min since the previous request; entries live 5 min"
 
 
 def test_entries_that_were_written_for_an_hour_live_for_one() -> None:

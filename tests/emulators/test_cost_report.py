@@ -19,7 +19,7 @@ def test_a_request_of_unknown_price_costs_neither_nothing_nor_what_others_cost()
     total = data["total"]
     assert (total["cost"], total["uncached_cost"], total["unpriced"]) == (2.0, 2.5, 1)
     text = report.as_text()
-    assert "Sums of dollars leave out 1 request: nobody knows the price of the model." in text
+    assert "Totals exclude 1 request of unknown price." in text
     assert text.splitlines()[2].split()[-1] == "unknown"
 
 

@@ -1,7 +1,7 @@
-"""Anybody's requests, looked at afterwards: where a cache did not hit, why, and what that cost.
+"""Any program's requests, examined afterwards: where a cache did not hit, why, and what it cost.
 
-`requests/` reads them out of files, and `collector` puts those of many files together. `findings`,
-`causes`, `readings` and `prompt_comparison` judge values: they know no file and no vendor's wire.
+`requests/` reads requests from files, and `collector` combines many files. `findings`, `causes`,
+`readings` and `prompt_comparison` judge values: they do not depend on files or vendors' wires.
 
 Private: see `lamina` for what is public.
 """

@@ -1,9 +1,9 @@
-"""Why a request did not read what was there: rules in order, and the first that holds.
+"""Why a request did not read what was in the cache: rules in order, and the first match wins.
 
-Laws: with the bytes at hand they decide. Without them a cause is likely at best, and only if its
-sign is rarer by chance; where two causes leave the same trace, both are named and neither is
-chosen. A pattern of a session counts against what happens in the same session without it: a rule
-that would hold as often by chance says nothing.
+Laws: where the bytes are recorded, they decide. Without them a cause is likely at best, and only if
+its sign is rarer by chance; where two causes leave the same trace, both are named and neither is
+chosen. A pattern counts only against the rest of the same session: a rule that would match as often
+by chance says nothing.
 """
 
 from collections import Counter
@@ -14,20 +14,20 @@ from msgspec import Struct
 from lamina.core.audit.break_causes import CAUSES, CauseName, Certainty, cap_certainty, count_of
 from lamina.doctor.readings import Reading
 
-# How often something has to come, and how much more often than by chance, to be a pattern.
+# How often something must happen, and how much more often than by chance, to be a pattern.
 _TIMES, _RATIO = 3, 3.0
-# A coincidence that holds for half of the hits explains no miss.
+# A coincidence that is true of half of the hits explains no miss.
 MOSTLY = 0.5
 
 
 class SessionPatterns(Struct, frozen=True, kw_only=True):
-    """Rates of one session. None: too little was seen to say."""
+    """Rates within one session. None means that there is too little data."""
 
     # The share of requests inside tool loops that read nothing, if turns do so far more often.
     front_chance: float | None = None
     # Whether the window slides: most turns stop at the floor and the prompt does not grow.
     slides: bool = False
-    # For every event: the share of requests without a miss that have it as well.
+    # For every event: the share of requests without a miss that have it too.
     event_chances: dict[str, float] = {}
 
 
@@ -47,13 +47,14 @@ def _is_late(reading: Reading) -> bool:
 
 
 def _front_chance(warm: Sequence[Reading]) -> float | None:
-    """How often loops read nothing, if turns do so at least three times as often."""
+    """How often requests in loops read nothing, if those of turns do at least three times as
+    often."""
     turns = [r for r in warm if r.request.step == "turn"]
     loops = [r for r in warm if r.request.step == "loop"]
     broken_turns, broken_loops = (sum(_reads_nothing(r) for r in part) for part in (turns, loops))
     if broken_turns < _TIMES or len(loops) < _TIMES:
         return None
-    # One more than was seen: that something did not happen yet is not that it cannot.
+    # One more than was seen: something that has not happened yet still can.
     chance = (broken_loops + 1) / (len(loops) + 1)
     return chance if broken_turns / len(turns) >= _RATIO * chance else None
 
@@ -63,8 +64,7 @@ def _reads_nothing(reading: Reading) -> bool:
 
 
 def _slides(warm: Sequence[Reading]) -> bool:
-    """Whether prompts stay as long as they were while reading stops at the front, again and
-    again."""
+    """Whether reading stops at the front again and again while prompts do not grow."""
     stuck = [
         r
         for r in warm
@@ -84,9 +84,9 @@ def _event_chances(warm: Sequence[Reading]) -> dict[str, float]:
     return {event: count / len(hits) for event, count in counts.items()}
 
 
-# Entries may go a little before their time.
+# Entries may expire a little early.
 _NEAR_EXPIRY = 0.8
-# A prompt that shrinks by more was cut, not continued.
+# A prompt that shrinks by more than this was cut, not continued.
 _SHRUNK = 0.9
 _LOOK_BACK = 20
 # Events that come with a changed first message, as they are recorded.
@@ -95,8 +95,8 @@ _FRONT_EVENTS = ("skill", "interruption", "permission", "command")
 
 
 class LossExplanation(Struct, frozen=True, kw_only=True):
-    """A cause and how sure it is. `candidates` are what it could be where that is open; `chance` is
-    how often its sign comes without it, `sign` what that is."""
+    """A cause and how certain it is. `candidates` are the possible causes if that is open; `sign`
+    is the evidence, and `chance` how often it occurs without the cause."""
 
     cause: CauseName
     certainty: Certainty
@@ -110,7 +110,7 @@ _Rule = Callable[[Reading, SessionPatterns], LossExplanation | None]
 
 
 def explain(reading: Reading, patterns: SessionPatterns) -> LossExplanation:
-    """Why what was lost was lost."""
+    """Return why tokens were lost."""
     has_bytes = reading.request.depth == "bodies" and (
         reading.request.change is not None or reading.writer is not None
     )
@@ -139,7 +139,7 @@ def _located(*candidates: CauseName, detail: str = "") -> LossExplanation:
     )
 
 
-# -- rules for both ------------------------------------------------------------------------------
+# -- rules for bytes and for figures -------------------------------------------------------------
 
 
 def _model(reading: Reading, _: SessionPatterns) -> LossExplanation | None:
@@ -156,7 +156,7 @@ def _idle(reading: Reading, _: SessionPatterns) -> LossExplanation | None:
     assert reading.gap is not None
     assert reading.lifetime is not None
     detail = (
-        f"{_span(reading.gap)} since the request before; entries live {_span(reading.lifetime)}"
+        f"{_span(reading.gap)} since the previous request; entries live {_span(reading.lifetime)}"
     )
     return LossExplanation(cause="idle", certainty="proven", detail=detail)
 
@@ -209,14 +209,14 @@ def _changed_bytes(reading: Reading, _: SessionPatterns) -> LossExplanation | No
 
 
 def _stopped_short(reading: Reading) -> bool:
-    """Whether nothing was read though much stands in front of a change in the conversation."""
+    """Whether nothing was read although a lot precedes the first change in the conversation."""
     change, before = reading.request.change, reading.before
     if change is None or before is None or change.layer != "messages" or not change.size:
         return False
     if change.cause in ("image", "marker", "look_back") or reading.request.usage.cached:
         return False
     shared = before.usage.input * change.shared / change.size
-    # Markers stand where they stand; only one of an earlier request can be read.
+    # With markers, only what an earlier request marked can be read.
     return not reading.at_markers and shared >= 2 * reading.rules.minimum
 
 
@@ -224,7 +224,7 @@ def _below_minimum(reading: Reading, _: SessionPatterns) -> LossExplanation | No
     before, minimum = reading.before, reading.rules.minimum
     if before is None or before.usage.input >= minimum or before.usage.cached:
         return None
-    detail = f"{count_of(before.usage.input, 'token')}, and nothing under {minimum:,} is kept"
+    detail = f"{count_of(before.usage.input, 'token')}; the minimum is {minimum:,}"
     return LossExplanation(cause="below_minimum", certainty="proven", detail=detail)
 
 
@@ -240,7 +240,7 @@ def _near_expiry(reading: Reading, _: SessionPatterns) -> LossExplanation | None
     if not is_expired(reading, _NEAR_EXPIRY):
         return None
     assert reading.gap is not None
-    detail = f"{_span(reading.gap)} since the request before: entries may go a little early"
+    detail = f"{_span(reading.gap)} since the previous request: entries may expire a little early"
     return LossExplanation(cause="idle", certainty="likely", detail=detail)
 
 
@@ -295,7 +295,7 @@ def _recorded_update(reading: Reading, _: SessionPatterns) -> LossExplanation | 
     )
 
 
-# What a record says of the moments before a request, and what that does to the cache.
+# Events recorded before a request, and what they do to the cache.
 _EVENT_CAUSES: dict[str, CauseName] = {
     "tools": "tools_changed", "results_cleared": "history_edited", "image": "image",
 }  # fmt: skip
@@ -350,12 +350,12 @@ def _read_the_floor(reading: Reading, patterns: SessionPatterns) -> LossExplanat
     if patterns.slides:
         return LossExplanation(
             cause="trimmed", certainty="likely",
-            detail="the prompt stays as long as it was and only its front is read",
+            detail="the prompt does not grow, and only its front is read",
         )  # fmt: skip
     if reading.request.step == "loop" and not reading.at_markers:
         return LossExplanation(
             cause="other_machine", certainty="likely", chance=reading.stop.chance,
-            sign="a place that near to the floor", detail=_APPENDS,
+            sign="a place that close to the floor", detail=_APPENDS,
         )  # fmt: skip
     for event in _FRONT_EVENTS:
         chance = patterns.event_chances.get(event, 0.0)
@@ -372,7 +372,7 @@ def _read_an_older_end(reading: Reading, _: SessionPatterns) -> LossExplanation 
     stop = reading.stop
     if stop is None or stop.place != "end_of":
         return None
-    sign = "a place that near to an older end"
+    sign = "a place that close to an older end"
     step = reading.request.step
     if step == "loop" and (stop.chance or 0.0) <= MOSTLY:
         return LossExplanation(
@@ -400,7 +400,7 @@ _BY_FIGURES: tuple[_Rule, ...] = (
 
 
 def kind_of_break(explanation: LossExplanation) -> CauseName:
-    """The cause whose kind and blame a finding has: where that is open, the first candidate's."""
+    """Return the cause that gives a finding its kind and blame; if open, the first candidate."""
     if explanation.cause == "unexplained" and explanation.candidates:
         return explanation.candidates[0]
     return explanation.cause

@@ -1,6 +1,6 @@
-"""The requests of many files, each once, by session: what the doctor looks at.
+"""The requests of many files by session, without duplicates: the doctor's input.
 
-Law: a file that cannot be read is named and passed over, and costs the others nothing.
+Law: a file that cannot be read is reported and skipped, and does not affect the others.
 """
 
 import io
@@ -32,7 +32,7 @@ STDIN = "-"
 
 
 class FileProblem(Struct, frozen=True, kw_only=True):
-    """What could not be read, and where."""
+    """A place that could not be read."""
 
     file: str
     line: int | None
@@ -41,17 +41,17 @@ class FileProblem(Struct, frozen=True, kw_only=True):
 
 
 class ReadFiles(Struct, frozen=True, kw_only=True):
-    """What was looked at."""
+    """The files that were examined."""
 
     files: int = 0
     bytes: int = 0
-    # Files of each program, by its name; those of no known form are under "".
+    # The number of files by program; "" counts files of unknown format.
     sources: dict[str, int] = {}
-    # What they hold, before anything is left out for its time or its session.
+    # The contents, before anything is filtered by time or session.
     sessions: int = 0
     requests: int = 0
     newest: float | None = None
-    # Files and folders that were named; without any, this machine was looked through.
+    # Files and folders given by name; without any, this machine is searched.
     paths: tuple[str, ...] = ()
     problems: tuple[FileProblem, ...] = ()
     problem_count: int = 0
@@ -68,7 +68,7 @@ class StoredSession(Protocol):
 
 
 class StoreListing(Protocol):
-    """What one store of Lamina's own sessions holds, or why it cannot be read."""
+    """The sessions in one of Lamina's own stores, or why it cannot be read."""
 
     @property
     def name(self) -> str: ...
@@ -95,7 +95,7 @@ class RequestCollector:
         self._problem_count = self._files = self._bytes = 0
 
     def add_path(self, path: Path, name: str = "") -> None:
-        """Reads a file, or a folder that is read as a whole; `name` is what it is called then."""
+        """Read a file, or a folder that is read as a whole, and call it `name`."""
         try:
             if path.is_dir():
                 file = read_request_folder(path)
@@ -117,8 +117,8 @@ class RequestCollector:
         self._problem_count += file.problem_count - len(file.problems)
         for request in file.requests:
             if request.id in self._homes:
-                continue  # a session that was resumed repeats what came before
-            # It belongs with the request that it goes on from, whatever its file calls itself.
+                continue  # a resumed session repeats its earlier requests
+            # It belongs with the request it continues, whatever session its file names.
             home = self._homes.get(request.parent, request.session) if request.parent else (
                 request.session
             )  # fmt: skip
@@ -153,28 +153,28 @@ class RequestCollector:
         )
 
 
-class GivenFile(Struct, frozen=True, kw_only=True):
-    """A file that somebody handed over. Its name is shown, and nothing is opened by it."""
+class ReceivedFile(Struct, frozen=True, kw_only=True):
+    """An uploaded file. Its name is only displayed; no file is opened under it."""
 
     name: str
     data: bytes
 
 
-def collect_given(files: Sequence[GivenFile]) -> RequestCollector:
-    """The requests of files that were handed over. They lie in a folder of their own while they are
-    read, under names of ours."""
+def collect_uploads(files: Sequence[ReceivedFile]) -> RequestCollector:
+    """Return the requests in uploaded files. While they are read, the files are in a temporary
+    folder, under neutral names."""
     collector = RequestCollector()
     with TemporaryDirectory(prefix="lamina-doctor-") as folder:
-        for number, given in enumerate(files, 1):
+        for number, upload in enumerate(files, 1):
             place = Path(folder, f"file-{number}")
-            place.write_bytes(given.data)
-            shown = given.name.replace("\\", "/").rpartition("/")[2][:200] or f"file {number}"
+            place.write_bytes(upload.data)
+            shown = upload.name.replace("\\", "/").rpartition("/")[2][:200] or f"file {number}"
             collector.add_path(place, shown)
     return collector
 
 
 def collect_journal(journal: Journal, session: str) -> RequestCollector:
-    """The requests of a session of ours."""
+    """Return the requests of one of Lamina's own sessions."""
     from lamina.doctor.requests.own_requests import read_own_requests
 
     collector = RequestCollector()
@@ -186,8 +186,8 @@ def collect_journal(journal: Journal, session: str) -> RequestCollector:
 async def collect_machine(
     report: Callable[[int, int], None], list_stores: ListStores
 ) -> RequestCollector:
-    """All that `collect` finds without paths. `report` is told how many files are read, of how
-    many; between two files whoever waits may stop it."""
+    """Collect everything that `collect` finds without paths. `report` receives the number of files
+    read and the total; between two files the caller may cancel."""
     collector = RequestCollector()
     files = await run_sync(default_files)
     report(0, len(files))
@@ -199,14 +199,14 @@ async def collect_machine(
 
 
 def default_files() -> list[Path]:
-    """The sessions that other programs keep on this machine."""
+    """The session files of other programs on this machine."""
     stores = find_stores(Path.home(), os.environ)
     return [path for store in stores for path in store_files(store)]
 
 
 async def collect(paths: Sequence[str], track: Track, list_stores: ListStores) -> RequestCollector:
-    """The requests of these files and folders; without any, of every program on this machine that
-    is known here, and of Lamina's own sessions.
+    """Collect the requests in these files and folders; without any, those of every known program on
+    this machine and of Lamina's own sessions.
 
     Raises:
         UsageError: a path does not exist, or is neither a folder nor a file that can be read.
@@ -237,7 +237,7 @@ def _named_files(name: str, collector: RequestCollector) -> list[Path]:
             open_regular_file(place).close()
     except (FileNotFoundError, NotADirectoryError):
         raise UsageError(
-            f"{name!r} does not exist; give files or folders of sessions, or none to look where "
+            f"{name!r} does not exist; name session files or folders, or none to search where "
             f"programs keep them"
         ) from None
     except (OSError, ValueError) as error:
@@ -251,7 +251,7 @@ def _named_files(name: str, collector: RequestCollector) -> list[Path]:
 
 
 async def _collect_own(collector: RequestCollector, list_stores: ListStores) -> None:
-    """Adds the sessions that Lamina keeps, of every workspace."""
+    """Add Lamina's own sessions from every workspace."""
     from lamina.doctor.requests.own_requests import read_own_requests
 
     for found in await list_stores():

@@ -1,10 +1,10 @@
-"""The doctor's report: sums of findings, causes and fixes, beside an earlier report, as plain data
-and back.
+"""The doctor's report: findings summed up by cause and fix, compared with an earlier report, and
+written as plain data and read back.
 
-Laws: nothing is sent anywhere and nothing is changed. Sums hold what has a price and say what they
-leave out; what is muted is counted apart. A share of money is of what the input cost, at list
-price. What came before a time that was asked for is still what later requests are compared with. As
-plain data, what was said in a session is a digest, unless text is asked for.
+Laws: nothing is sent anywhere and nothing is changed. Sums include only what has a price, and say
+what they leave out; muted findings are counted separately. Shares of money are relative to the
+input's cost at list price. Requests before the chosen time are still what later requests are
+compared with. Plain data contains digests instead of session text, unless text is requested.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,6 +23,7 @@ from lamina.adapters.files.own_file import open_regular_file
 from lamina.adapters.providers.model_book import load_book
 from lamina.core.audit.break_causes import CAUSES, Blame, BreakKind, CauseName, Certainty, count_of
 from lamina.core.ports import TargetBook
+from lamina.core.text.money import dollars
 from lamina.core.values.settings import Target
 from lamina.doctor.collector import ReadFiles, RequestCollector
 from lamina.doctor.findings import (
@@ -37,7 +38,7 @@ from lamina.doctor.observed_request import ObservedRequest
 from lamina.doctor.readings import common_floors
 from lamina.errors import LaminaError, UsageError
 
-# What is said of a place where the record does not hold the cause.
+# Labels for places whose cause is not in the record.
 _OPEN_LABELS = {
     "nothing": "nothing was read, cause open",
     "floor": "only tools and system read, cause open",
@@ -47,7 +48,7 @@ _OPEN_LABELS = {
 
 
 class CauseSum(Struct, frozen=True, kw_only=True):
-    """All findings of one cause, or of one place where the cause is open."""
+    """All findings of one cause, or of one place if the cause is open."""
 
     cause: CauseName
     label: str
@@ -55,11 +56,11 @@ class CauseSum(Struct, frozen=True, kw_only=True):
     blame: Blame | None
     findings: int
     tokens: int
-    # US dollars over what reading would have cost; None where nothing has a known price.
+    # US dollars beyond what reading would have cost; None if nothing has a known price.
     extra: float | None
     avoidable: float | None
     certainties: dict[Certainty, int]
-    # Findings without a known price, which are in neither sum of money.
+    # Findings without a known price, which neither sum of money includes.
     unpriced: int = 0
 
 
@@ -69,31 +70,29 @@ class ReportTotals(Struct, frozen=True, kw_only=True):
     input: int = 0
     read: int = 0
     written: int = 0
-    # At list price; requests whose model has no known price are left out and counted. None where
-    # none has.
+    # At list price; requests without a known price are left out and counted. None if no request
+    # has one.
     input_cost: float | None = 0.0
     output_cost: float | None = 0.0
     unpriced: int = 0
     unpriced_models: tuple[str, ...] = ()
-    # Requests whose provider said nothing of its cache.
+    # Requests whose provider reported nothing about its cache.
     unreported: int = 0
     findings: int = 0
     muted: int = 0
     lost: int = 0
-    # None where no finding has a known price; those without one are counted.
+    # None if no finding has a known price; those without one are counted.
     lost_cost: float | None = 0.0
     avoidable_cost: float | None = 0.0
     unpriced_findings: int = 0
     # Lost tokens whose place is known.
     located: int = 0
-    # What an hour's lifetime for everything that was written for five minutes would have saved,
-    # less what it costs more.
+    # What a one-hour lifetime for all five-minute entries would have saved, less its extra cost.
     hour_gain: float | None = None
 
     @property
     def lost_share(self) -> float:
-        """The share of the input's cost that was lost; of its tokens, where no price is known, or
-        none of what was lost."""
+        """The share of the input's cost that was lost; of its tokens, if prices are unknown."""
         if self.input_cost and self.lost_cost is not None:
             return self.lost_cost / self.input_cost
         return self.lost / self.input if self.input and self.unpriced else 0.0
@@ -109,7 +108,7 @@ class Advice(Struct, frozen=True, kw_only=True):
 
 
 class Unknown(Struct, frozen=True, kw_only=True):
-    """What could not be known, and which record would show it."""
+    """Something the record does not show, and which record would."""
 
     what: str
     record: str
@@ -118,7 +117,7 @@ class Unknown(Struct, frozen=True, kw_only=True):
 def sum_totals(
     diagnoses: Sequence[SessionDiagnosis], findings: Sequence[Finding], muted: int = 0
 ) -> ReportTotals:
-    """What all requests and findings come to."""
+    """Sum up all requests and findings."""
     rows = [row for diagnosis in diagnoses for row in diagnosis.requests]
     unpriced = [row for row in rows if row.cost is None]
     has_prices = len(unpriced) < len(rows) or not rows
@@ -145,7 +144,7 @@ def sum_totals(
 
 
 def sum_lost(findings: Sequence[Finding]) -> float | None:
-    """What findings cost; None if there are some and none has a known price."""
+    """The cost of findings; None if there are some and none has a known price."""
     return _sum_known(finding.extra for finding in findings) if findings else 0.0
 
 
@@ -169,14 +168,14 @@ def _is_located(finding: Finding) -> bool:
 
 
 def label_of_finding(finding: Finding) -> str:
-    """What a finding is listed under."""
+    """The label under which a finding is listed."""
     if finding.cause == "unexplained":
         return _OPEN_LABELS[finding.place.stopped or "inside"]
     return CAUSES[finding.cause].label
 
 
 def sum_causes(findings: Iterable[Finding]) -> tuple[CauseSum, ...]:
-    """The findings by cause, the dearest first."""
+    """The findings by cause, the most expensive first."""
     groups: dict[tuple[str, Blame | None], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((label_of_finding(finding), finding.blame), []).append(finding)
@@ -219,22 +218,22 @@ def choose_fixes(findings: Iterable[Finding], hour_gain: float | None = None) ->
             cause=cause,
             findings=len(group),
             saves=sum(finding.avoidable_cost or 0.0 for finding in group),
-            fix=group[0].fix + (_tell_hour(hour_gain) if cause == "idle" else ""),
+            fix=group[0].fix + (_describe_hour_gain(hour_gain) if cause == "idle" else ""),
         )
         for cause, group in sums.items()
     ]
     return tuple(sorted(advice, key=lambda one: -one.saves))
 
 
-def _tell_hour(gain: float | None) -> str:
+def _describe_hour_gain(gain: float | None) -> str:
     if gain is None:
         return ""
-    outcome = f"have saved ${gain:.2f}" if gain >= 0 else f"have cost ${-gain:.2f} more"
-    return f" An hour's lifetime for everything would {outcome}."
+    outcome = f"have saved {dollars(gain)}" if gain >= 0 else f"have cost {dollars(-gain)} more"
+    return f" A one-hour lifetime for everything would {outcome}."
 
 
 def list_unknowns(totals: ReportTotals, findings: Sequence[Finding]) -> tuple[Unknown, ...]:
-    """What could not be known, and what would show it."""
+    """List what the records do not show, and what would show it."""
     unknowns: list[Unknown] = []
     opened = [finding for finding in findings if finding.cause == "unexplained"]
     if opened:
@@ -249,7 +248,7 @@ def list_unknowns(totals: ReportTotals, findings: Sequence[Finding]) -> tuple[Un
     if findings and "bodies" not in depths:
         unknowns.append(
             Unknown(
-                what="which bytes changed: these records hold none, so nothing is called proven",
+                what="which bytes changed: these records have none, so no cause is called proven",
                 record="the request bodies: a log of requests, or a HAR file",
             )
         )
@@ -258,24 +257,24 @@ def list_unknowns(totals: ReportTotals, findings: Sequence[Finding]) -> tuple[Un
             Unknown(
                 what=f"what {count_of(totals.unreported, 'request')} read: "
                 f"{'its record does' if totals.unreported == 1 else 'their records do'} not say",
-                record="usage with the cache figures of the provider",
+                record="usage with the provider's cache figures",
             )
         )
     if totals.unpriced:
         names = ", ".join(totals.unpriced_models[:4])
         unknowns.append(
             Unknown(
-                what=f"what {count_of(totals.unpriced, 'request')} cost: no list price of {names}",
+                what=f"what {count_of(totals.unpriced, 'request')} cost: no list price for {names}",
                 record="a file of prices (LAMINA_MODELS)",
             )
         )
     return tuple(unknowns)
 
 
-# A field keeps its name and its meaning; a change of either raises this. docs/doctor.md names them.
+# Fields keep their names and meanings; a change of either raises this. docs/doctor.md lists them.
 SCHEMA = 1
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
-# Whose a model is, by its name, where the record does not say.
+# The provider of a model by its name, where the record does not say.
 _FAMILIES = (
     (("claude",), "anthropic"),
     (("gpt", "o1", "o3", "o4", "codex", "chatgpt"), "openai"),
@@ -294,8 +293,8 @@ class SessionSum(Struct, frozen=True, kw_only=True):
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """One cause then and now, as a share of what the input cost; `saved` is what now would have
-    cost more at the share of then, None where that has no known price."""
+    """One cause before and now, as a share of the input's cost; `saved` is how much more the
+    current requests would have cost at the earlier share, None without a known price."""
 
     label: str
     share_before: float
@@ -304,7 +303,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 class Against(Struct, frozen=True, kw_only=True):
-    """This report beside an earlier one."""
+    """This report compared with an earlier one."""
 
     earlier: str
     share_before: float
@@ -333,7 +332,7 @@ class DoctorReport(Struct, frozen=True, kw_only=True):
 
 
 class DoctorOptions(Struct, frozen=True, kw_only=True):
-    """What is looked at and what is left out."""
+    """What the report covers and what it leaves out."""
 
     since: float | None = None
     until: float | None = None
@@ -341,11 +340,11 @@ class DoctorOptions(Struct, frozen=True, kw_only=True):
     muted: tuple[str, ...] = ()
 
 
-# -- judging -------------------------------------------------------------------------------------
+# -- the report ----------------------------------------------------------------------------------
 
 
 class TargetFinder:
-    """The targets of requests, by provider and model; None where the book has none."""
+    """Finds the targets of requests by provider and model; None if the book has none."""
 
     def __init__(self, book: TargetBook) -> None:
         self._book = book
@@ -371,7 +370,7 @@ class TargetFinder:
 
 
 def report_on(collector: RequestCollector, options: DoctorOptions) -> DoctorReport:
-    """The report on everything that was collected."""
+    """Return the report on everything collected."""
     book = load_book()
     find_target = TargetFinder(book)
     fronts: dict[str, list[set[int]]] = {}
@@ -405,8 +404,8 @@ def report_on(collector: RequestCollector, options: DoctorOptions) -> DoctorRepo
 
 
 def _within(diagnosis: SessionDiagnosis, options: DoctorOptions) -> SessionDiagnosis:
-    """What of a session lies within the times that were asked for. What came before them is still
-    what later requests are compared with."""
+    """Return the part of a session within the chosen times. Earlier requests are still what later
+    requests are compared with."""
     since, until = options.since, options.until
     if since is None and until is None:
         return diagnosis
@@ -428,10 +427,10 @@ def _is_muted(finding: Finding, muted: Sequence[str]) -> bool:
 
 
 def check_muted(muted: Sequence[str]) -> None:
-    """Refuses what is neither a cause nor the id of a finding.
+    """Check names of findings and causes.
 
     Raises:
-        UsageError: naming it.
+        UsageError: a name is neither a cause nor the id of a finding.
     """
     for name in muted:
         if name not in CAUSES and not fullmatch(r"[0-9a-f]{4,10}", name):
@@ -444,7 +443,7 @@ def check_muted(muted: Sequence[str]) -> None:
 def _sum_session(diagnosis: SessionDiagnosis, shown: set[str]) -> SessionSum:
     own = [finding for finding in diagnosis.findings if finding.id in shown]
     costs = [row.input_cost for row in diagnosis.requests if row.input_cost is not None]
-    # Nothing has a price, and so the loss has none either.
+    # Without any price the loss has none either.
     lost_cost = sum_lost(own) if costs else None
     return SessionSum(
         session=diagnosis.session,
@@ -457,11 +456,11 @@ def _sum_session(diagnosis: SessionDiagnosis, shown: set[str]) -> SessionSum:
     )
 
 
-# -- beside an earlier one -----------------------------------------------------------------------
+# -- compared with an earlier report -------------------------------------------------------------
 
 
 def compare_reports(earlier: DoctorReport, now: DoctorReport, name: str) -> DoctorReport:
-    """The report with what changed since an earlier one."""
+    """Return the report with what changed since an earlier one."""
     before, after = _shares(earlier), _shares(now)
     spent = now.totals.input_cost
     causes = [
@@ -495,7 +494,7 @@ def _shares(report: DoctorReport) -> dict[str, float]:
 
 
 def parse_since(text: str, now: datetime) -> float:
-    """A moment that a person means: `30d`, `12h`, `2026-11-01`, or a whole time.
+    """Parse a time as people write it: `30d`, `12h`, `2026-11-01`, or an ISO time.
 
     Raises:
         UsageError: it is none of these.
@@ -506,16 +505,16 @@ def parse_since(text: str, now: datetime) -> float:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         raise UsageError(
-            f"{text!r} is no time: give 12h, 30d, 4w, 2026-11-01 or 2026-11-01T09:30"
+            f"{text!r} is not a time; use 12h, 30d, 4w, 2026-11-01 or 2026-11-01T09:30"
         ) from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def parse_share(text: str) -> float:
-    """A share that a person means: `5%`, or `0.05`.
+    """Parse a share: `5%`, or `0.05`.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not a share.
     """
     number, is_percent = text.strip().removesuffix("%"), text.strip().endswith("%")
     try:
@@ -523,12 +522,12 @@ def parse_share(text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise UsageError(f"--fail-over takes a share, such as 5% or 0.05, and not {text!r}")
+        raise UsageError(f"--fail-over accepts a share such as 5% or 0.05, not {text!r}")
     return share
 
 
 def plain_report(report: DoctorReport, *, with_text: bool) -> dict[str, Any]:
-    """The report as plain data. What was said is a digest unless `with_text` is asked for."""
+    """The report as plain data. Session text is a digest, except with `with_text`."""
     fields = {
         name: getattr(report, name)
         for name in report.__struct_fields__
@@ -559,7 +558,7 @@ def _plain_place(place: FindingPlace) -> dict[str, Any]:
 
 
 def show_bytes(data: bytes, *, with_text: bool) -> str | None:
-    """A few bytes of a prompt: as text if that was asked for, else their digest."""
+    """A few bytes of a prompt: as text if requested, otherwise as a digest."""
     if not data:
         return None
     if with_text:
@@ -568,7 +567,7 @@ def show_bytes(data: bytes, *, with_text: bool) -> str | None:
 
 
 def read_report(path: Path) -> DoctorReport | None:
-    """A report that `--json` wrote; None if the file is none.
+    """Read a report written by `--json`; None if the file is not one.
 
     Raises:
         UsageError: it was written by a version with another schema.
@@ -582,8 +581,8 @@ def read_report(path: Path) -> DoctorReport | None:
         return None
     if value["schema"] != SCHEMA:
         raise UsageError(
-            f"{str(path)!r} is a report of schema {value['schema']!r}, and this is {SCHEMA}; "
-            f"give the sessions themselves, or a time"
+            f"{str(path)!r} is a report of schema {value['schema']!r}, but this version reads "
+            f"schema {SCHEMA}; name the sessions themselves, or a time"
         )
     try:
         return DoctorReport(
@@ -591,4 +590,4 @@ def read_report(path: Path) -> DoctorReport | None:
             causes=msgspec.convert(value.get("causes", []), tuple[CauseSum, ...]),
         )
     except msgspec.ValidationError as error:
-        raise UsageError(f"{str(path)!r} is a report that cannot be read: {error}") from error
+        raise UsageError(f"the report {str(path)!r} cannot be read: {error}") from error

@@ -1,7 +1,7 @@
 """Findings: each loss with its place, cause, price, blame and fix.
 
-Laws: a finding names a place the record shows, and no other. A price that is not known is None and
-left out of sums. What a finding calls avoidable is money that somebody could have kept.
+Laws: a finding names only a place that the record shows. An unknown price is None and left out of
+sums. Money is avoidable only if it could have been saved.
 """
 
 from collections.abc import Sequence
@@ -30,11 +30,11 @@ from lamina.doctor.causes import LossExplanation, explain, find_patterns, kind_o
 from lamina.doctor.observed_request import ObservedRequest, PartLayer
 from lamina.doctor.readings import FindTarget, Reading, StopPlace, read_session
 
-# Which layer a stop lies in, as far as figures tell.
+# The layer in which reading stopped, as far as figures show it.
 _STOP_LAYERS: dict[StopPlace, PartLayer | None] = {
     "nothing": None, "floor": "messages", "end_of": "messages", "inside": None,
 }  # fmt: skip
-# A request that keeps entries alive comes a little before their time.
+# A keep-alive request is sent a little before entries expire.
 _KEEP_ALIVE = 0.9
 _HOUR_S = 3_600.0
 
@@ -65,7 +65,7 @@ class Loss(Struct, Generic[Said], frozen=True, kw_only=True):
     source: str
     session: str
     agent: str
-    # Its number in the session, its id in the record, and where that stands.
+    # Its number in the session, its id in the record, and the record's file and line.
     request: int
     request_id: str
     file: str
@@ -82,12 +82,12 @@ class Loss(Struct, Generic[Said], frozen=True, kw_only=True):
     before: Said
     after: Said
     tokens: int
-    # US dollars at list price: what these tokens cost, and what reading them would have.
+    # US dollars at list price: what these tokens cost, and what reading them would have cost.
     paid: float | None
     would_have_cost: float | None
-    # None: nobody knows.
+    # None: unknown.
     avoidable: bool | None
-    # What of the difference could have been kept, after what keeping it would have cost.
+    # The part of the difference that could have been saved, less the cost of saving it.
     avoidable_cost: float | None
     fix: str
     chance: float | None = None
@@ -96,18 +96,18 @@ class Loss(Struct, Generic[Said], frozen=True, kw_only=True):
 
     @property
     def extra(self) -> float | None:
-        """What the loss cost, over reading the same tokens."""
+        """What the loss cost beyond reading the same tokens."""
         if self.paid is None or self.would_have_cost is None:
             return None
         return self.paid - self.would_have_cost
 
 
 class Finding(Loss[bytes], frozen=True, kw_only=True):
-    """A loss as the doctor finds it."""
+    """A loss found by the doctor."""
 
 
 class RequestFigures(Struct, frozen=True, kw_only=True):
-    """One request as a row: what it read, wrote and paid, and what it lost."""
+    """One request as a row: what it read, wrote, cost and lost."""
 
     number: int
     id: str
@@ -128,9 +128,8 @@ class RequestFigures(Struct, frozen=True, kw_only=True):
 
 
 class SessionDiagnosis(Struct, frozen=True, kw_only=True):
-    """A session with its findings. `hour_gain` is what entries that live for an hour would have
-    saved over those that were written for five minutes, less what writing them costs more; None
-    where there are none, or no prices."""
+    """A session with its findings. `hour_gain` is what one-hour entries would have saved compared
+    with five-minute entries, less their higher write price; None without such entries or prices."""
 
     session: str
     source: str
@@ -144,7 +143,7 @@ def diagnose(
     find_target: FindTarget,
     floors: frozenset[int] = frozenset(),
 ) -> SessionDiagnosis:
-    """The findings of one session, whichever files it stands in."""
+    """Diagnose one session, whichever files it is spread over."""
     readings = read_session(requests, find_target, floors)
     patterns = find_patterns(readings)
     rows: list[RequestFigures] = []
@@ -174,7 +173,7 @@ def _hour_gain(readings: Sequence[Reading], findings: Sequence[Finding]) -> floa
             continue
         tier = target.prices.tier_for(usage.input)
         finding = kept.get(reading.number)
-        # What would still have been there is not written again.
+        # Entries that would still be there are not written again.
         written = short - min(short, finding.tokens) if finding else short
         saved = (finding.extra or 0.0) if finding else 0.0
         gains.append(saved - written * (tier.write_long - tier.write) / MILLION)
@@ -182,7 +181,7 @@ def _hour_gain(readings: Sequence[Reading], findings: Sequence[Finding]) -> floa
 
 
 def front_reads(requests: Sequence[ObservedRequest]) -> set[int]:
-    """What requests of a session read that ends within its first one: places in its front."""
+    """Return the read sizes that end within a session's first request: places in its front."""
     first = min(requests, key=lambda r: r.at if r.at is not None else 0.0, default=None)
     limit = first.usage.input if first else 0
     return {r.usage.cached for r in requests if 0 < r.usage.cached < limit}
@@ -230,8 +229,8 @@ def _place(reading: Reading, why: LossExplanation) -> FindingPlace:
 
 
 def price_loss(usage: Usage, lost: int, target: Target | None) -> tuple[float | None, float | None]:
-    """What tokens that were not read cost, and what reading them would have; None if the price is
-    not known. What was written counts before what was merely fresh."""
+    """Return what lost tokens cost and what reading them would have cost; None if the price is
+    unknown. Written tokens count before fresh ones."""
     if target is None or target.prices is None:
         return None, None
     tier = target.prices.tier_for(usage.input)
@@ -244,8 +243,8 @@ def price_loss(usage: Usage, lost: int, target: Target | None) -> tuple[float | 
 def _avoidable_cost(
     reading: Reading, cause: CauseName, paid: float | None, would: float | None
 ) -> float | None:
-    """What could have been kept. Past a lifetime that is what is left after keeping the entry
-    alive with a request each time before it expires."""
+    """Return the cost that could have been avoided. After an expiry, that is the difference less
+    the price of keep-alive requests."""
     if paid is None or would is None:
         return None
     extra = paid - would

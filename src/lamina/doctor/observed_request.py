@@ -1,4 +1,4 @@
-"""A request of anybody's session, as much as its record tells.
+"""A request of any program's session, as far as its record shows it.
 
 Laws: what a record does not say is empty or None, never zero. `usage.input` includes what was read
 and written. Bytes are kept in parts, in wire order, only while they are compared.
@@ -13,19 +13,19 @@ from lamina.core.audit.break_causes import CauseName, RecordDepth
 from lamina.core.values.usage import Usage
 
 PartLayer = Literal["tools", "system", "messages"]
-# What a request follows: a person's message, results of tools, or nobody knows what.
+# What a request follows: a person's message, tool results, or something unknown.
 StepKind = Literal["turn", "loop", ""]
 
 
 class PromptPart(Struct, frozen=True, kw_only=True):
-    """A piece of a request that goes over the wire as a whole: a tool, a block of text, a call.
-    `place` is its path in the body, and `data` the bytes at that path."""
+    """A piece of a request: a tool, a block of text, a call. `place` is its path in the body, and
+    `data` the bytes at that path."""
 
     layer: PartLayer
     place: str
     kind: str
     role: str = ""
-    # Which message it is of; -1 in front of them.
+    # The message that it belongs to; -1 before the first.
     message: int = -1
     data: bytes = b""
     marked: bool = False
@@ -38,17 +38,17 @@ class PromptPart(Struct, frozen=True, kw_only=True):
 
 
 class RecordedPrompt(Struct, frozen=True, kw_only=True):
-    """The bytes of a request: its parts in wire order, and the parameters that key a cache."""
+    """The bytes of a request: its parts in wire order, and the parameters a cache depends on."""
 
     parts: tuple[PromptPart, ...]
     parameters: tuple[tuple[str, str], ...] = ()
-    # Whether the wire writes its cache at markers only.
+    # Whether the cache is written at markers only.
     has_markers: bool = False
 
 
 class PromptChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The first place at which a request differs from the one before it; `cause` is empty where
-    the earlier one is whole within the later."""
+    """The first place where a request differs from the one before it; `cause` is None if the
+    earlier request is a prefix of the later one."""
 
     cause: CauseName | None = None
     layer: PartLayer | None = None
@@ -57,19 +57,19 @@ class PromptChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
     before: bytes = b""
     after: bytes = b""
     detail: str = ""
-    # Whether the bytes leave no other explanation.
+    # Whether the bytes allow no other explanation.
     is_sure: bool = True
-    # How many bytes of the earlier request agree, and how many it has.
+    # How many bytes of the earlier request agree, and its size.
     shared: int = 0
     size: int = 0
 
 
-# The source of sessions that Lamina keeps.
+# The source of Lamina's own sessions.
 OWN = "lamina"
 
 
 class ObservedRequest(Struct, frozen=True, kw_only=True):
-    """One request with its usage. `at` is when it was sent, as near as the record tells."""
+    """One request with its usage. `at` is when it was sent, as closely as the record shows."""
 
     source: str
     session: str
@@ -80,24 +80,24 @@ class ObservedRequest(Struct, frozen=True, kw_only=True):
     ended: float | None = None
     provider: str = ""
     model: str = ""
-    # Which of several agents of the session; empty for the session itself.
+    # The session's agent that sent it; empty for the session itself.
     agent: str = ""
-    # The request whose prompt this one goes on from, if the record says so.
+    # The request whose prompt this one continues, if the record says so.
     parent: str = ""
-    # Whether the record shows that it goes on from none.
+    # Whether the record shows that it continues none.
     is_root: bool = False
     step: StepKind = ""
-    # Blocks that were appended since the one before.
+    # Blocks appended since the previous request.
     blocks: int | None = None
-    # Whether the answer before it holds thinking.
+    # Whether the previous answer contains thinking.
     thought: bool = False
     parameters: tuple[tuple[str, str], ...] = ()
-    # What happened since the one before: compaction, skill, interruption, image and the like.
+    # Events since the previous request: compaction, skill, interruption, image and so on.
     events: tuple[str, ...] = ()
     version: str = ""
-    # What the vendor itself said of a miss.
+    # The vendor's own explanation of a miss.
     vendor_reason: str = ""
-    # What is known of it besides, of records that already judged it.
+    # The change since the previous request, where the bytes were compared.
     change: PromptChange | None = None
     file: str = ""
     line: int = 0

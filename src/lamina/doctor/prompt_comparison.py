@@ -1,11 +1,11 @@
-"""Prompts of one conversation: which one a prompt goes on from, where two part to the byte, and
+"""The prompts of one conversation: which prompt another continues, at which byte they differ, and
 whether markers reach.
 
-Laws: the first difference in wire order is the break, and what stands on its two sides says what
-happened there. Nothing is guessed: whatever fits no narrower cause keeps the widest one.
-Interleaved conversations are told apart by what was said in them; one whose front or middle changed
-is still the same. Only the newest prompts are kept whole. A cache entry ends at a marker, and a
-later marker finds it at most 20 blocks back; runs of calls and results count once.
+Laws: the first difference in wire order is the break, and the content on its two sides says what
+happened. Nothing is guessed: what fits no narrower cause gets the widest one. Interleaved
+conversations are distinguished by their messages; one whose front or middle changed is still the
+same. Only the newest prompts are kept whole. A cache entry ends at a marker, and a later marker
+finds it at most 20 blocks back; runs of calls and results count once.
 """
 
 import json
@@ -28,17 +28,17 @@ LOOK_BACK = 20
 def judge_markers(
     change: PromptChange, before: RecordedPrompt, after: RecordedPrompt
 ) -> PromptChange:
-    """The change with what is wrong with the markers, if the bytes agree and something is."""
+    """Return the change, with what is wrong with the markers, if anything is."""
     if not (before.has_markers and after.has_markers):
         return change
     old, new = _marks(before.parts), _marks(after.parts)
     if not old:
-        return _say(change, "marker", before.parts, -1, "the request before had no marker")
+        return _say(change, "marker", before.parts, -1, "the previous request had no marker")
     if not new:
         return _say(change, "marker", after.parts, -1, "no marker")
     reaching = [mark for mark in new if mark >= old[-1]]
     if not reaching:
-        detail = "the last marker stands before that of the request before"
+        detail = "the last marker is further forward than in the previous request"
         return _say(change, "marker", after.parts, new[-1], detail)
     positions = _positions(after.parts)
     distance = min(positions[mark] - positions[old[-1]] for mark in reaching)
@@ -53,7 +53,7 @@ def _marks(parts: Sequence[PromptPart]) -> list[int]:
 
 
 def _positions(parts: Sequence[PromptPart]) -> list[int]:
-    """The place of every part as it is counted: runs of calls and of results are one each."""
+    """The position of every part; a run of calls or of results counts as one."""
     positions, at, last = [], -1, ""
     for part in parts:
         if part.kind not in ("call", "result") or part.kind != last:
@@ -73,12 +73,12 @@ def _say(
     )  # fmt: skip
 
 
-# How much of both sides is shown, and how much of that stands in front of the difference.
+# How many bytes of both sides are shown, and how many of them precede the difference.
 _SHOWN, _LEAD = 40, 8
-# A summary is shorter than what it stands for by at least this share of the whole.
+# A prompt with a summary is at most this share of the earlier prompt.
 _SHRUNK = 0.9
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
-# What is made anew for every request, the narrowest first.
+# Values that change with every request, the most specific first.
 _VOLATILE = tuple(
     (name, re.compile(pattern))
     for name, pattern in (
@@ -99,7 +99,7 @@ _EMPTY_THINKING = re.compile(rb"<think>\s*</think>")
 
 
 def compare_prompts(before: RecordedPrompt, after: RecordedPrompt) -> PromptChange:
-    """Where `after` stops being `before` with something behind it, and what happened there."""
+    """Return where `after` stops continuing `before`, and what happened there."""
     old, new = before.parts, after.parts
     index = _first_difference(old, new)
     shared = sum(len(part.data) for part in old[:index])
@@ -145,7 +145,7 @@ def _changed_parameters(before: RecordedPrompt, after: RecordedPrompt) -> list[s
 def _first_picture(
     change: PromptChange, before: RecordedPrompt, after: RecordedPrompt
 ) -> PromptChange:
-    """Where markers write the cache, its messages also depend on whether there are pictures."""
+    """Where markers write the cache, its messages also depend on whether any picture is present."""
     if not after.has_markers or any(part.kind == "image" for part in before.parts):
         return change
     picture = next((part for part in after.parts if part.kind == "image"), None)
@@ -258,14 +258,14 @@ def _count_same(before: Sequence[bytes], after: Sequence[bytes]) -> int:
 
 
 def _is_plain(old: Sequence[PromptPart], new: Sequence[PromptPart], index: int) -> bool:
-    """Whether something from behind the difference was sent again, or what stands there calls
-    itself a summary: without either it may be another conversation."""
+    """Whether something after the difference was sent again, or the new text calls itself a
+    summary: without either it may be another conversation."""
     behind = [{part.digest for part in parts[index:]} for parts in (old, new)]
     return bool(behind[0] & behind[1]) or bool(_SUMMARY.search(new[index].data[:600]))
 
 
 def _is_trimmed(before: Sequence[bytes], after: Sequence[bytes], at: int) -> bool:
-    """Whether some messages are gone and what stood behind them follows at once."""
+    """Whether some messages are gone and the ones after them follow directly."""
     return any(
         after[at : at + len(before) - start] == before[start:]
         for start in range(at + 1, len(before))
@@ -276,7 +276,7 @@ def _is_summarised(
     before: Sequence[bytes], after: Sequence[bytes], at: int,
     old: Sequence[PromptPart], new: Sequence[PromptPart],
 ) -> bool:  # fmt: skip
-    """Whether several messages gave way to fewer, with the rest kept behind them."""
+    """Whether fewer messages replace several, with the rest kept after them."""
     sizes = [sum(len(part.data) for part in parts) for parts in (old, new)]
     is_smaller = sizes[1] < _SHRUNK * sizes[0]
     kept = {digest: place for place, digest in enumerate(before)}
@@ -288,7 +288,8 @@ def _is_summarised(
 
 
 def find_volatile(before: bytes, after: bytes, offset: int) -> str:
-    """What is made anew at the place where two texts part: a time, a date, an id; else nothing."""
+    """Return what changes every time at the place where two texts differ: a time, a date, an id;
+    empty if nothing does."""
     for name, pattern in _VOLATILE:
         if _covers(pattern, before, offset) and _covers(pattern, after, offset):
             return name
@@ -303,7 +304,7 @@ def _covers(pattern: re.Pattern[bytes], text: bytes, offset: int) -> bool:
 
 
 def _shared_bytes(one: bytes, other: bytes) -> int:
-    """How many leading bytes agree, by halving."""
+    """How many leading bytes agree, found by bisection."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -315,7 +316,7 @@ def _shared_bytes(one: bytes, other: bytes) -> int:
 
 
 def _same_text(one: bytes, other: bytes) -> bool:
-    """Whether two texts differ in blanks alone, or in thinking that says nothing."""
+    """Whether two texts differ only in whitespace or in empty thinking."""
     plain = [_EMPTY_THINKING.sub(b"", text).split() for text in (one, other)]
     return plain[0] == plain[1]
 
@@ -338,15 +339,15 @@ def _tool_name(data: bytes) -> str:
     return name if isinstance(name, str) else "?"
 
 
-# Prompts that are kept at a time: as many as conversations that run at once, and of a session that
-# has a name only the newest. What they have in common is kept once.
+# Prompts kept at a time: one per conversation running at once, and of a named session only the
+# newest few. Parts that they share are kept once.
 KEPT, KEPT_OF_ONE = 32, 4
-# The share of an earlier prompt's messages that says it is the same conversation.
+# The share of an earlier prompt's messages that makes it the same conversation.
 _SAME = 0.25
 
 
 class KnownPrompt(Struct, frozen=True, kw_only=True):
-    """A prompt that was seen, with the digests of its messages."""
+    """An earlier prompt, with the digests of its messages."""
 
     id: str
     prompt: RecordedPrompt
@@ -354,19 +355,19 @@ class KnownPrompt(Struct, frozen=True, kw_only=True):
 
 
 class Lineage:
-    """The prompts of one session, or of a log that names none, in order of sending."""
+    """The prompts of one session, or of a log without session names, in order of sending."""
 
     def __init__(self, *, is_one_session: bool = False) -> None:
-        # Whether whatever comes belongs together, however little it shares.
+        # Whether all prompts belong together, however little they share.
         self._is_one_session = is_one_session
-        # The newest prompt that begins with a chain of messages, by that chain's digest.
+        # The newest prompt that begins with a chain of messages, by the chain's digest.
         self._chains: dict[bytes, str] = {}
         self._known: OrderedDict[str, KnownPrompt] = OrderedDict()
-        # What the newest prompts were extended by: a prompt that was is no head any more.
+        # Prompts that a newer one continues, and which are therefore no longer heads.
         self._extended: set[str] = set()
 
     def add(self, id: str, prompt: RecordedPrompt) -> KnownPrompt | None:
-        """Takes in a prompt; gives the one it goes on from."""
+        """Add a prompt; return the one it continues."""
         messages = tuple(message_digests(prompt.parts))
         chains = _chain(messages)
         before = self._find(messages, chains)
@@ -383,7 +384,7 @@ class Lineage:
 
     @property
     def known(self) -> Sequence[KnownPrompt]:
-        """The prompts that are kept whole, the oldest first."""
+        """The prompts kept whole, the oldest first."""
         return tuple(self._known.values())
 
     def _find(self, messages: tuple[bytes, ...], chains: Sequence[bytes]) -> KnownPrompt | None:
@@ -408,8 +409,8 @@ class Lineage:
     def _nearest(
         self, known: KnownPrompt, messages: tuple[bytes, ...], shared: int
     ) -> KnownPrompt | None:
-        """Of those that share as much: the one that is whole within the prompt, if the newest one
-        went another way; a question asked beside others is not an edit of theirs."""
+        """Among prompts that share as much, return the one that is a prefix of this prompt if the
+        newest one diverged: a question asked in parallel is not an edit of the others."""
         if len(known.messages) == shared or len(messages) > shared + 1:
             return known
         whole = (
@@ -424,7 +425,7 @@ class Lineage:
 
 
 def _share(before: RecordedPrompt, after: RecordedPrompt) -> RecordedPrompt:
-    """The later prompt, with the parts of the earlier one where they are the same."""
+    """Return the later prompt, reusing equal parts of the earlier one."""
     pairs = zip(before.parts, after.parts, strict=False)
     parts = [old if old == new else new for old, new in pairs]
     return replace(after, parts=(*parts, *after.parts[len(parts) :]))

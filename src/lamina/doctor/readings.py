@@ -1,11 +1,11 @@
-"""A session's requests in order, each beside the one it goes on from: where reading stopped, and
-what was lost.
+"""A session's requests in order, each with the one it continues: where reading stopped, and what
+was lost.
 
-Laws: `lost = min(cached end of the one before - read, written + fresh)`. A first request loses
-nothing, a retry that is read whole loses nothing, and a tail that no marker covered was never there
-to lose. What a request left in the cache ends at its cached end, and a later one can stop reading
-at the end of any of them. Whatever was read up to the cached end of the request before is no break.
-A place is reported with the chance of meeting it blindly.
+Laws: `lost = min(cached end of the previous request - read, written + fresh)`. A first request
+loses nothing, a retry that is read whole loses nothing, and a tail that no marker covered was never
+cached. What a request left in the cache ends at its cached end, and a later request can stop
+reading at any such end. A request read up to the previous cached end is not a break. A place is
+reported with the probability of hitting it by chance.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,20 +17,20 @@ from msgspec.structs import replace
 from lamina.core.values.settings import CacheRules, Target
 from lamina.doctor.observed_request import ObservedRequest
 
-# Where nothing is marked, hits end up to three blocks before the end of what was sent.
+# Without markers, hits end up to three blocks before the end of the earlier prompt.
 _BLOCKS = 3
 _BLOCK = 128
-# A figure of a marked cache is exact; smaller losses are not worth a word.
+# With markers figures are exact; smaller losses are not worth reporting.
 _LEAST = 64
-# Figures of two sessions that are as near to each other are the same place.
+# Figures of two sessions that are this close are the same place.
 _ALIKE_TOKENS = 64
 
 StopPlace = Literal["nothing", "floor", "end_of", "inside"]
 
 
 class ReadingStop(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where reading stopped. `request` is the number of the one at whose end that is; `chance` how
-    much of the prompt before lies as near to such an end."""
+    """Where reading stopped. `request` is the number of the request that ends there; `chance` is
+    how much of the previous prompt is as close to such an end."""
 
     place: StopPlace
     tokens: int
@@ -43,14 +43,14 @@ def writes_at_markers(request: ObservedRequest, rules: CacheRules) -> bool:
 
 
 def slack_of(request: ObservedRequest, rules: CacheRules) -> int:
-    """How far below a cached end a hit may stop."""
+    """How far before a cached end a hit may stop."""
     if writes_at_markers(request, rules):
         return _LEAST
     return max(_BLOCKS * rules.step, _BLOCKS * _BLOCK)
 
 
 def cached_end(request: ObservedRequest, rules: CacheRules) -> int | None:
-    """The tokens of a request that are in the cache after it; None if its record does not say."""
+    """How many tokens of a request are in the cache afterwards; None if its record does not say."""
     usage = request.usage
     if not usage.cache_reported:
         return None
@@ -63,7 +63,7 @@ def cached_end(request: ObservedRequest, rules: CacheRules) -> int | None:
 
 
 class EarlierEnds:
-    """The cached ends of the requests before one, and the floors that were read."""
+    """The cached ends of earlier requests, and the floors that were read."""
 
     def __init__(self, first_end: int | None = None) -> None:
         self._ends: list[tuple[int, int]] = []
@@ -76,7 +76,7 @@ class EarlierEnds:
         if read:
             self._reads[read] = self._reads.get(read, 0) + 1
         if is_root and read:
-            # What a new conversation reads, others of its kind wrote: tools and system.
+            # What a new conversation reads was written by similar ones: tools and system.
             self._floors.add(read)
         if end:
             self._ends.append((end, number))
@@ -84,12 +84,12 @@ class EarlierEnds:
                 self.first_end = end
 
     def add_floors(self, floors: Iterable[int]) -> None:
-        """Floors that other sessions of the same program read."""
+        """Add floors that other sessions of the same program read."""
         self._floors |= set(floors)
 
     def locate(self, read: int, limit: int, slack: int, *, exact: bool) -> ReadingStop:
-        """Where a request stopped that read `read` of the `limit` tokens in the cache. With `exact`
-        the cache ends at markers, and figures are exact."""
+        """Return where a request stopped that read `read` of the `limit` tokens in the cache. With
+        `exact` the cache ends at markers, and figures are exact."""
         if read == 0:
             return ReadingStop(place="nothing", tokens=0)
         near = 0 if exact else slack
@@ -104,7 +104,7 @@ class EarlierEnds:
             # system have any.
             return ReadingStop(place="floor", tokens=read)
         if self._reads.get(read, 0):
-            # A figure that was read before is the end of something that was written before.
+            # A figure that was read before is where an earlier entry ends.
             is_front = self.first_end is not None and read < self.first_end
             return ReadingStop(place="floor" if is_front else "end_of", tokens=read)
         # Markers may stand a little before the end of a request, too.
@@ -113,7 +113,7 @@ class EarlierEnds:
         )
 
     def _nearest(self, read: int, limit: int, near: int) -> ReadingStop | None:
-        """The end of an earlier request that is as near as that, if there is one."""
+        """The end of an earlier request within that distance, if there is one."""
         ends = [(end, number) for end, number in self._ends if abs(end - read) <= near]
         if not ends:
             return None
@@ -135,8 +135,8 @@ def _chance(limit: int, near: int, ends: Iterable[int]) -> float | None:
 
 
 def common_floors(reads: Iterable[Iterable[int]]) -> frozenset[int]:
-    """Of what the sessions of one program read of their fronts, the figures that more than one of
-    them has: where its tools and system prompt end."""
+    """Return the figures that several sessions of one program read of their fronts: where its tools
+    and system prompt end."""
     buckets: dict[int, int] = {}
     figures = [set(session) for session in reads]
     for session in figures:
@@ -152,16 +152,16 @@ def common_floors(reads: Iterable[Iterable[int]]) -> frozenset[int]:
 
 
 FindTarget = Callable[[ObservedRequest], Target | None]
-# What is taken of a provider that the book does not know: automatic, in blocks, for minutes.
+# Assumed for providers missing from the book: automatic caching, in blocks, for minutes.
 UNKNOWN_RULES = CacheRules(minimum=1024, step=128, lifetime_s=300.0)
-# Lifetimes that Anthropic's figures tell apart.
+# Lifetimes that Anthropic's figures distinguish.
 _SHORT_S, _LONG_S = 300.0, 3_600.0
-# Beginnings whose lengths differ by less than this share may well be the same.
+# Beginnings whose lengths differ by less than this share may be the same.
 _ALIKE_SHARE = 0.1
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """One request, the one before it, and what of that was not read again."""
+    """One request, the previous one, and how much of that was not read again."""
 
     number: int
     request: ObservedRequest
@@ -177,7 +177,7 @@ class Reading(Struct, frozen=True, kw_only=True):
     # Whether the requests of the conversation so far wrote nothing, or read nothing.
     never_written: bool = False
     never_read: bool = False
-    # The request that wrote the same prefix and was not answered yet.
+    # The request that was writing the same prefix and not answered yet.
     writer: int | None = None
 
 
@@ -186,7 +186,7 @@ def read_session(
     find_target: FindTarget,
     floors: frozenset[int] = frozenset(),
 ) -> list[Reading]:
-    """The requests of one session, in order of sending. `floors` are where the front ends in
+    """Read the requests of one session in order of sending. `floors` are where the front ends in
     other sessions of the same program."""
     in_order = sorted(requests, key=lambda r: r.at if r.at is not None else 0.0)
     numbers = {request.id: number for number, request in enumerate(in_order, 1)}
@@ -195,7 +195,7 @@ def read_session(
 
 
 class _Branch(Struct):
-    """What is remembered of the conversation a request belongs to."""
+    """The conversation a request belongs to, so far."""
 
     last: ObservedRequest
     number: int
@@ -216,7 +216,7 @@ class _SessionReader:
         self._by_id: dict[str, _Branch] = {}
         self._last: dict[tuple[str, str], _Branch] = {}
         self._roots: list[tuple[int, ObservedRequest]] = []
-        # What the beginnings of its conversations read.
+        # How much the beginnings of its conversations read.
         self._root_reads: set[int] = set()
 
     def read(self, number: int, request: ObservedRequest) -> Reading:
@@ -244,7 +244,7 @@ class _SessionReader:
     def _ends_of(self, request: ObservedRequest) -> EarlierEnds:
         key = (request.model, request.agent)
         if key not in self._ends:
-            # Another model counts alike: where the first request ends serves for all of them.
+            # Other models count similarly: the end of the first request serves for all of them.
             first = next(
                 (ends.first_end for ends in self._ends.values() if not request.agent), None
             )
@@ -277,7 +277,7 @@ class _SessionReader:
         if end is None or not usage.cache_reported:
             return replace(reading, **fields)
         if end == 0 or (reading.at_markers and _lacks_marker(request)):
-            # Nothing was kept, or not all of it: what could have been is all of it.
+            # Nothing was kept, or not all of it: all of it could have been.
             end = max(end, before.usage.input)
         lost = min(end - usage.cached, fresh)
         slack = slack_of(request, rules)
@@ -287,8 +287,8 @@ class _SessionReader:
         return replace(reading, **fields)
 
     def _weigh_root(self, reading: Reading) -> Reading:
-        """A conversation that begins while another one is still being answered cannot read what
-        that one writes."""
+        """Weigh the start of a conversation. While another one is still being answered, it cannot
+        read what that one writes."""
         request, usage = reading.request, reading.request.usage
         if request.at is None or not usage.cache_reported:
             return reading
@@ -307,8 +307,8 @@ class _SessionReader:
         return reading
 
     def _shared_front(self, request: ObservedRequest, writer: ObservedRequest) -> int:
-        """Tokens that two beginnings have in common: by their bytes; else the floor that
-        conversations of this program read; else all, if they are as long as each other."""
+        """Return how many tokens two beginnings share: by their bytes; else the floor that this
+        program's conversations read; else all, if they are about equally long."""
         change = request.change
         end = writer.usage.cached + writer.usage.written or writer.usage.input
         if change is not None and change.size:

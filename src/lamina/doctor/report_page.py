@@ -1,7 +1,8 @@
-"""The doctor's report as one page: no script, no font and no picture from elsewhere.
+"""The doctor's report as one page, without scripts, fonts or pictures from elsewhere.
 
 Laws: it can be read without colour and without a script, everything from a record is escaped, and
-what was said stands in it as digests unless text is asked for. No name steers or turns it.
+session text appears as digests unless text is requested. No name can change its layout or
+direction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,20 +11,21 @@ from html import escape
 
 from lamina.core.audit.break_causes import CAUSES, count_of
 from lamina.core.text.characters import visible
+from lamina.core.text.money import dollars
 from lamina.doctor.doctor_report import DoctorReport, label_of_finding, show_bytes
 from lamina.doctor.findings import Finding, RequestFigures
 from lamina.doctor.sentences import (
     describe_finding,
+    describe_unpriced,
+    explain_no_requests,
     name_program,
-    short_money,
     short_tokens,
-    tell_left_out,
-    tell_nothing,
+    write_amount,
 )
 
-# Sessions and findings that are drawn; the others are counted.
+# How many sessions, findings and requests are drawn; the others are counted.
 MAX_SESSIONS, MAX_FINDINGS, MAX_REQUESTS = 40, 500, 400
-# A short session does not fill the width: columns stay columns.
+# A short session does not fill the width, so that its columns stay narrow.
 LEAST_COLUMNS = 60
 _HEIGHT = 90
 _STYLE = """
@@ -36,7 +38,7 @@ svg { width: 100%; height: 8rem; border: 1px solid #8884 } .read { fill: #9ab } 
 @media (prefers-color-scheme: dark) { body { background: #111; color: #ddd } }
 """
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-# Marks that a name has no use for.
+# Direction marks, which no name needs.
 _DIRECTION_MARKS = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "\u061c\u200e\u200f"})
 
 
@@ -61,14 +63,14 @@ def write_page(report: DoctorReport, *, with_text: bool) -> str:
 
 
 def _show(text: str) -> str:
-    """What a record says, so that it can neither mark up the page nor turn its direction."""
+    """Escape text from a record, so that it can neither add markup nor change direction."""
     return escape(visible(text).translate(_DIRECTION_MARKS))
 
 
 def _totals(report: DoctorReport) -> Iterable[str]:
     totals = report.totals
     if not totals.requests:
-        yield f"<p>{_show(tell_nothing(report))}</p>"
+        yield f"<p>{_show(explain_no_requests(report))}</p>"
         return
     counts = (
         f"{count_of(totals.sessions, 'session')}, {count_of(totals.requests, 'request')}, "
@@ -76,21 +78,21 @@ def _totals(report: DoctorReport) -> Iterable[str]:
     )
     lost = f"{short_tokens(totals.lost)} in {count_of(totals.findings, 'break')}"
     if totals.input_cost is None:
-        yield f"<p>{counts} Lost to breaks {lost}. What it cost is not known.</p>"
+        yield f"<p>{counts} Lost to breaks: {lost}. The cost is not known.</p>"
         return
-    requests = _comma(tell_left_out(totals.unpriced, "request"))
-    breaks = _comma(tell_left_out(totals.unpriced_findings, "break"))
+    requests = _comma(describe_unpriced(totals.unpriced, "request"))
+    breaks = _comma(describe_unpriced(totals.unpriced_findings, "break"))
     share = f" ({totals.lost_share:.1%})" if totals.lost_cost is not None else ""
     yield (
-        f"<p>{counts} Input at list price {short_money(totals.input_cost)}{requests}; lost to "
+        f"<p>{counts} Input at list price {dollars(totals.input_cost)}{requests}; lost to "
         f"breaks {lost}, {_money_or_word(totals.lost_cost)}{share}{breaks}; avoidable "
-        f"{short_money(totals.avoidable_cost)}{breaks}. List prices of {_show(report.prices_of)}: "
+        f"{write_amount(totals.avoidable_cost)}{breaks}. List prices of {_show(report.prices_of)}: "
         f"on a flat-fee plan it is quota, not money.</p>"
     )
 
 
-def _money_or_word(dollars: float | None) -> str:
-    return "of unknown price" if dollars is None else short_money(dollars)
+def _money_or_word(amount: float | None) -> str:
+    return "of unknown price" if amount is None else dollars(amount)
 
 
 def _comma(text: str) -> str:
@@ -107,9 +109,9 @@ def _causes(report: DoctorReport) -> Iterable[str]:
     yield "<h2>Where it went</h2><table><tr><th>cause<th>kind<th>blame<th>certainty"
     yield '<th class="n">breaks<th class="n">tokens<th class="n">lost<th></tr>'
     for cause in report.causes:
-        lost = short_money(cause.extra)
+        lost = write_amount(cause.extra)
         if cause.extra is not None:
-            lost += _comma(tell_left_out(cause.unpriced, "break"))
+            lost += _comma(describe_unpriced(cause.unpriced, "break"))
         width = round(100 * (cause.extra or 0.0) / most)
         sure = ", ".join(f"{count} {name}" for name, count in cause.certainties.items())
         yield (
@@ -127,7 +129,7 @@ def _fixes(report: DoctorReport) -> Iterable[str]:
     for advice in report.fixes:
         label = CAUSES[advice.cause].label
         yield (
-            f"<li><b>{short_money(advice.saves)}</b>, {_show(label)} ({advice.findings:,}): "
+            f"<li><b>{dollars(advice.saves)}</b>, {_show(label)} ({advice.findings:,}): "
             f"{_show(advice.fix)}</li>"
         )
     yield "</ol>"
@@ -140,8 +142,8 @@ def _sessions(report: DoctorReport) -> Iterable[str]:
     for row in report.requests:
         rows.setdefault(row.session, []).append(row)
     dearest = sorted(report.sessions, key=lambda session: -(session.lost_cost or 0.0))
-    yield "<h2>Sessions</h2><p>Each column is a request: below what it read from the cache "
-    yield "(light), above it what it wrote (dark) and what was fresh (orange). A red line on top "
+    yield "<h2>Sessions</h2><p>Each column is a request: at the bottom what it read from the cache "
+    yield "(light), above that what it wrote (dark) and what was fresh (orange). A red line on top "
     yield "marks a break.</p>"
     for session in dearest[:MAX_SESSIONS]:
         own = rows.get(session.session, [])
@@ -190,7 +192,7 @@ def _findings(findings: Sequence[Finding], *, with_text: bool) -> Iterable[str]:
     for finding in findings[:MAX_FINDINGS]:
         moment = "" if finding.at is None else datetime.fromtimestamp(finding.at, UTC).isoformat()
         yield (
-            f'<details id="{_show(finding.id)}"><summary>{short_money(finding.extra)} '
+            f'<details id="{_show(finding.id)}"><summary>{write_amount(finding.extra)} '
             f"{_show(label_of_finding(finding))}</summary>"
             f"<p>{_show(describe_finding(finding))}</p><p>{_show(moment)} "
             f"{_show(finding.file)} line {finding.line}. {finding.kind}, "
@@ -202,7 +204,7 @@ def _findings(findings: Sequence[Finding], *, with_text: bool) -> Iterable[str]:
                 yield f"<p>{name}: <code>{_show(shown)}</code></p>"
         yield f"<p>{_show(finding.fix)}</p></details>"
     if len(findings) > MAX_FINDINGS:
-        yield f"<p>and {len(findings) - MAX_FINDINGS:,} more: lamina doctor --json</p>"
+        yield f"<p>and {len(findings) - MAX_FINDINGS:,} more: see lamina doctor --json</p>"
 
 
 def _unknowns(report: DoctorReport) -> Iterable[str]:

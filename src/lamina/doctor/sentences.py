@@ -1,9 +1,10 @@
-"""The doctor in words: what a person reads on a screen, a page or a card."""
+"""The doctor's sentences, as they appear on a screen, a page or a card."""
 
 from datetime import UTC, datetime
 
 from lamina.adapters.formats.agent_stores import SUFFIXES
 from lamina.core.audit.break_causes import CAUSES, CauseName, count_of
+from lamina.core.text.money import dollars
 from lamina.doctor.doctor_report import DoctorReport
 from lamina.doctor.findings import Finding
 
@@ -16,12 +17,12 @@ _PROGRAMS = {
 _FRONT = "the system prompt or the tools changed"
 _CANDIDATES: dict[CauseName, str] = {
     "clock": _FRONT, "system_changed": _FRONT, "tools_changed": _FRONT,
-    "other_machine": "the provider did not have it",
+    "other_machine": "the provider no longer had it",
     "first_message": "the first message changed",
-    "parameter": "a parameter did",
+    "parameter": "a parameter changed",
     "thinking": "earlier thinking was dropped",
     "history_edited": "an earlier message changed",
-    "gateway": "something on the way rewrites requests",
+    "gateway": "something rewrites requests on the way",
     "fan_out": "it was sent too early",
 }  # fmt: skip
 
@@ -31,7 +32,7 @@ def name_program(source: str) -> str:
 
 
 def short_count(number: int) -> str:
-    """A count of tokens as people read it."""
+    """A count of tokens, shortened: `9,999`, `130k`, `1.5M`."""
     if number >= 999_500:
         return f"{number / 1e6:.1f}M"
     return f"{number / 1e3:.0f}k" if number >= 10_000 else f"{number:,}"
@@ -41,55 +42,51 @@ def short_tokens(number: int) -> str:
     return f"{short_count(number)} token{'s' * (number != 1)}"
 
 
-def short_money(dollars: float | None) -> str:
-    """An amount with as many digits as say something."""
-    if dollars is None:
-        return "?"
-    if dollars >= 1_000:
-        return f"${dollars:,.0f}"
-    return f"${dollars:.2f}" if dollars >= 0.01 or not dollars else f"${dollars:.4f}"
+def write_amount(amount: float | None) -> str:
+    """An amount in US dollars; `?` if it is not known."""
+    return "?" if amount is None else dollars(amount)
 
 
-def tell_left_out(number: int, noun: str) -> str:
-    """What a sum of money is without; empty if it is whole."""
+def describe_unpriced(number: int, noun: str) -> str:
+    """Say what a sum of money leaves out; empty if nothing."""
     return f"without {count_of(number, noun)} of unknown price" if number else ""
 
 
-def tell_nothing(report: DoctorReport) -> str:
-    """Why there is no request in a report."""
+def explain_no_requests(report: DoctorReport) -> str:
+    """Say why a report has no requests."""
     read = report.read
     since = "" if report.since is None else name_day(report.since)
     if not read.files and read.paths:
         places = ", ".join(repr(path) for path in read.paths)
-        return f"No file in {places} ends in {' '.join(SUFFIXES)}."
+        return f"No file in {places} ends with {' '.join(SUFFIXES)}."
     if not read.files:
         return (
-            "No sessions were found on this machine. Give files or folders: transcripts of Claude "
-            "Code, Codex, pi, OpenCode, Copilot CLI or Gemini CLI, journals of Lamina, logs of "
-            "requests, HAR. lamina doctor --sample shows what comes out."
+            "No sessions were found on this machine. Name files or folders: transcripts of Claude "
+            "Code, Codex, pi, OpenCode, Copilot CLI or Gemini CLI, Lamina's journals, request "
+            "logs or HAR files. lamina doctor --sample shows an example."
         )
     if not read.requests:
         them = "it" if read.files == 1 else "them"
-        return f"{count_of(read.files, 'file')} looked at, and no request with usage in {them}."
+        return f"{count_of(read.files, 'file')} read, but no request with usage in {them}."
     amount = f"{count_of(read.requests, 'request')} in {count_of(read.sessions, 'session')}"
     if report.session and since:
         return (
             f"No session whose id begins with {report.session!r} has a request since {since}; "
-            f"what was read has {amount}."
+            f"the files contain {amount}."
         )
     if report.session:
-        return f"No session's id begins with {report.session!r}; what was read has {amount}."
+        return f"No session id begins with {report.session!r}; the files contain {amount}."
     newest = "none of them has a time" if read.newest is None else (
-        f"the newest is of {name_day(read.newest)}"
+        f"the newest is from {name_day(read.newest)}"
     )  # fmt: skip
-    return f"No request since {since} (UTC): what was read has {amount}, and {newest}."
+    return f"No request since {since} (UTC): the files contain {amount}, and {newest}."
 
 
-def tell_unjudged(report: DoctorReport) -> str:
-    """Why nobody can say how much was lost; empty if that can be said."""
+def explain_unjudged(report: DoctorReport) -> str:
+    """Say why the loss cannot be judged; empty if it can."""
     totals = report.totals
     if not totals.requests:
-        return tell_nothing(report)
+        return explain_no_requests(report)
     if totals.unreported == totals.requests:
         return "No record says what was read from the cache."
     return ""
@@ -109,7 +106,7 @@ def describe_finding(finding: Finding) -> str:
     parts.append(f"{_place(finding)}")
     cost = f"{count_of(finding.tokens, 'token')} again"
     if finding.paid is not None and finding.would_have_cost is not None:
-        cost += f", {short_money(finding.paid)} instead of {short_money(finding.would_have_cost)}"
+        cost += f", {dollars(finding.paid)} instead of {dollars(finding.would_have_cost)}"
     parts.append(cost)
     parts.append(_certainty(finding))
     return "; ".join(part for part in parts if part)
@@ -126,7 +123,7 @@ def _reason(finding: Finding) -> str:
 
 
 def _candidate(cause: CauseName) -> str:
-    """A cause that is one of several, in few words."""
+    """Describe one of several possible causes in a few words."""
     return _CANDIDATES.get(cause) or CAUSES[cause].label
 
 
@@ -143,7 +140,7 @@ def _place(finding: Finding) -> str:
         case "end_of" if place.request:
             return f"read {place.start:,}, where request {place.request} ended"
         case "end_of":
-            return f"read {place.start:,}, as once before"
+            return f"read {place.start:,}, as in an earlier request"
         case _:
             return f"read {place.start:,}"
 

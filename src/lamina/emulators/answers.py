@@ -1,8 +1,8 @@
 """Sources of an emulator's answers: an echo, a script, or the embedded model; also values that fit
 a JSON Schema.
 
-Law: the same schema and words give the same value. It is the smallest that is valid: what is
-required, the first of alternatives, the least of a range; texts are the given words.
+Law: the same schema and words give the same value. It is the smallest valid one: required fields
+only, the first alternative, the low end of a range; its texts are the given words.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -18,19 +18,19 @@ from lamina.core.values.wire import TextPiece
 from lamina.errors import UsageError
 
 Schema = Mapping[str, Any]
-# Of what a format asks for, something that has it.
+# An example for each format.
 _FORMATS = {
     "date": "2026-01-01", "date-time": "2026-01-01T00:00:00Z", "time": "00:00:00Z",
     "duration": "P1D", "email": "somebody@example.com", "hostname": "example.com",
     "ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "uri": "https://example.com/",
     "uuid": "00000000-0000-4000-8000-000000000000",
 }  # fmt: skip
-# How deep a schema that refers to itself is followed before what is optional is left out.
+# How deep a self-referring schema is followed before optional parts are left out.
 _DEEPEST = 8
 
 
 def make_instance(schema: Any, words: str) -> Any:
-    """A value that is valid by `schema`; `words` are its texts."""
+    """Return a value that is valid by `schema`, with `words` as its texts."""
     return _Maker(schema if isinstance(schema, Mapping) else {}, words).make(schema, 0)
 
 
@@ -73,7 +73,7 @@ class _Maker:
                 return self._words
 
     def _resolve(self, schema: Schema) -> Schema:
-        """The schema with what it refers to, and with all that it has to be at once."""
+        """The schema with its references and `allOf` parts merged in."""
         for _ in range(_DEEPEST):
             if not isinstance(schema.get("$ref"), str):
                 break
@@ -92,7 +92,7 @@ class _Maker:
         return found if isinstance(found, Mapping) else {}
 
     def _simplest(self, choices: Any, depth: int) -> Any:
-        """The first choice; once it is deep, one that ends there."""
+        """The first choice; at great depth, one without nested values."""
         if depth < _DEEPEST:
             return choices[0]
         plain = [choice for choice in choices if _kind(self._resolve(choice)) != "object"]
@@ -156,10 +156,9 @@ EmulatedRole = Literal["system", "user", "assistant", "tool"]
 
 
 class EmulatedRequest(Struct, frozen=True, kw_only=True):
-    """What an answer needs of a request: the messages, the tools that may be called with their
-    schemas, and what the answer has to be. `called` are the tools that were called since the
-    question; with `must_call` one has to be called; `schema` is that of a text which has to be
-    JSON."""
+    """The parts of a request that an answer depends on: the messages, the tools that may be called
+    with their schemas, and what the answer must be. `called` are the tools called since the
+    question; with `must_call` one must be called; `schema` is that of a text that must be JSON."""
 
     messages: tuple[tuple[EmulatedRole, str], ...]
     tools: Mapping[str, dict[str, Any]] = {}
@@ -179,10 +178,9 @@ class EmulatedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class EmulatedAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An answer: thinking, text and calls in that order, and what follows `then` in the same
-    message, where a vendor's answers can go on (Anthropic's; the others leave it out). `display`
-    says what comes back of its thinking, as Anthropic puts it. `pieces` splits its text at spaces
-    for streaming."""
+    """An answer: thinking, text and calls in that order, and with `then` a continuation in the same
+    message, if the vendor supports it (Anthropic; others leave it out). `display` is Anthropic's
+    setting for showing the thinking. `pieces` splits its text at spaces for streaming."""
 
     text: str = ""
     thinking: str = ""
@@ -203,7 +201,8 @@ class AnswerSource(Protocol):
 
 
 async def ask(source: AnswerSource, request: EmulatedRequest) -> EmulatedAnswer:
-    """The answer of a source, held to what the request requires of it, as vendors hold models."""
+    """Return a source's answer, made to meet the request's requirements, as vendors do with
+    models."""
     answer = await source.answer(request)
     if any(part.calls for part in answer.parts()):
         return answer
@@ -237,7 +236,7 @@ class EchoAnswers:
 
 
 class ScriptedAnswers:
-    """Answers in order; after the last one it starts over."""
+    """Gives answers in order, and starts over after the last one."""
 
     def __init__(self, answers: Iterable[EmulatedAnswer | str]) -> None:
         self._answers = [
@@ -254,7 +253,7 @@ class ScriptedAnswers:
 
 
 def read_answers(path: Path) -> ScriptedAnswers:
-    """Answers from a JSON list of texts or `{text, thinking, calls}`.
+    """Read answers from a JSON list of texts or `{text, thinking, calls}`.
 
     Raises:
         UsageError: the file is not such a list.

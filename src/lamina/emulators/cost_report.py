@@ -16,7 +16,7 @@ _TOKENS = ("input", "cached", "written", "output")
 
 class CostRow(Struct, frozen=True, kw_only=True):
     """One request. `uncached_cost` is the cost without a cache; `missed` says why no more was read
-    from it. Costs are None if nobody knows the price of the model."""
+    from it. Costs are None if the model's price is unknown."""
 
     number: int
     at: float
@@ -29,7 +29,7 @@ class CostRow(Struct, frozen=True, kw_only=True):
 
 
 class CostTotal(Struct, frozen=True, kw_only=True):
-    """All requests together; costs are without the `unpriced` ones, and None if there are no
+    """All requests together; costs exclude the `unpriced` ones, and are None if there are no
     others."""
 
     requests: int
@@ -43,7 +43,7 @@ class CostTotal(Struct, frozen=True, kw_only=True):
 
 
 class CostReport:
-    """The rows up to now."""
+    """The rows so far."""
 
     def __init__(self) -> None:
         self.rows: list[CostRow] = []
@@ -105,7 +105,7 @@ class CostReport:
         table.append(f"{note}.")
         if total.unpriced:
             count = f"{total.unpriced} request{'s' * (total.unpriced > 1)}"
-            table.append(f"Sums of dollars leave out {count}: nobody knows the price of the model.")
+            table.append(f"Totals exclude {count} of unknown price.")
         return "\n".join(table)
 
 

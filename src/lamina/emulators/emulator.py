@@ -30,7 +30,7 @@ from lamina.errors import LaminaError, UsageError
 
 
 async def hang_up(request: Request) -> None:
-    """Closes the connection in the middle of an exchange, as a network does."""
+    """Close the connection in the middle of an exchange, like a failing network."""
     cycle: Any = getattr(request.receive, "__self__", None)
     cycle.transport.abort()
     # It takes the server a moment to notice.
@@ -39,7 +39,7 @@ async def hang_up(request: Request) -> None:
 
 
 async def wait_for_disconnect(request: Request) -> None:
-    """Waits until the client has left."""
+    """Wait until the client disconnects."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
@@ -49,7 +49,7 @@ BAD_GATEWAY_HTML = "<!doctype html><html><body><h1>502 Bad Gateway</h1></body></
 
 
 class MovableClock:
-    """The time of day, moved ahead at will: caches live for minutes, tests do not."""
+    """The time of day, which can be moved ahead: caches live for minutes, tests do not."""
 
     def __init__(self) -> None:
         self._offset_s = 0.0
@@ -92,7 +92,7 @@ class Emulator(ABC):
         """The routes of the vendor's own API."""
 
     def refuse_path(self, request: Request, status: int) -> Response:
-        """What the vendor says where it has nothing (404), or not by this method (405)."""
+        """The vendor's answer for an unknown path (404) or method (405)."""
         return JSONResponse({"error": f"{request.method} {request.url.path}"}, status)
 
     async def _refuse_path(self, request: Request, error: Exception) -> Response:
@@ -136,7 +136,7 @@ class Emulator(ABC):
         self.report.add(self.clock.now(), target, Usage(), status=status, missed=reason)
 
     async def fail(self, fault: FaultKind | None, request: Request) -> Response | None:
-        """What any vendor's server sends in place of an answer; None if the fault is another."""
+        """What any vendor's server sends instead of an answer; None for other faults."""
         match fault:
             case "html":
                 return HTMLResponse(BAD_GATEWAY_HTML)
@@ -156,7 +156,7 @@ class Emulator(ABC):
 async def serve_emulator(
     emulator: Emulator, *, host: str = "127.0.0.1", port: int = 0
 ) -> AsyncIterator[str]:
-    """Serves an emulator while the block runs; gives its address.
+    """Serve an emulator while the block runs; yield its address.
 
     Raises:
         UsageError: the port is taken.
@@ -170,7 +170,7 @@ async def serve_emulator(
         raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}") from error
     config = uvicorn.Config(emulator.app(), log_level="error", lifespan="off", ws="none")
     server = uvicorn.Server(config)
-    # What a signal means is up to the caller.
+    # The caller decides what a signal means.
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
     with listener, single_errors():
         async with anyio.create_task_group() as group:

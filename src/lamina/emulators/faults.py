@@ -31,7 +31,7 @@ FAULT_EXPLANATIONS: dict[FaultKind, str] = {
 
 
 class EmulatedFault(Struct, frozen=True, kw_only=True):
-    """`kind` happens to `times` requests, after `skip` requests that go well."""
+    """`kind` affects `times` requests, after `skip` requests without a fault."""
 
     kind: FaultKind
     times: int = 1

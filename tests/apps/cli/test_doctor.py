@@ -113,7 +113,7 @@ def test_a_pipeline_fails_over_its_limit(sessions: Path) -> None:
     assert "The dearest" in done.stdout
     assert lamina("doctor", str(sessions), "--fail-over", "100%", cwd=sessions).returncode == 0
     # 1 is a check that failed, and nothing else.
-    assert "takes a share" in error("doctor", "--fail-over", "lots", cwd=sessions, code=2)
+    assert "accepts a share" in error("doctor", "--fail-over", "lots", cwd=sessions, code=2)
 
 
 def test_what_a_fix_saved_is_told_against_a_report_sessions_or_a_time(sessions: Path) -> None:
@@ -140,7 +140,7 @@ def test_only_a_time_or_a_session(sessions: Path) -> None:
     # What came before is still what it is compared with.
     assert (late["totals"]["requests"], late["totals"]["findings"]) == (1, 1)
     assert report(str(sessions), "--session", "g", cwd=sessions)["totals"]["sessions"] == 1
-    assert "is no time" in error("doctor", "--since", "soon", cwd=sessions, code=2)
+    assert "is not a time" in error("doctor", "--since", "soon", cwd=sessions, code=2)
 
 
 def test_without_a_path_it_looks_where_programs_keep_sessions(

@@ -57,7 +57,7 @@ def test_where_no_price_is_known_money_is_null_and_not_nothing(tmp_path: Path) -
     lamina("doctor", "f.jsonl", "--html", "page.html", cwd=tmp_path)
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "$" not in page
-    assert "What it cost is not known." in page
+    assert "The cost is not known." in page
 
 
 def test_sums_say_how_many_breaks_have_no_price(tmp_path: Path) -> None:
@@ -99,10 +99,10 @@ def test_what_a_fix_saved_has_no_price_where_none_is_known(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--session", "zzz"), "No session's id begins with 'zzz'; what was read has 2 requests in "
+        (("--session", "zzz"), "No session id begins with 'zzz'; the files contain 2 requests in "
                                "1 session."),
-        (("--since", "2099-01-01"), "No request since 2099-01-01 (UTC): what was read has 2 "
-                                    "requests in 1 session, and the newest is of 2026-11-01."),
+        (("--since", "2099-01-01"), "No request since 2099-01-01 (UTC): the files contain 2 "
+                                    "requests in 1 session, and the newest is from 2026-11-01."),
         (("--session", "l", "--since", "2099-01-01"), "No session whose id begins with 'l' has a "
                                                       "request since 2099-01-01"),
     ],
@@ -128,7 +128,7 @@ def test_a_check_of_nothing_or_of_records_without_cache_figures_does_not_pass(
     (tmp_path / "empty").mkdir()
     done = lamina("doctor", "empty", "--fail-over", "5%", cwd=tmp_path)
     assert done.returncode == 2
-    assert "No file in 'empty' ends in .jsonl" in done.stdout
+    assert "No file in 'empty' ends with .jsonl" in done.stdout
     usage = {"timestamp": samples.AT.format(0), "model": "gpt-5", "usage": {"prompt_tokens": 9}}
     write_lines(tmp_path / "f.jsonl", usage)
     done = lamina("doctor", "f.jsonl", "--fail-over", "5%", cwd=tmp_path)

@@ -88,9 +88,9 @@ def test_the_sessions_of_a_folder_are_listed_with_the_latest_first(notes: Path) 
 
     at(keep(notes, "tower", rename), 1_794_000_060.0)
     assert output("sessions", cwd=notes) == snapshot("""\
- session  what it is about                      messages  in  cached  out       $  written          \n\
- tower    [b]Towers[/b] of the town                    2   6       0    5  0.0001  2026-11-06 21:21 \n\
- pier     When does the pier open?                     4  35       0   10  0.0002  2026-11-06 21:20 \n\
+ session  what it is about                   messages  in  cached  out       cost  written          \n\
+ tower    [b]Towers[/b] of the town                 2   6       0    5  $0.000065  2026-11-06 21:21 \n\
+ pier     When does the pier open?                  4  35       0   10  $0.000188  2026-11-06 21:20 \n\
 """)
     assert output("sessions", "-w", "notes", cwd=notes.parent) == output("sessions", cwd=notes)
 
@@ -116,7 +116,7 @@ def test_a_long_id_leaves_room_for_what_it_is_about_and_every_figure(
     figures = [row for row in rows if "When does the" in row]
     assert len(figures) == 2
     for row in figures:
-        assert " 0.0002  " in row
+        assert " $0.000188  " in row
         assert row.endswith("11-06 21:20 ")
     # An id is what other commands take: it is folded in its column, and not cut.
     assert "".join(row.split("  ")[0].strip() for row in rows) == f"pier{LONG}"
@@ -213,8 +213,8 @@ def test_a_damaged_session_is_listed_with_its_damage(notes: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
     at(path, 1_794_000_000.0)
     assert output("sessions", cwd=notes) == snapshot("""\
- session  what it is about                      messages  in  cached  out       $  written          \n\
- pier     (damaged in 2 places) When does the…         4  10       0    5  0.0001  2026-11-06 21:20 \n\
+ session  what it is about                   messages  in  cached  out       cost  written          \n\
+ pier     (damaged in 2 places) When does …         4  10       0    5  $0.000075  2026-11-06 21:20 \n\
 """)
 
 
@@ -681,7 +681,7 @@ def test_a_list_of_sessions_says_what_its_sums_leave_out(
     show_sessions([known, some, none], as_json=False)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
-    assert [line.split()[-1] for line in lines[1:4]] == ["0.2500", "0.2500+?", "?"]
+    assert [line.split()[-1] for line in lines[1:4]] == ["$0.25", "$0.25+?", "?"]
     assert lines[4] == "?: nobody knows the price of requests that are left out of the sum"
     show_sessions([known], as_json=False)
     assert "?" not in capsys.readouterr().out

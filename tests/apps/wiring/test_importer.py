@@ -198,7 +198,7 @@ def test_a_session_of_another_system_is_kept_and_goes_on(
 def test_what_is_no_session_leaves_nothing_behind(notes: Path, store: JsonlStore) -> None:
     async def body() -> None:
         for data in (b"", PNG, b'{"a": 1}\n', b"[" * 10_000, b"\xff\xfe" * 100):
-            with pytest.raises(UsageError, match="is not a session in a format"):
+            with pytest.raises(UsageError, match="is not a session in a known format"):
                 await import_data(data, name="x.bin", workspace=notes, store=store)
         assert await store.sessions() == ()
 

@@ -1679,7 +1679,7 @@ export interface components {
         };
         /**
          * CauseSum
-         * @description All findings of one cause, or of one place where the cause is open.
+         * @description All findings of one cause, or of one place if the cause is open.
          */
         CauseSum: {
             /** @enum {unknown} */
@@ -2063,7 +2063,7 @@ export interface components {
         };
         /**
          * FileProblem
-         * @description What could not be read, and where.
+         * @description A place that could not be read.
          */
         FileProblem: {
             file: string;
@@ -3046,7 +3046,7 @@ export interface components {
         };
         /**
          * PricePeriod
-         * @description What a model charges from a day on; the first period has no beginning.
+         * @description A model's prices from a day on; the first period has no beginning.
          */
         PricePeriod: {
             /** @default  */
@@ -3109,7 +3109,7 @@ export interface components {
         };
         /**
          * ReadFiles
-         * @description What was looked at.
+         * @description The files that were examined.
          */
         ReadFiles: {
             /** @default 0 */
@@ -3344,7 +3344,7 @@ export interface components {
         };
         /**
          * RequestFigures
-         * @description One request as a row: what it read, wrote and paid, and what it lost.
+         * @description One request as a row: what it read, wrote, cost and lost.
          */
         RequestFigures: {
             number: number;
@@ -4127,7 +4127,7 @@ export interface components {
         };
         /**
          * Unknown
-         * @description What could not be known, and which record would show it.
+         * @description Something the record does not show, and which record would.
          */
         Unknown: {
             what: string;

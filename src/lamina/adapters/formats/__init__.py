@@ -1,6 +1,6 @@
-"""Files of other systems: what their lines look like, and their sessions as entries of ours
-(`detection`). Chats as Markdown are in `markdown/`. What the doctor reads of a line is a small
-record beside the importer, in the module of its program.
+"""Files of other systems: the format of their lines, and their sessions as our entries
+(`detection`). Chats as Markdown are in `markdown/`. The small records that the doctor reads from
+lines are next to the importer, in each program's module.
 
 Private: see `lamina` for what is public.
 """

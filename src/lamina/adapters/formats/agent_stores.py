@@ -1,8 +1,8 @@
 """Where programs on this machine keep their sessions.
 
-Laws: only what exists is named, and nothing is opened here: what is no regular file is found out by
-whoever opens it. Links to folders are not followed. A program's own variables for its folder count
-before the usual place.
+Laws: only existing files are listed, and nothing is opened here: the code that opens a file checks
+that it is a regular file. Links to folders are not followed. A program's own environment variables
+for its folder take precedence over the usual place.
 """
 
 import os
@@ -15,7 +15,7 @@ from lamina.adapters.formats.opencode_store import is_storage
 
 # Files that hold requests, by their endings.
 SUFFIXES = (".jsonl", ".json", ".har", ".db", ".ndjson", ".log")
-# Folders of a store that hold no sessions.
+# Folders of a store without sessions.
 _SKIPPED = (
     "node_modules", ".git", ".obsidian", ".trash", "blobs", "todos", "shell-snapshots",
     "file-history", "memory",
@@ -33,7 +33,7 @@ class AgentStore(Struct, frozen=True, kw_only=True):
 
 
 def find_stores(home: Path, environment: Mapping[str, str]) -> list[AgentStore]:
-    """The stores that are on this machine."""
+    """Find the stores on this machine."""
     config = environment.get("XDG_CONFIG_HOME") or str(home / ".config")
     data = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
     claude = environment.get("CLAUDE_CONFIG_DIR")
@@ -57,7 +57,7 @@ def find_stores(home: Path, environment: Mapping[str, str]) -> list[AgentStore]:
 
 
 def store_files(store: AgentStore) -> list[Path]:
-    """The files of a store, in order of their names; a folder that is read as a whole is one."""
+    """List the files of a store by name; a folder that is read as a whole counts as one."""
     if not store.pattern or store.place.is_file():
         return [store.place]
     return sorted(path for path in store.place.glob(store.pattern) if path.is_file())
@@ -66,8 +66,8 @@ def store_files(store: AgentStore) -> list[Path]:
 def files_under(
     place: Path, suffixes: tuple[str, ...] = SUFFIXES, on_error: OnError | None = None
 ) -> list[Path]:
-    """The files of a folder that may hold requests, with those of its folders; a storage of
-    OpenCode's is read as a whole. `on_error` hears of folders that cannot be listed."""
+    """List the files that may contain requests, in a folder and its subfolders; an OpenCode storage
+    folder is read as a whole. `on_error` is called for folders that cannot be listed."""
     if not place.is_dir():
         return [place]
     return sorted(_walk(place, suffixes, on_error))

@@ -3,9 +3,9 @@
 Laws: a message that calls tools is followed by the results of its calls, and by nothing else until
 all are there; vendors refuse any other order. What breaks the law in a foreign file is repaired so
 that the model still sees it: a result without its call becomes a text of the user, and a call
-without its result gets one that says so. Results of parallel calls stand in the order of the calls.
-The tree stays as it is: results on one line of it change places, and where a branch goes on from
-between two of them, they stay.
+without its result gets one that says so. Results of parallel calls are in the order of the calls.
+The tree does not change: results on one line of it are reordered, unless a branch starts between
+them.
 """
 
 from collections import Counter
@@ -21,14 +21,14 @@ NO_RESULT = "No result of this call was recorded."
 
 
 class _Messages(Protocol):
-    """A sequence of messages, a chain's or any other."""
+    """A sequence of messages, from a chain or elsewhere."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> Message: ...
 
 
 def waiting_calls(messages: _Messages) -> dict[str, str]:
-    """The calls at the end of `messages` that have no result yet: ids and names of tools."""
+    """The calls at the end of `messages` that have no result yet: ids and tool names."""
     answered_ids: set[str] = set()
     index = len(messages) - 1
     while index >= 0 and messages[index].role == "tool":
@@ -46,8 +46,8 @@ def results_of(message: Message) -> tuple[ToolResult, ...]:
 def split_results(
     results: Iterable[ToolResult], waiting: Mapping[str, str]
 ) -> tuple[list[ToolResult], list[ToolResult]]:
-    """Results that a call waits for, in the order of the calls and with the names of the tools, and
-    those that none does."""
+    """Split results into those that a call waits for, in the order of the calls and with tool
+    names, and the others."""
     fitting: dict[str, ToolResult] = {}
     orphans: list[ToolResult] = []
     for result in results:
@@ -60,7 +60,7 @@ def split_results(
 
 
 def orphan_text(result: ToolResult) -> Text:
-    """A result without its call, as the user's words."""
+    """A result without its call, as text from the user."""
     tool = f" of {result.name}" if result.name else ""
     return Text(f"[A tool result{tool} whose call is not part of this conversation]\n{result.text}")
 
@@ -73,7 +73,7 @@ def missing_results(waiting: Mapping[str, str]) -> tuple[ToolResult, ...]:
 
 
 def pair_calls(messages: Sequence[Message]) -> tuple[tuple[Message, ...], list[str]]:
-    """Messages that keep the law, and what had to be mended. Calls at the very end may wait."""
+    """Return messages that keep the law, and the repairs made. Calls at the very end may wait."""
     paired_messages: list[Message] = []
     repairs: list[str] = []
     for message in messages:
@@ -95,13 +95,13 @@ def pair_calls(messages: Sequence[Message]) -> tuple[tuple[Message, ...], list[s
     return tuple(paired_messages), repairs
 
 
-# What stands beside the conversation.
+# Entries that are not part of the conversation.
 _ASIDE = (CustomEntry, InfoEntry, LabelEntry)
 
 
 def order_results(entries: Sequence[Entry]) -> tuple[list[Entry], dict[str, str]]:
-    """The entries, parents first, with their results in order; and for what changed places, by the
-    entry that held it, the one that does now."""
+    """Return the entries, parents first, with their results in order; and for each moved result,
+    its old entry with the new one."""
     ordered = {entry.id: entry for entry in entries}
     moves: dict[str, str] = {}
     for calls, run in _runs(entries):
@@ -120,7 +120,7 @@ def order_results(entries: Sequence[Entry]) -> tuple[list[Entry], dict[str, str]
 
 
 def _runs(entries: Sequence[Entry]) -> Iterator[tuple[list[str], list[MessageEntry]]]:
-    """The calls of each answer, and the entries with their results, one behind the other."""
+    """Yield the calls of each answer, with the consecutive entries of their results."""
     followers = _only_followers(entries)
     for entry in entries:
         if not isinstance(entry, MessageEntry) or len(entry.message.calls) < 2:
@@ -139,7 +139,7 @@ def _runs(entries: Sequence[Entry]) -> Iterator[tuple[list[str], list[MessageEnt
 
 
 def _only_followers(entries: Sequence[Entry]) -> dict[str, Entry]:
-    """By each entry that the conversation goes on behind in one way only: what follows it."""
+    """Map each entry with exactly one follower to that follower."""
     goes_on: set[str] = set()
     for entry in reversed(entries):
         if entry.parent is not None and (entry.id in goes_on or not isinstance(entry, _ASIDE)):

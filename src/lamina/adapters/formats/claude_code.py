@@ -1,10 +1,10 @@
 """Sessions of Claude Code.
 
 Laws: lines with one `message.id` are one answer; its place is that of its first line, its usage
-that of its last, whose `output_tokens` is a snapshot of the stream and is marked so. Results of one
-answer follow one another, though the file hangs each on the line of its call. A side chain is a
-branch that the session does not go on from. A compaction is the line with `isCompactSummary`, on
-the path that `logicalParentUuid` of the boundary before it names.
+that of its last, whose `output_tokens` is a snapshot of the stream and is marked as one. Results of
+one answer follow one another, although in the file each is a child of its call's line. A side chain
+is a branch that the session does not continue. A compaction is the line with `isCompactSummary`, on
+the path named by `logicalParentUuid` of the preceding boundary.
 """
 
 from typing import Any
@@ -50,7 +50,7 @@ def looks_like_claude_code(value: Object) -> bool:
 
 
 class _Group(Struct, frozen=True, kw_only=True):
-    """The lines that make one entry: those of one answer, or any other one."""
+    """The lines of one entry: those of one answer, or a single other line."""
 
     lines: tuple[JsonLine, ...]
     unread_line: UnreadLine | None = None
@@ -61,7 +61,7 @@ class _Group(Struct, frozen=True, kw_only=True):
 
 
 def import_claude_code(file: JsonLinesFile, session: str) -> ImportedSession:
-    """The session of a Claude Code file."""
+    """Import the session in a Claude Code file."""
     cwd = next((value for line in file.lines if (value := text_in(line.value, "cwd"))), "")
     own = next((value for line in file.lines if (value := text_in(line.value, "sessionId"))), "")
     builder = SessionBuilder(
@@ -95,8 +95,8 @@ def _parent(value: Object) -> str | None:
 
 
 def _group(file: JsonLinesFile) -> tuple[list[_Group], dict[str, str]]:
-    """The groups in order of their first lines, and for the other lines of an answer the uuid of
-    its first."""
+    """Return the groups in order of their first lines, and a map from the other lines of an answer
+    to the uuid of its first."""
     batches: list[list[JsonLine] | UnreadLine] = []
     answers: dict[tuple[str, bool], list[JsonLine]] = {}
     homes: dict[str, str] = {}
@@ -112,7 +112,7 @@ def _group(file: JsonLinesFile) -> tuple[list[_Group], dict[str, str]]:
         if own is not None:
             first_records.setdefault(own, record)
         if value.get("type") != "assistant" or not name or is_copy or own is None:
-            batches.append([record])  # of a copy the builder says that it is one
+            batches.append([record])  # the builder reports copies
             continue
         answer = answers.get((name, value.get("isSidechain") is True))
         if answer is None:
@@ -134,10 +134,10 @@ class _Importer:
     def __init__(self, builder: SessionBuilder, session: str) -> None:
         self.builder = builder
         self.session = session
-        # Where the conversation and where the side chains got to.
+        # The latest entries of the conversation and of the side chains.
         self.main = builder.root
         self.side: str | None = None
-        # Boundaries whose summary did not come yet: line and what set it off.
+        # Boundaries whose summary has not arrived yet: the line and the trigger.
         self.boundaries: dict[str, tuple[int, str]] = {}
 
     def add(self, group: _Group, is_cut: bool) -> None:
@@ -185,12 +185,12 @@ class _Importer:
         return place
 
     def report_boundaries(self) -> None:
-        """Reports compactions without a summary: the history before them stays."""
+        """Report compactions without a summary: the history before them stays."""
         for line, _ in self.boundaries.values():
             self.builder.report(line, "missing_summary", "a compaction that has no summary")
 
     def _lone(self, line: JsonLine, nearest: str) -> str:
-        """A line without a place in the tree stands where the file has it."""
+        """Place a line that has no place in the tree where the file has it."""
         value = line.value
         name = text_in(value, "summary", "customTitle", "aiTitle")
         if value.get("type") in ("summary", "custom-title", "ai-title") and name:
@@ -240,7 +240,7 @@ class _Importer:
         return place
 
     def _rest(self, value: Object) -> Object:
-        """Fields of a line without a place of ours; the obvious ones only if they surprise."""
+        """The fields of a line that our entries lack; the obvious ones only if unexpected."""
         rest = without(value, *_PLACE) | {"uuid": value.get("uuid")}
         role = object_in(value, "message").get("role")
         if role not in (value.get("type"), None):
@@ -252,8 +252,8 @@ class _Importer:
         return rest
 
     def _behind_results(self, value: Object, parent: str, calls: set[str]) -> tuple[str, bool]:
-        """Where results of `calls` go. Those of one answer are siblings in the file; they stand in
-        one line here, unless one is a second try, which is a branch."""
+        """Return where results of `calls` go. Those of one answer are siblings in the file; here
+        they follow one another, unless one is a second try, which is a branch."""
         builder = self.builder
         answer = builder.find(_parent(value)) or parent
         for place in (parent, answer):
@@ -278,7 +278,7 @@ class _Importer:
         if first.get("model") != last.get("model"):
             rest["model"] = first.get("model")
         if len(group.lines) > 1:
-            # Of the other lines, what they do not share with the first.
+            # Of the other lines, the fields that differ from the first.
             shell = _shell(line.value)
             rest["merged"] = [
                 {key: field for key, field in _shell(line.value).items() if shell.get(key) != field}
@@ -305,7 +305,7 @@ def _shell(value: Object) -> Object:
     return {**value, "message": {key: field for key, field in message.items() if key != "content"}}
 
 
-# -- a line as far as it tells of requests ---------------------------------------------------------
+# -- the fields of a line that describe requests ---------------------------------------------------
 
 
 class ClaudeBlock(Struct):
@@ -343,7 +343,7 @@ class ClaudeThinking(Struct):
 
 
 class ClaudeLine(Struct, rename="camel"):
-    """What the doctor reads of a line; it passes over everything else, unread."""
+    """The fields of a line that the doctor reads; it skips everything else."""
 
     type: str | None = None
     subtype: str | None = None

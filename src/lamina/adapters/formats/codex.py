@@ -1,8 +1,9 @@
 """Sessions of Codex (`rollout-*.jsonl`).
 
-Laws: the file is one line of events. What the model gave in a row is one message; the usage of a
-request belongs to the last one before its `token_count` event. A result stands behind its call,
-even if the file has something in between. Events are kept as data: they repeat what items say.
+Laws: the file is a single line of events. Consecutive items from the model are one message; the
+usage of a request belongs to the last message before its `token_count` event. A result directly
+follows its call, even if the file has something in between. Events are kept as data: they repeat
+the items.
 """
 
 from typing import Any, Literal
@@ -51,7 +52,7 @@ StepKind = Literal["answer", "output", "user", "turn", "compacted", "other", "un
 
 
 class _Step(Struct, frozen=True, kw_only=True):
-    """Records that make one entry, and how many compactions stand before them."""
+    """Records that make one entry, and the number of compactions before them."""
 
     kind: StepKind
     era: int
@@ -61,14 +62,14 @@ class _Step(Struct, frozen=True, kw_only=True):
 def looks_like_codex(value: Object) -> bool:
     if value.get("type") in _KINDS and isinstance(value.get("payload"), dict):
         return True
-    # Before there were payloads, items stood alone.
+    # Older files have items without payloads.
     return value.get("type") in ITEM_TYPES and (
         isinstance(value.get("content"), list) or "call_id" in value
     ) and "uuid" not in value and "parentId" not in value  # fmt: skip
 
 
 def import_codex(file: JsonLinesFile, session: str) -> ImportedSession:
-    """The session of a Codex rollout."""
+    """Import the session in a Codex rollout."""
     meta = next((line for line in file.lines if line.value.get("type") == "session_meta"), None)
     value = object_in(meta.value, "payload") if meta else {}
     instructions = base_instructions(value)
@@ -90,7 +91,7 @@ def import_codex(file: JsonLinesFile, session: str) -> ImportedSession:
 
 
 def _around(line: JsonLine) -> Object:
-    """What a line says besides its payload."""
+    """The fields of a line other than its payload."""
     if "payload" not in line.value:
         return {}
     is_known = line.value.get("type") in _KINDS
@@ -102,7 +103,7 @@ def _item(line: JsonLine) -> Object:
 
 
 def _prompt_fields(meta: Object) -> tuple[str, ...]:
-    """The fields of the header that hold the system prompt and nothing else."""
+    """The header fields that contain only the system prompt."""
     instructions = object_in(meta, "base_instructions")
     if text_in(instructions, "text"):
         return ("base_instructions",) if len(instructions) == 1 else ()
@@ -110,7 +111,7 @@ def _prompt_fields(meta: Object) -> tuple[str, ...]:
 
 
 def _collect(records: list[LineRecord]) -> tuple[list[_Step], dict[int, Object]]:
-    """The steps of a session, and the usage of those that are answers, by index."""
+    """Collect the steps of a session, and the usage of answers by index."""
     steps: list[_Step] = []
     usage: dict[int, Object] = {}
     open_answer: _Step | None = None
@@ -129,7 +130,7 @@ def _collect(records: list[LineRecord]) -> tuple[list[_Step], dict[int, Object]]
         elif kind not in ("other", "unread"):
             open_answer = None
         counts, running = _token_count(record)
-        # An event whose total stands still repeats the one before it.
+        # An event with an unchanged total repeats the previous one.
         if counts and (running is None or running != total):
             total, open_answer = running, None
             if last_answer is not None:
@@ -163,7 +164,7 @@ class _Importer:
     def __init__(self, builder: SessionBuilder, provider: str) -> None:
         self.builder = builder
         self.provider = provider
-        # The last turn's context and its entry: a repetition is not written again.
+        # The last turn's context and its entry: repetitions are not written again.
         self.turn: tuple[Any, str] | None = None
         self.model = ""
 
@@ -260,8 +261,8 @@ class _Importer:
             builder.report(line.number, "unreadable_entry", "a compaction that leaves nothing")
             builder.keep_data("compacted", line.value, line=line.number)
             return
-        # The items themselves stand in the patch; what is around them, and a summary that the
-        # history repeats, stand beside it.
+        # The patch contains the items; the fields around them, and a summary that the history
+        # repeats, are kept beside it.
         rest = without(payload, "type") | _around(line)
         if not history:
             rest.pop("message")
@@ -272,14 +273,14 @@ class _Importer:
 
 
 def _is_plain(item: Any) -> bool:
-    """Whether an item is words and nothing else, so that its message says all of it."""
+    """Whether an item is only text, so that its message is complete."""
     if not isinstance(item, dict) or item.keys() - {"type", "role", "content"}:
         return False
     is_message = item.get("type") == "message" and item.get("role") in ("user", "assistant")
     return is_message and not content_beyond_text(item.get("content"))
 
 
-# -- a line as far as it tells of requests ---------------------------------------------------------
+# -- the fields of a line that describe requests ---------------------------------------------------
 
 
 class CodexTokens(Struct, omit_defaults=True):
@@ -321,7 +322,7 @@ class CodexPayload(Struct):
 
 
 class CodexLine(Struct):
-    """What the doctor reads of a line; it passes over everything else, unread."""
+    """The fields of a line that the doctor reads; it skips everything else."""
 
     timestamp: str | float | None = None
     type: str | None = None

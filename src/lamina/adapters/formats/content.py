@@ -1,7 +1,7 @@
-"""Contents of messages, as pi, Anthropic and OpenAI write them, to blocks.
+"""Reads the contents of messages, as pi, Anthropic and OpenAI write them, into blocks.
 
-Laws: one reader serves all three, as no word means two things in them. What it does not know, a
-field or a whole block, is in `rest` by the block's index; a whole block is also reported.
+Laws: one reader serves all three, since no term means different things in them. Unknown fields and
+blocks are kept in `rest` by the block's index; an unknown block is also reported.
 """
 
 import json
@@ -29,7 +29,7 @@ _PROVIDERS = {"google": "gemini", "gemini": "gemini", "anthropic": "anthropic", 
 
 
 class ForeignMessage(Struct, frozen=True, kw_only=True):
-    """A message, and what came with it that has no place of ours (None if nothing did)."""
+    """A message, and the fields that ours lacks (None if there are none)."""
 
     message: Message
     rest: Any = None
@@ -44,7 +44,7 @@ class MessageContent(Struct, frozen=True, kw_only=True):
 def read_content(
     content: Any, builder: SessionBuilder, line: int | None, provider: str = ""
 ) -> MessageContent:
-    """The blocks of a message's content: a text, a list of parts, or one part."""
+    """Read the blocks of a message's content: a text, a list of parts, or one part."""
     if content is None:
         return MessageContent()
     if isinstance(content, str):
@@ -72,7 +72,7 @@ def read_content(
 def _read_part(
     part: Any, index: int, builder: SessionBuilder, line: int | None, provider: str
 ) -> tuple[Block | None, Any]:
-    """The block of a part, and what of the part is not in it."""
+    """Read the block of a part, and the fields that the block lacks."""
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in _TEXTS and isinstance(part.get("text"), str):
         return Text(part["text"]), without(part, "type", "text")
@@ -101,7 +101,7 @@ def _read_part(
             return result, rest | content_beyond_text(part.get("content"))
         case "image" | "image_url" | "input_image":
             image = _image(part, builder, line)
-            # Without the image, the part stays whole: it may be a link.
+            # If the image cannot be read, the whole part is kept: it may be a link.
             return image, _beside_image(part) if image else part
         case _:
             return None, part
@@ -131,7 +131,7 @@ def _image(part: Object, builder: SessionBuilder, line: int | None) -> Image | N
 
 
 def read_data_url(url: str, builder: SessionBuilder, line: int | None) -> Image | None:
-    """The image of a `data:` URL; others are not fetched."""
+    """Read the image in a `data:` URL; other URLs are not fetched."""
     header, comma, body = url.partition(",")
     if not (comma and header.startswith("data:") and header.endswith(";base64")):
         builder.report(line, "image", "it is a link, and links are not fetched")
@@ -142,14 +142,14 @@ def read_data_url(url: str, builder: SessionBuilder, line: int | None) -> Image 
 def read_result(
     value: Object, call: str, name: str, error: str, builder: SessionBuilder, line: int | None
 ) -> ToolResult:
-    """A result whose content is in `content`; the other arguments are the names of its fields."""
+    """Read a result with its content in `content`; the other arguments are names of its fields."""
     text, is_error = result_text(value.get("content"), builder, line), value.get(error) is True
     call_id = text_in(value, call)
     return ToolResult(call_id=call_id, name=text_in(value, name), text=text, is_error=is_error)
 
 
 def result_text(content: Any, builder: SessionBuilder, line: int | None) -> str:
-    """What a tool returned. An image is kept as bytes, and words stand for it."""
+    """The text of a tool's result. Images are kept as bytes, with text in their place."""
     if isinstance(content, str):
         return content
     inner = read_content(content, builder, line)
@@ -168,7 +168,7 @@ def result_text(content: Any, builder: SessionBuilder, line: int | None) -> str:
 
 
 def content_beyond_text(content: Any) -> Object:
-    """The content of a result again, unless it is all text and stands in the result as such."""
+    """The content of a result, unless it is all text and so in the result already."""
     parts = content if isinstance(content, list) else [content]
     plain = all(
         part is None or isinstance(part, str)
@@ -176,7 +176,7 @@ def content_beyond_text(content: Any) -> Object:
             and isinstance(part["text"], str))
         for part in parts
     )  # fmt: skip
-    # Images are blobs by now; their base64 is not kept twice.
+    # Images are already blobs; their base64 is not kept as well.
     return {} if plain else {"content": [part for part in parts if not _is_image(part)]}
 
 
@@ -185,7 +185,7 @@ def _is_image(part: Any) -> bool:
 
 
 def write_arguments(arguments: Any) -> str:
-    """A call's arguments as JSON text: as the model wrote it, where the file still has that."""
+    """A call's arguments as JSON text: as the model wrote it, if the file has that."""
     if isinstance(arguments, str):
         return arguments or "{}"
     return _dump(arguments if arguments is not None else {})
@@ -195,11 +195,11 @@ def _dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-# -- what stands around messages -----------------------------------------------------------------
+# -- around messages -----------------------------------------------------------------------------
 
 
 def messages_of(role: str, content: MessageContent) -> list[Message]:
-    """One or two messages: results come first, as the calls before them wait for those."""
+    """One or two messages: results come first, since earlier calls wait for them."""
     messages = [Message(role="tool", blocks=content.results)] if content.results else []
     if content.blocks or not content.results:
         is_answer = role == "assistant"
@@ -208,7 +208,7 @@ def messages_of(role: str, content: MessageContent) -> list[Message]:
 
 
 def read_usage(usage: Mapping[str, Any]) -> Usage | None:
-    """Anthropic's and pi's figures, whose input is without what was cached."""
+    """Read Anthropic's and pi's figures, whose input excludes cached tokens."""
     if not usage:
         return None
     cached_tokens = count_in(usage, "cache_read_input_tokens", "cacheRead")
@@ -227,7 +227,7 @@ def read_usage(usage: Mapping[str, Any]) -> Usage | None:
 
 
 def read_openai_usage(usage: Mapping[str, Any]) -> Usage | None:
-    """OpenAI's figures, of either API and of Codex, whose input includes what was cached."""
+    """Read the figures of OpenAI's APIs and Codex, whose input includes cached tokens."""
     if not usage:
         return None
     details = object_in(usage, "prompt_tokens_details") or object_in(usage, "input_tokens_details")
@@ -242,19 +242,19 @@ def read_openai_usage(usage: Mapping[str, Any]) -> Usage | None:
 
 
 def provider_of(name: str) -> str:
-    """Our name for a provider; one we do not know keeps its own."""
+    """Our name for a provider; an unknown one keeps its own."""
     return _PROVIDERS.get(name, name)
 
 
 def target_of(provider: str, model: str) -> str:
-    """`provider:model` as we call it; an unknown provider counts as OpenAI-compatible."""
+    """`provider:model` in our names; an unknown provider counts as OpenAI-compatible."""
     if not model.strip():
         return ""
     return f"{_PROVIDERS.get(provider, 'compatible')}:{model}"
 
 
 def read_tools(tools: Any) -> tuple[tuple[ToolDefinition, ...], list[Any]]:
-    """Definitions of tools, and those that cannot be read or are named twice."""
+    """Read tool definitions; also return those that are unreadable or have a duplicate name."""
     definitions: dict[str, ToolDefinition] = {}
     others: list[Any] = []
     for tool in tools if isinstance(tools, list) else [tools] if tools else []:
@@ -277,7 +277,7 @@ def read_tools(tools: Any) -> tuple[tuple[ToolDefinition, ...], list[Any]]:
 
 
 def join_texts(content: Any) -> str:
-    """The text of a content in which nothing else matters."""
+    """The text of a content, ignoring everything else."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else [content]

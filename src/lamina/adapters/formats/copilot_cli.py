@@ -1,6 +1,6 @@
 """Sessions of GitHub's Copilot CLI: events `{type, data, id, timestamp, parentId}`.
 
-Law: only what is certain becomes part of a context: what the user and the model said, calls and
+Law: only what is certain becomes part of a context: messages of the user and the model, calls and
 their results, and changes of the model. Every other event is kept as data in its place.
 """
 
@@ -39,7 +39,7 @@ def looks_like_copilot_cli(value: Object) -> bool:
 
 
 def import_copilot_cli(file: JsonLinesFile, session: str) -> ImportedSession:
-    """The session of a Copilot CLI event file."""
+    """Import the session in a Copilot CLI event file."""
     start = next((line for line in file.lines if line.value.get("type") == "session.start"), None)
     data = object_in(start.value, "data") if start else {}
     builder = SessionBuilder(
@@ -142,7 +142,7 @@ def _is_call(request: Any) -> bool:
 
 
 def _says_more(request: Object) -> bool:
-    """Whether a call says more than a call of ours can hold."""
+    """Whether a call has fields that ours lacks."""
     return bool(without(request, "toolCallId", "name", "arguments"))
 
 
@@ -156,7 +156,7 @@ def _result(builder: SessionBuilder, data: Object, line: int) -> dict[str, Any]:
     return {"message": Message(role="tool", blocks=(result,)), "rest": rest}
 
 
-# -- a line as far as it tells of requests ---------------------------------------------------------
+# -- the fields of a line that describe requests ---------------------------------------------------
 
 
 class CopilotData(Struct, rename="camel", omit_defaults=True):
@@ -174,7 +174,7 @@ class CopilotData(Struct, rename="camel", omit_defaults=True):
 
 
 class CopilotLine(Struct):
-    """What the doctor reads of a line; it passes over everything else, unread."""
+    """The fields of a line that the doctor reads; it skips everything else."""
 
     type: str | None = None
     id: str | None = None

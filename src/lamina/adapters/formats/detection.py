@@ -1,4 +1,4 @@
-"""Which format a file has, and its session.
+"""Detects the format of a file and imports its session.
 
 Law: the content decides, not the name. Each object of the file votes for the formats it could
 belong to; the format with the most votes reads the whole file.
@@ -46,7 +46,7 @@ _VOTERS = 200
 
 
 def import_session(data: bytes, *, name: str, session: str) -> ImportedSession:
-    """The session in a file of another system, as entries of a session with the id `session`.
+    """Import the session in a file of another system, as entries of a session with id `session`.
 
     Raises:
         UsageError: the content has no known format; `name` is what the error calls the file.
@@ -58,14 +58,14 @@ def import_session(data: bytes, *, name: str, session: str) -> ImportedSession:
         names = ", ".join(format_.name for format_ in _FORMATS)
         content = f"{len(file.lines)} JSON objects" if objects else "no JSON object"
         raise UsageError(
-            f"{name!r} is not a session in a format that can be imported: {content} in it, none of "
-            f"them of these formats: {names}. Give a session file of one of these"
+            f"{name!r} is not a session in a known format (it contains {content}). "
+            f"Use a session file of one of these: {names}"
         )
     return _FORMATS[votes.index(max(votes))].import_file(file, session)
 
 
 def _read_file(data: bytes) -> JsonLinesFile:
-    """A document over many lines is one object; everything else is read line by line."""
+    """Read a document over many lines as one object, and everything else line by line."""
     head = data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     if head.startswith(b"{") and head[1:].lstrip(b" \t").startswith((b"\n", b"\r")):
         try:

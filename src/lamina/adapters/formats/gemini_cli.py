@@ -1,12 +1,12 @@
-"""Sessions of Gemini CLI (`~/.gemini/tmp/*/chats/session-*`): one JSON document, or one record a
+"""Sessions of Gemini CLI (`~/.gemini/tmp/*/chats/session-*`): one JSON document, or one record per
 line.
 
-Laws: a document is `{sessionId, messages}`; in the newer form the first line is what the document
-has besides its messages, each message is a line, the last line of an id counts, `$set` changes what
-stands above, and `$rewindTo` takes back the message it names and all behind it. An answer with
-calls is an answer and, behind it, their results, as they were sent. Notes of the program to its
-user are data, and so is what was taken back. Thoughts are summaries of thinking and are kept beside
-the answer: the model never saw them again.
+Laws: a document is `{sessionId, messages}`; in the newer form the first line has the document's
+other fields, each message is a line, the last line with an id counts, `$set` changes earlier lines,
+and `$rewindTo` takes back the message it names and everything after it. An answer with calls
+becomes an answer followed by their results, as they were sent. The program's notes to its user are
+data, and so is what was taken back. Thoughts are summaries of thinking and are kept beside the
+answer: the model never saw them again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,15 +37,15 @@ TYPES = ("user", "gemini", "info", "error", "warning")
 
 
 class GeminiRecord(Struct, frozen=True, kw_only=True):
-    """A message as it is stored, and the line it stands on."""
+    """A message as it is stored, and its line."""
 
     line: int
     value: Object
 
 
 class GeminiSession(Struct, frozen=True, kw_only=True):
-    """What a session says of itself, and on which line, its messages, and everything else: what
-    was taken back or written anew, and the lines that say so."""
+    """A session's own fields with their line, its messages, and everything else: messages taken
+    back or replaced, and the lines that did so."""
 
     info: Object
     line: int | None
@@ -68,7 +68,7 @@ def looks_like_gemini(value: Object) -> bool:
 
 
 def read_gemini_session(lines: Sequence[JsonLine]) -> GeminiSession:
-    """The session that these lines make."""
+    """Read the session from these lines."""
     reader = _Reader()
     for line in lines:
         reader.add(line)
@@ -95,7 +95,7 @@ class _Reader:
             self.line = line.number
             self._change(line.number, value)
         else:
-            # What changes the lines above is kept as well as done.
+            # Lines that change earlier ones are applied, and also kept.
             self.others.append(GeminiRecord(line=line.number, value=value))
             if isinstance(value.get("$set"), dict):
                 self._change(line.number, value["$set"])
@@ -131,7 +131,7 @@ def _as_object(value: Any) -> Object:
 
 
 def read_gemini_usage(tokens: Object) -> Usage | None:
-    """What an answer counts, whose input includes what was cached."""
+    """Read an answer's figures, whose input includes cached tokens."""
     if not tokens:
         return None
     return Usage(
@@ -146,7 +146,7 @@ SOURCE = "gemini_cli"
 
 
 def import_gemini_cli(file: JsonLinesFile, session: str) -> ImportedSession:
-    """The session of a Gemini CLI file."""
+    """Import the session in a Gemini CLI file."""
     stored = read_gemini_session(file.lines)
     info = stored.info
     builder = SessionBuilder(
@@ -220,7 +220,7 @@ class _Importer:
             self._write(Message(role="tool", blocks=tuple(results)), at, line, {})
 
     def _read_content(self, content: Any, line: int) -> tuple[tuple[Block, ...], Object]:
-        """The blocks of a content, and what of it has no place of ours."""
+        """Read the blocks of a content, and the fields that ours lack."""
         if isinstance(content, str):
             return ((Text(content),) if content else ()), {}
         blocks: list[Block] = []
@@ -259,7 +259,7 @@ class _Importer:
 
 
 def _beside(part: Object) -> Object:
-    """What a part says that its block does not hold."""
+    """The fields of a part that its block lacks."""
     rest = {key: field for key, field in part.items() if key not in ("text", "inlineData")}
     blob = {k: v for k, v in object_in(part, "inlineData").items() if k not in ("mimeType", "data")}
     if "text" in part and "inlineData" in part:

@@ -1,4 +1,4 @@
-"""The outcome of an import: entries, the bytes of images, and the problems on the way."""
+"""The result of an import: entries, the bytes of images, and the problems found."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from lamina.core.values.entry import Entry
 
 
 class ImportProblem(Struct, frozen=True, kw_only=True):
-    """Something that could not be taken as it was. `line` counts from 1; None if it is about
+    """Something that could not be imported unchanged. `line` counts from 1; None if it concerns
     none. `what` is a fixed word, for programs: of the file (`torn`, `unreadable`, `glued`,
     `not_an_object`, `nul_bytes`, `encoding`, `mended`), of the tree (`missing_parent`, `cycle`,
     `duplicate`, `no_header`), of calls (`orphan_result`, `missing_result`, `unpaired`), of what is
@@ -19,10 +19,10 @@ class ImportProblem(Struct, frozen=True, kw_only=True):
 
 
 class ImportedSession(Struct, frozen=True, kw_only=True):
-    """A foreign session as entries of ours, header first; a parent stands before its children.
+    """A foreign session as our entries, header first and parents before children.
 
-    `leaf` is where the session goes on. `lines` says which entry a line went into: what is neither
-    there nor in `problems` was blank."""
+    The session continues at `leaf`. `lines` maps lines to entries: a line that is neither there nor
+    in `problems` was blank."""
 
     entries: tuple[Entry, ...]
     problems: tuple[ImportProblem, ...]

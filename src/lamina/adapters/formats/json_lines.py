@@ -1,13 +1,13 @@
-"""JSON that other programs wrote: lines of a file to objects, and fields of objects that may hold
+"""Reads JSON that other programs wrote: lines of a file into objects, and fields that may contain
 anything.
 
 Laws: every line that is not blank becomes a record, and one that is not a JSON object also becomes
-a problem with its number. A line of several records becomes all of them, and a problem: its pieces,
-put together, are the line less the blanks between them, and whatever a cut-off record holds is part
-of its text, unless that begins as the records of the file do. What comes out can be stored: no lone
-surrogates, no numbers that JSON has no word for, nothing nested deeper than `DEPTH`. Reading a
-field raises nothing: a value of an unexpected form counts as missing, and stays in what `without`
-leaves.
+a problem with its number. A line with several records becomes all of them, and a problem: its
+pieces together are the line without the blanks between them, and everything in a cut-off record is
+part of its text, unless it begins as this file's records do. The results can be stored: no lone
+surrogates, no numbers that JSON cannot express, nothing nested deeper than `DEPTH`. Reading a field
+never raises: a value of an unexpected type counts as missing, and remains in the result of
+`without`.
 """
 
 import json
@@ -27,12 +27,12 @@ from lamina.core.codec import mend_text
 
 Object = dict[str, Any]
 
-# The largest figure that a counter can have.
+# The largest plausible value of a counter.
 MAX_COUNT = 2**53
 
 
 def text_in(value: Mapping[str, Any], *keys: str) -> str:
-    """The first of these fields that is a text and not empty; else an empty one."""
+    """The first of these fields that is a non-empty text; else an empty text."""
     for key in keys:
         field = value.get(key)
         if isinstance(field, str) and field:
@@ -41,7 +41,7 @@ def text_in(value: Mapping[str, Any], *keys: str) -> str:
 
 
 def count_in(value: Mapping[str, Any], *keys: str) -> int:
-    """The first of these fields that is a number a counter can have; else 0."""
+    """The first of these fields that is a plausible count; else 0."""
     for key in keys:
         number = value.get(key)
         if isinstance(number, int | float) and not isinstance(number, bool):
@@ -59,7 +59,7 @@ def list_in(value: Mapping[str, Any], key: str) -> list[Any]:
     return field if isinstance(field, list) else []
 
 
-# Fields that are read in another form than text. One of yet another form was not understood,
+# Fields that are read as types other than text. A field of any other type was not understood,
 # whatever its name.
 _ANY = frozenset(("content", "arguments", "input", "output", "data", "display", "image_url", "body",
                   "body_raw", "system", "instructions", "error", "result"))  # fmt: skip
@@ -71,7 +71,7 @@ _FLAGS = frozenset(("is_error", "isError", "success"))
 
 
 def without(value: Mapping[str, Any], *keys: str) -> Object:
-    """What is left of an object once the fields that were understood are taken away."""
+    """An object without the fields that were understood."""
     return {key: field for key, field in value.items() if key not in keys or not _fits(key, field)}
 
 
@@ -86,7 +86,7 @@ def _fits(key: str, value: Any) -> bool:
 
 
 def parse_moment(value: Any) -> float | None:
-    """Seconds since 1970 of an ISO time, or of a number of milliseconds or seconds."""
+    """Seconds since 1970, from an ISO time or a number of milliseconds or seconds."""
     if isinstance(value, str):
         try:
             moment = datetime.fromisoformat(value.strip())
@@ -98,14 +98,14 @@ def parse_moment(value: Any) -> float | None:
     return None
 
 
-# Where a record can begin: not where the grammar expects a value, for there it would be held.
+# Where a record can begin: not where the grammar expects a value, since it would be nested there.
 _START = re.compile(r'(?<![:,\[])(?<![:,\[] )\{\s*"')
 _VALUE = re.compile(r'[:,\[]\s*(?=\{\s*"([^"]*)")')
 # The beginning of a record whose first quote closes a string that was cut off before it.
 _AFTER_STRING = re.compile(r'\{\s*"$')
-# After so many false starts the rest of a line is text: a hostile one costs no more.
+# After this many false starts the rest of a line is text, which limits the cost of hostile ones.
 _TRIES = 100
-# So many names tell a record from what records hold.
+# This many names distinguish a record from the objects nested in records.
 _HEAD = 3
 
 _decoder = json.JSONDecoder(strict=False)
@@ -117,12 +117,12 @@ class LinePiece(Struct, frozen=True):
 
 
 def head_of(value: dict[str, object]) -> tuple[str, ...]:
-    """The names that an object begins with."""
+    """The first names in an object."""
     return tuple(value)[:_HEAD]
 
 
 def split_line(line: str, heads: Collection[tuple[str, ...]]) -> list[LinePiece]:
-    """The pieces of a line. `heads` are those of whole records of the same file."""
+    """Split a line into pieces. `heads` are those of whole records in the same file."""
     pieces: list[LinePiece] = []
     position = 0
     while position < len(line):
@@ -140,8 +140,8 @@ def split_line(line: str, heads: Collection[tuple[str, ...]]) -> list[LinePiece]
 
 
 def leading_objects(line: str, most: int | None = None) -> list[LinePiece]:
-    """The whole objects that a line begins with, and the rest of it as one piece; this takes time
-    that grows with the line, whatever it holds."""
+    """The whole objects at the beginning of a line, and the rest as one piece. The time grows
+    linearly with the line, whatever its content."""
     pieces: list[LinePiece] = []
     position = _behind_blanks(line, 0)
     while position < len(line) and (most is None or len(pieces) < most):
@@ -155,7 +155,8 @@ def leading_objects(line: str, most: int | None = None) -> list[LinePiece]:
 
 
 def _object_end(line: str, start: int) -> tuple[int | None, int]:
-    """Where the object that begins at `start` ends; None if none does, and where that shows."""
+    """Where the object that begins at `start` ends (None if it does not), and where parsing
+    stopped."""
     if not line.startswith("{", start):
         return None, start
     try:
@@ -175,7 +176,7 @@ def _behind_blanks(line: str, position: int) -> int:
 
 
 def _starts(line: str, torn: int, failure: int) -> Iterator[int]:
-    """Where the record behind a torn one may begin, likely places first."""
+    """Where the record after a torn one may begin, likely places first."""
     if failure > torn and line.startswith("{", failure):
         yield failure
     if match := _AFTER_STRING.search(line, torn + 1, failure):
@@ -185,7 +186,7 @@ def _starts(line: str, torn: int, failure: int) -> Iterator[int]:
 
 
 def _stands_alone(line: str, start: int) -> bool:
-    """Whether a whole object begins at `start`, with nothing behind it but the next one."""
+    """Whether a whole object begins at `start`, directly followed by the next one or the end."""
     end, _ = _object_end(line, start)
     if end is None:
         return False
@@ -194,8 +195,8 @@ def _stands_alone(line: str, start: int) -> bool:
 
 
 def _held_record(line: str, torn: int, end: int, heads: Collection[tuple[str, ...]]) -> int:
-    """Where a record of the file begins that stands at the end of a torn one in the place of a
-    value; `end`, if none does."""
+    """Where a record of the file begins that follows a torn one in the place of a value; `end` if
+    there is none."""
     text = line[torn:end].rstrip()
     if not text.endswith("}"):
         return end
@@ -215,7 +216,7 @@ _REPLACED = "bytes that are not UTF-8, or NUL bytes, were replaced"
 
 
 class JsonLine(Struct, frozen=True, kw_only=True):
-    """One JSON object, the line it stands on and its place among the records of the file."""
+    """One JSON object, its line, and its index among the records of the file."""
 
     number: int
     index: int
@@ -227,8 +228,7 @@ class JsonLine(Struct, frozen=True, kw_only=True):
 
 
 class UnreadLine(Struct, frozen=True, kw_only=True):
-    """A line, or a part of one, that is not a JSON object: its text, or the value it holds
-    instead."""
+    """A line, or a part of one, that is not a JSON object: its text, or its other value."""
 
     number: int
     index: int
@@ -250,7 +250,7 @@ class JsonLinesFile(Struct, frozen=True, kw_only=True):
 
 
 def read_lines(data: bytes) -> JsonLinesFile:
-    """The records of a file of JSON lines, whatever state it is in."""
+    """Read the records of a file of JSON lines, whatever its state."""
     data, encoding_note = _as_utf8(data)
     raw_lines = data.split(b"\n")
     lines = [raw.strip(_BLANK) for raw in raw_lines]
@@ -276,7 +276,7 @@ def _parse_line(line: bytes) -> tuple[Any, tuple[str, ...]] | ValueError:
 
 
 class _Reader:
-    """The records of the lines so far, and what is to be said of them."""
+    """The records of the lines so far, and their problems."""
 
     def __init__(self, values: Sequence[tuple[Any, tuple[str, ...]] | ValueError | None]) -> None:
         self.records: list[LineRecord] = []
@@ -285,7 +285,7 @@ class _Reader:
 
     @cached_property
     def _heads(self) -> set[tuple[str, ...]]:
-        """How whole records of this file begin."""
+        """The beginnings of whole records in this file."""
         values = (value[0] for value in self._values if isinstance(value, tuple))
         return {head_of(value) for value in values if isinstance(value, dict)}
 
@@ -303,8 +303,8 @@ class _Reader:
         self.records.append(UnreadLine(number=number, index=len(self.records), data=value))
 
     def add_pieces(self, number: int, line: bytes, error: str, *, is_last: bool) -> None:
-        """Adds what a line holds that is not one JSON value: glued records, whole and torn, or
-        nothing that can be read."""
+        """Add the pieces of a line that is not one JSON value: glued records, whole and torn, or
+        nothing readable."""
         text = readable_text(line)
         pieces = split_line(text, self._heads)
         whole_count = sum(piece.is_object for piece in pieces)
@@ -348,7 +348,7 @@ def readable_text(piece: bytes) -> str:
 
 
 def parse_json(piece: bytes) -> tuple[Any, tuple[str, ...]]:
-    """A JSON value that can be stored, and what had to be mended for that.
+    """Parse a JSON value that can be stored, and return the repairs needed for that.
 
     Raises:
         ValueError: it is not JSON, or nested too deep.
@@ -376,7 +376,7 @@ def parse_json(piece: bytes) -> tuple[Any, tuple[str, ...]]:
 
 
 def parse_text(text: str) -> Any:
-    """The JSON value that a text holds; None if it holds none."""
+    """Parse a text as JSON; None if it is not JSON."""
     try:
         return parse_json(text.encode("utf-8", "replace"))[0]
     except ValueError:
@@ -416,5 +416,5 @@ def _clean(value: Any, notes: list[str]) -> Any:
 
 
 def first_moment(lines: Sequence[JsonLine]) -> float:
-    """The time of the first line that has one."""
+    """The time of the first line with a time."""
     return next((line.at for line in lines if line.at is not None), 0.0)

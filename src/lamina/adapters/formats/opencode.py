@@ -1,8 +1,8 @@
 """Sessions of OpenCode: one JSON document, `{info, messages: [{info, parts}]}`.
 
-Laws: a message of OpenCode is a whole run of steps; here an answer ends where its calls are, and
-their results follow, as they were sent. Its usage stands with the last of its answers. Parts that
-a model does not see are data.
+Laws: a message of OpenCode is a whole run of steps; here an answer ends with its calls, and their
+results follow, as they were sent. Its usage is recorded with its last answer. Parts that a model
+does not see are data.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ def looks_like_opencode(value: Object) -> bool:
 
 
 def import_opencode(file: JsonLinesFile, session: str) -> ImportedSession:
-    """The session of an OpenCode export."""
+    """Import the session in an OpenCode export."""
     line = next(line for line in file.lines if looks_like_opencode(line.value))
     info = object_in(line.value, "info")
     builder = SessionBuilder(
@@ -129,7 +129,7 @@ class _Importer:
                 self._write(Message(role="tool", blocks=tuple(results)), at, {})
 
     def _add_part(self, part: Any, blocks: list[Block], rest: list[Any]) -> None:
-        """Appends the block of a part, and what it does not hold."""
+        """Append the block of a part, and the fields that it lacks."""
         block = self._read_part(part)
         if block is None:
             rest.append(part)
@@ -173,7 +173,7 @@ class _Importer:
 
 
 def read_opencode_usage(tokens: Object) -> Usage | None:
-    """OpenCode's figures, whose input is without what was cached."""
+    """Read OpenCode's figures, whose input excludes cached tokens."""
     if not tokens:
         return None
     cache = object_in(tokens, "cache")

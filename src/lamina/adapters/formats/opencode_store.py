@@ -1,7 +1,7 @@
-"""OpenCode's sessions where it keeps them: a SQLite file, or a folder of JSON files.
+"""OpenCode's own storage: a SQLite file, or a folder of JSON files.
 
-Laws: both are read as the documents that `opencode export` writes. The database is opened for
-reading alone and never changed; a row that cannot be read is passed over and counted.
+Laws: both are read as the documents that `opencode export` writes. The database is opened read-only
+and never changed; a row that cannot be read is skipped and counted.
 """
 
 import sqlite3
@@ -25,10 +25,10 @@ def is_database(head: bytes) -> bool:
 
 
 def read_database(path: Path) -> Iterator[Object]:
-    """The sessions of a database, one document each.
+    """Yield the sessions of a database, one document each.
 
     Raises:
-        UsageError: it is no database of OpenCode's, or cannot be read.
+        UsageError: it is not an OpenCode database, or cannot be read.
     """
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
@@ -41,8 +41,8 @@ def _sessions(database: sqlite3.Connection, path: Path) -> Iterator[Object]:
     names = {name for (name,) in database.execute("select name from sqlite_master")}
     if not names >= _TABLES:
         raise UsageError(
-            f"{str(path)!r} is a SQLite file, but not OpenCode's: it has no tables "
-            f"{', '.join(sorted(_TABLES - names))}. Give opencode.db"
+            f"{str(path)!r} is a SQLite file, but not OpenCode's: it lacks the tables "
+            f"{', '.join(sorted(_TABLES - names))}. Use opencode.db"
         )
     database.row_factory = sqlite3.Row
     sessions = database.execute("select * from session order by id").fetchall()
@@ -85,12 +85,12 @@ def _decode(data: Any) -> Object | None:
 
 
 def is_storage(folder: Path) -> bool:
-    """Whether a folder is where OpenCode keeps sessions as files."""
+    """Whether a folder is OpenCode's storage of sessions as files."""
     return (folder / "message").is_dir() and (folder / "session").is_dir()
 
 
 def read_storage(folder: Path) -> Iterator[Object]:
-    """The sessions of a storage folder, one document each."""
+    """Yield the sessions of a storage folder, one document each."""
     for path in sorted((folder / "session").glob("*/*.json")):
         info = _read(path)
         if info is None:

@@ -1,11 +1,12 @@
 """Sessions of pi, versions 1 to 3: their entries, messages and patches.
 
 Laws: the tree, the branches and the leaf (the last entry of the file) are those of the file. What a
-model saw is a message, what it did not see is data. Every field that has no place of ours is in
-`extra` under `pi`. Version 1 has no ids: its entries follow one another, and `firstKeptEntryIndex`
-counts the records of the file, readable or not, with the header as 0. Version 2 says `hookMessage`
-for `custom`. Patches (`context_transform`) have the names of our ops; those of fields may be ours,
-or the documents'. A patch is read whole or not at all, and what no op of ours has is in `rest`.
+model saw is a message; what it did not see is data. Every field that our entries lack is in `extra`
+under `pi`. Version 1 has no ids: its entries follow one another, and `firstKeptEntryIndex` counts
+the records of the file, readable or not, with the header as 0. Version 2 says `hookMessage` for
+`custom`. Patches (`context_transform`) use the names of our ops; their fields may have our names or
+the documented ones. A patch is read whole or not at all, and fields that our ops lack are in
+`rest`.
 """
 
 from collections.abc import Callable
@@ -71,12 +72,12 @@ class PiMessage(Struct, frozen=True, kw_only=True):
     model: str = ""
     is_interrupted: bool = False
     rest: dict[str, Any] = {}
-    # What it is kept as if the model does not see it.
+    # The kind of data it becomes if the model does not see it.
     hidden_kind: str = ""
 
 
 def read_message(value: Object, builder: SessionBuilder, line: int) -> PiMessage | None:
-    """A message of pi; None if its role is not known."""
+    """Read a message of pi; None if its role is unknown."""
     match value.get("role"):
         case "assistant":
             return _answer(value, builder, line)
@@ -170,8 +171,8 @@ class PiPatch(Struct, frozen=True, kw_only=True):
 def read_patch(
     value: Object, builder: SessionBuilder, line: int, find_place: Callable[[str], int]
 ) -> PiPatch | None:
-    """The patch of an entry; None, and reported, if an op of it cannot be read. `find_place` says
-    where in history the messages of a foreign entry begin."""
+    """Read the patch of an entry; None, and reported, if one of its ops cannot be read.
+    `find_place` returns where the messages of a foreign entry begin in history."""
     patch = value.get("patch")
     ops: list[PatchOp] = []
     rest: dict[str, Any] = {}
@@ -209,7 +210,7 @@ def _read_op(
     if named.get("scope") == "ephemeral" and "scope" in known_fields:
         named["scope"] = "uncached"
     if named.get("scope") == "cached" and not named.get("reason"):
-        # Kept as it was said; what needs a reason and has none is not applied here.
+        # Kept as it was; an op that needs a reason and has none is not applied here.
         known_fields -= {"scope"}
     fields: Object = {"op": tag, **{name: named[name] for name in named if name in known_fields}}
     other_fields: Object = {name: named[name] for name in named if name not in known_fields}
@@ -242,7 +243,7 @@ def _read_tool(tool: Any) -> Any:
 
 
 def _read_display(value: Any) -> tuple[Display | None, Any]:
-    """How a person is shown the patch, and what a foreign renderer needs for it."""
+    """How the patch is displayed, and what a foreign renderer needs for that."""
     if not isinstance(value, dict):
         return None, value
     title = text_in(value, "title")
@@ -273,7 +274,7 @@ def looks_like_pi(value: Object) -> bool:
 
 
 def import_pi(file: JsonLinesFile, session: str) -> ImportedSession:
-    """The session of a pi file."""
+    """Import the session in a pi file."""
     header = next((line for line in file.lines if line.value.get("type") == "session"), None)
     value = header.value if header else {}
     builder = SessionBuilder(
@@ -293,11 +294,11 @@ def import_pi(file: JsonLinesFile, session: str) -> ImportedSession:
 
 
 def _with_ids(records: tuple[LineRecord, ...], header: JsonLine | None) -> dict[int, Object]:
-    """The objects by their index, with the ids that version 1 does not have."""
+    """The objects by their index, with the ids that version 1 lacks."""
     is_first_version = header is not None and header.value.get("version", 1) in (1, None)
     values: dict[int, Object] = {}
-    # By what `firstKeptEntryIndex` counts: the header as 0, also if it is lost, and every record
-    # that was written, also if it cannot be read any more.
+    # As `firstKeptEntryIndex` counts: the header as 0, even if it is lost, and every record
+    # that was written, even if it can no longer be read.
     names: list[str] = [""] if header is None and isinstance(records[0], JsonLine) else []
     before: str | None = None
     for record in records:
@@ -318,7 +319,7 @@ def _with_ids(records: tuple[LineRecord, ...], header: JsonLine | None) -> dict[
         kept_index = value.get("firstKeptEntryIndex")
         if "firstKeptEntryId" in value or not isinstance(kept_index, int):
             continue
-        # What cannot be kept, as the header, gives way to the first entry behind it.
+        # An entry that cannot be kept, such as the header, is replaced by the first one after it.
         if 0 <= kept_index < len(names) and (kept_id := next(filter(None, names[kept_index:]), "")):
             values[index] = {**value, "firstKeptEntryId": kept_id}
     return values
@@ -340,7 +341,7 @@ class _Importer:
             return None, None
         value = self.values[record.index]
         parent = value.get("parentId")
-        # Anything but a text names no entry: the parent is missing, which is reported.
+        # Anything but a text does not name an entry: the parent is reported as missing.
         return value["id"], parent if parent is None or isinstance(parent, str) else repr(parent)
 
     def _add(self, line: JsonLine, is_cut: bool) -> str:
@@ -372,7 +373,7 @@ class _Importer:
 
 
 class _PiEntry(Struct, frozen=True, kw_only=True):
-    """A foreign entry, and the position in our tree that it goes to."""
+    """A foreign entry, and its position in our tree."""
 
     builder: SessionBuilder
     place: str
@@ -383,7 +384,7 @@ class _PiEntry(Struct, frozen=True, kw_only=True):
         self.builder.report(self.line, what, detail)
 
     def without(self, *names: str) -> Object:
-        """Fields that have no place of ours, less those of these names."""
+        """Fields that our entries lack, without those of these names."""
         return without(self.value, *_PLACE, *names)
 
     def read_message(self, value: Any) -> PiMessage | None:
@@ -413,7 +414,7 @@ def _custom_message(entry: _PiEntry) -> EntryParts:
     pi_message = entry.read_message({**entry.value, "role": "custom"})
     if pi_message is None:
         return None
-    # It asks nothing: the next question comes behind it.
+    # It is not a question: the next question follows it.
     patch = Patch(ops=(MessagesCachedAppend(messages=(pi_message.message,)),))
     rest = without(pi_message.rest, *_PLACE, "customType")
     return TransformEntry, {"transformer": "pi.custom_message", "patch": patch, "rest": rest}
@@ -450,7 +451,7 @@ def _compaction(entry: _PiEntry) -> EntryParts:
 
 
 def _first_kept(entry: _PiEntry, foreign_id: str) -> int:
-    """The index, in the messages at the entry's place, of the first one from the kept entry on."""
+    """The index of the first message from the kept entry on, among those at the entry's place."""
     builder, place = entry.builder, entry.place
     messages = builder.state(place).envelope.cached
     path, kept_id = builder.path(place), builder.find(foreign_id)
@@ -541,7 +542,7 @@ _READERS: dict[str, Callable[[_PiEntry], EntryParts]] = {
 }
 
 
-# -- a line as far as it tells of requests ---------------------------------------------------------
+# -- the fields of a line that describe requests ---------------------------------------------------
 
 
 class PiBlock(Struct):
@@ -565,7 +566,7 @@ class PiRecord(Struct):
 
 
 class PiLine(Struct, rename="camel"):
-    """What the doctor reads of a line; it passes over everything else, unread."""
+    """The fields of a line that the doctor reads; it skips everything else."""
 
     type: str | None = None
     id: str | None = None

@@ -1,7 +1,7 @@
-"""Web addresses, read once and strictly.
+"""Web addresses, parsed once and strictly.
 
-Law: the host that is judged is the host that is connected to. There is no second parser: what this
-one does not understand is refused, even where a browser would guess.
+Law: connections go to exactly the host that was judged. There is no second parser: what this one
+does not understand is refused, even where a browser would guess.
 """
 
 import re
@@ -52,8 +52,8 @@ class Address(Struct, frozen=True, kw_only=True):
 
 
 def read_address(url: str) -> Address | UnfetchedResource:
-    """The address in `url`, or why nothing is fetched from it. Never repeats more of it than its
-    host: the rest may hold a secret."""
+    """Parse the address in `url`, or say why nothing is fetched from it. Only the host is ever
+    repeated: the rest may contain a secret."""
     if refusal := refuse_odd_url(url):
         return refusal
     whole = _WHOLE.fullmatch(url.partition("#")[0])
@@ -90,7 +90,7 @@ def refuse_odd_url(url: str) -> UnfetchedResource | None:
 
 
 def read_host(text: str) -> str | UnfetchedResource:
-    """A host in its canonical spelling, or why it has none."""
+    """Return a host in its canonical spelling, or say why it has none."""
     if text.startswith("["):
         address = parse_ip(text[1:-1])
         if address is None or address.version == 4:
@@ -117,7 +117,7 @@ def read_host(text: str) -> str | UnfetchedResource:
 
 
 def _encode_name(name: str) -> str | None:
-    """A name with other than ASCII letters, as the domain name system spells it."""
+    """A name with non-ASCII letters, as the domain name system spells it."""
     import idna
 
     try:

@@ -107,8 +107,8 @@ def judge_name(address: Address, rules: WebRules) -> Reach | UnfetchedResource:
 
 
 def judge_addresses(address: Address, reach: Reach, ips: Sequence[str]) -> Zone | UnfetchedResource:
-    """The zone of the host. One address that it may not have is enough to refuse it, as any of them
-    might be connected to."""
+    """Return the host's zone. One forbidden address is enough to refuse it, since the connection
+    might go to any of them."""
     zones: set[Zone] = set()
     for text in ips:
         ip = parse_ip(text)
@@ -139,8 +139,8 @@ def judge_redirect(before: Address, after: Address) -> UnfetchedResource | None:
 def judge_redirect_zones(
     before: Address, zone: Zone, after: Address, next_zone: Zone
 ) -> UnfetchedResource | None:
-    """Why a redirect is not followed, judging by the zones; None if it is. The web sends nobody
-    into a private network, even where a person may go there."""
+    """Why a redirect is not followed, judging by the zones; None if it is. The web may not redirect
+    into a private network, even if a person may go there."""
     if zone == "public" and next_zone != "public":
         return refuse(
             f"{before.host} redirects to {after.host}, which is not public; attach that address "
@@ -186,7 +186,7 @@ def _listing(address: Address, prefix: str = "") -> str:
 
 
 def _describe_misread(rules: WebRules) -> str:
-    """Names the entries that mean nothing, in case somebody wonders why they do not work."""
+    """List invalid entries, which explains why they have no effect."""
     wrong = [repr(entry) for entry in rules.allow_hosts if read_allowed_host(entry) is None]
     if not wrong:
         return ""

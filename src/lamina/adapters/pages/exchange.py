@@ -1,9 +1,8 @@
 """One request to one server, and its answer unpacked.
 
-Laws: the connection goes to an address that was judged, and to no other; the name is used only in
-the Host header, by TLS and to check the certificate. No proxy, cookie, login or environment
-variable has a say in where it goes. No more is unpacked than was asked for, however small the
-compressed body is.
+Laws: the connection goes only to an address that was judged; the name is used only in the Host
+header, by TLS and to check the certificate. No proxy, cookie, login or environment variable affects
+where it goes. No more is unpacked than was requested, however small the compressed body is.
 """
 
 import ssl
@@ -45,7 +44,7 @@ class Unpacker(Protocol):
 
 
 def find_unpacker(coding: str, limit: int, host: str) -> Unpacker:
-    """Unpacks up to one byte more than `limit`, which tells the caller that there was more.
+    """Return an unpacker of up to one byte more than `limit`, which shows that there was more.
 
     Raises:
         FetchFailure: `coding` is unknown.

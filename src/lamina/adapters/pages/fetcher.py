@@ -1,10 +1,10 @@
 """Pages and pictures from the web, fetched once and kept for a while.
 
 Laws: every step of a fetch and of every redirect is judged before anything is sent: the address,
-the name, and everything the name resolves to. Connections go only to what was judged. An error
-repeats no more of an address than its host, as the rest may hold a secret. One fetch at a time per
-key, and none while the last one is fresh: a chat that names a page in every turn fetches it once,
-and its version stays the same.
+the name, and everything the name resolves to. Connections go only to judged addresses. Errors
+repeat only the host of an address, since the rest may contain a secret. There is one fetch at a
+time per key, and none while the last one is fresh: a chat that names a page in every turn fetches
+it once, and its version stays the same.
 """
 
 import re
@@ -150,7 +150,7 @@ async def resolve(host: str, port: int) -> Sequence[str]:
 
 
 async def find_addresses(address: Address, resolve: Resolve) -> Sequence[str]:
-    """All addresses that a host has, which are to be judged before one is connected to.
+    """All addresses of a host, to be judged before connecting to one.
 
     Raises:
         FetchFailure: it has none, or could not be looked up.
@@ -190,8 +190,8 @@ class WebFetcher:
         self._pictures: PageCache[FetchedResource] = PageCache(_PICTURES, _MAX_CACHED_BYTES)
 
     async def page(self, url: str, rules: WebRules) -> LoadedItem | LeftOut:
-        """The page as an item. Its identity is the address that a person gave, whatever a redirect
-        or the page itself says."""
+        """Return the page as an item. Its identity is the address that the person named, whatever a
+        redirect or the page itself says."""
 
         async def read(answer: FetchAnswer) -> tuple[LoadedItem, int]:
             reading = await self._read(url, answer)
@@ -235,7 +235,7 @@ class WebFetcher:
             return failure.why
 
     def _address(self, url: str, rules: WebRules) -> Address:
-        """Where `url` leads, judged as far as possible without looking it up."""
+        """Parse `url` and judge it as far as possible without looking it up."""
         if refusal := refuse_odd_url(url.strip()):
             raise FetchFailure(refusal)
         address = _require(read_address(canonical_url(url)))
@@ -251,8 +251,8 @@ class WebFetcher:
         read: Callable[[FetchAnswer], Awaitable[tuple[T, int]]],
         old: CachedFetch[T] | None,
     ) -> CachedFetch[T]:
-        """What is there now, by way of `read`, which also gives its size; what was there before, if
-        the server does not deliver."""
+        """Fetch the current version with `read`, which also returns its size; if the server does
+        not deliver, keep the earlier version."""
         try:
             answer = await self._fetch(url, rules, kind, limit, old)
             if old is not None and answer.status == UNCHANGED:
@@ -366,7 +366,7 @@ def _require(verdict: T | UnfetchedResource) -> T:
 
 
 def _safe_id(url: str) -> ItemId:
-    """The item's id, without what must not or cannot be kept."""
+    """The item's id, without parts that must not or cannot be kept."""
     plain = url.encode("utf-8", "backslashreplace").decode()[:MAX_URL]
     return ItemId(_USER.sub("//", url_id(plain), count=1))
 

@@ -1,8 +1,8 @@
 """The text of an HTML page, without what the page itself hides.
 
-Law: what a person would not see on the page is not read, as far as the page alone tells, by its
-attributes and by rules for plain classes, ids and tags in its `<style>` elements: hidden text is
-where orders to a model hide. Blocking: run it in a thread.
+Law: text that a person would not see on the page is not read, as far as the page alone shows: by
+its attributes and by rules for plain classes, ids and tags in its `<style>` elements. Hidden text
+is where instructions to a model hide. Blocking: run it in a thread.
 """
 
 import re
@@ -96,7 +96,7 @@ def hides(style: Declarations) -> bool:
 
 
 def hiding_rules(sheets: Iterator[str]) -> HidingRules:
-    """Those rules of style sheets that hide what they select."""
+    """The rules of style sheets that hide elements."""
     styles: dict[StyleRule, dict[str, str]] = {}
     for sheet in sheets:
         for selectors, body in _blocks(_COMMENT.sub("", sheet[:_MAX_STYLE])):
@@ -211,7 +211,7 @@ class PageText(Struct, frozen=True, kw_only=True):
 
 
 def read_markup(text: str) -> PageText:
-    """The main text of a page as Markdown, or all of its text if the main part cannot be told.
+    """Read the main text of a page as Markdown, or all of its text if the main part is unclear.
 
     Raises:
         FetchFailure: it has no text.
@@ -270,7 +270,7 @@ def _one_line(text: str, limit: int) -> str:
 
 
 def _drop_unseen(tree: Any) -> tuple[str, ...]:
-    """Removes what is not shown, and reports how much text that was."""
+    """Remove what is not shown, and report how much text that was."""
     rules = hiding_rules(style.text or "" for style in tree.iter("style"))
     places, characters = 0, 0
     for element in list(tree.iter()):

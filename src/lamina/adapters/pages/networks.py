@@ -1,7 +1,7 @@
-"""To whom an address belongs.
+"""The zone that an address belongs to.
 
 Law: an address is public only if nothing here says otherwise. An IPv6 address that wraps another is
-judged by what it wraps, or not used at all.
+judged by the inner one, or not used at all.
 """
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-# Anybody's; this machine's; this network's; never allowed by any rule.
+# Public; this machine's; this network's; never allowed by any rule.
 Zone = Literal["public", "loopback", "private", "never"]
 Ip = IPv4Address | IPv6Address
 
@@ -72,7 +72,7 @@ _RESERVED = AddressKind(zone="never", what="a reserved address")
 
 
 def classify_address(address: Ip) -> AddressKind:
-    """To whom `address` belongs."""
+    """Return the zone of `address`."""
     if address in _NAT64:
         return classify_address(IPv4Address(int(address) & _IN_IPV4))
     for kind, networks in _RANGES:

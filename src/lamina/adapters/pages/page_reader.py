@@ -20,7 +20,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# Names by which the web means no text: one would hide it, the other is for scripts.
+# Names that do not mean text on the web: one would hide it, the other is for scripts.
 _NO_CODECS = ("replacement", "x-user-defined")
 _META = re.compile(rb"<meta[^>]{0,512}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
 _META_WITHIN = 4_096
@@ -50,7 +50,7 @@ def decode(data: bytes, declared_charset: str, *, is_markup: bool) -> DecodedTex
 
 
 def _codec(name: str) -> str:
-    """The codec that the web means by a name; empty if it knows none."""
+    """The codec that a name means on the web; empty if there is none."""
     from webencodings import lookup
 
     encoding = lookup(name)
@@ -85,7 +85,7 @@ _GUESS_BYTES = 1_024
 
 
 def is_page(media_type: str) -> bool:
-    """Whether bytes of a type can be read as text. Without a type they are looked at."""
+    """Whether bytes of a type can be read as text. Without a type, the content decides."""
     return media_type in ("", _PDF) or media_type in _MARKUP or _is_text(media_type)
 
 
@@ -96,10 +96,10 @@ def is_picture(media_type: str) -> bool:
 def read_page(
     data: bytes, media_type: str, charset: str, *, read_pdf: ReadPdf | None, limit: int
 ) -> PageText:
-    """The text of a page, up to `limit` characters.
+    """Read the text of a page, up to `limit` characters.
 
     Raises:
-        FetchFailure: it has none.
+        FetchFailure: it has no text.
     """
     kind = media_type or _guess(data)
     if kind == _PDF:

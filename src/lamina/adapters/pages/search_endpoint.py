@@ -1,11 +1,9 @@
-"""A search of the web that an HTTP endpoint serves, and the pages it found, in the form of
-docs/web-search.md.
+"""A web search over an HTTP endpoint, and the pages it found, in the form of docs/web-search.md.
 
-Laws: the endpoint is the address that a person named, judged as that of a page is, and no redirect
-is followed. The key goes there and nowhere else, and over no connection to the web that others can
-read. No more of the address than its host is repeated. An answer is data of strangers: a result
-counts only with an address that pages could be fetched from by anybody; texts are short, and
-characters that nobody sees are reported. What is left out is counted.
+Laws: the endpoint is the address that a person named, judged like a page's address, and no redirect
+is followed. The key goes only there, and over the web only encrypted. Errors repeat only the
+address's host. An answer is untrusted data: a result counts only with a public address; texts are
+short, and invisible characters are reported. Results that are left out are counted.
 """
 
 import re
@@ -111,10 +109,10 @@ _AGENT = "Lamina (a person allowed this search)"
 
 
 class SearchEndpoint:
-    """Asks `url` for results. `headers` are sent along, as one with a key.
+    """Asks `url` for results. `headers` are sent along, for example one with a key.
 
     Raises:
-        UsageError: it is no address of the web.
+        UsageError: it is not a web address.
     """
 
     def __init__(
@@ -144,7 +142,7 @@ class SearchEndpoint:
         return self.address.host
 
     async def search(self, query: str, limit: int) -> FoundPages | UnfetchedResource:
-        """What is found for a query, or why nothing could be had."""
+        """Search for a query, or say why that failed."""
         try:
             with anyio.fail_after(self._limits.total_s):
                 return await self._ask({"query": query, "limit": limit})

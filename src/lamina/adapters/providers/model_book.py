@@ -1,8 +1,8 @@
 """The book of providers and models: models.toml, a person's own file (LAMINA_MODELS) merged over
 it, and the generated table of prices and limits.
 
-Law: a person's file counts before the table, and the table before what a provider's models have in
-common. What none of them knows has no price.
+Law: a person's file takes precedence over the table, and the table over what a provider's models
+have in common. A model that is in none of them has no price.
 """
 
 import os
@@ -51,7 +51,7 @@ class LongPromptPrice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ModelFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the file says of the models that match `match`; the file explains the fields."""
+    """Facts about the models that match `match`; the file explains the fields."""
 
     match: str
     wire: WireName
@@ -126,8 +126,7 @@ class ModelRule(Struct, frozen=True, kw_only=True):
 
 
 class ModelRules(Struct, frozen=True, kw_only=True):
-    """The rules of every provider: the first that a model matches holds, and the last is for any
-    model."""
+    """The rules of every provider: the first match applies, and the last rule matches any model."""
 
     by_provider: dict[str, tuple[ModelRule, ...]]
     date: str
@@ -202,14 +201,14 @@ def _models(name: str, fields: dict[str, Any]) -> list[dict[str, Any]]:
 
 DEFAULT_TARGET = "local:smollm2-135m"
 LOCAL = "local"
-# Who says what a model on this machine takes.
+# The source of the limits of a model on this machine.
 BUNDLED = "Lamina"
-# What a person's file calls the prices that are factors on another, and what they are the price of.
+# The names in a person's file of prices that are factors on another, and what each is the price of.
 FACTORS = {"read": "read", "write": "write", "long_write": "write_long"}
 
 
 class _ModelFile(Struct, frozen=True, kw_only=True):
-    """A model file on this machine, with the target and the counter it gives."""
+    """A model file on this machine, with its target and counter."""
 
     path: Path
     stamp: tuple[int, int]
@@ -218,8 +217,8 @@ class _ModelFile(Struct, frozen=True, kw_only=True):
 
 
 class ModelBook:
-    """Targets by name, `provider:model`. A model that nobody knows gets what its provider's models
-    have in common, and no price."""
+    """Targets by name, `provider:model`. An unknown model gets what its provider's models have in
+    common, and no price."""
 
     def __init__(
         self, rules: ModelRules, table: PriceTable, today: Callable[[], date] = date.today
@@ -270,7 +269,7 @@ class ModelBook:
         return is_listed or any(fnmatchcase(model, pattern) for pattern in own)
 
     def later_prices(self, name: str) -> tuple[PricePeriod, ...]:
-        """The prices that a target is going to have, as far as they are known."""
+        """A target's known future prices."""
         listed = self._table.find(*name.split(":", 1))
         if (
             listed is None
@@ -298,12 +297,12 @@ class ModelBook:
     def _find_limits(
         self, rule: ModelRule, listed: ListedModel | None
     ) -> tuple[dict[str, int | None], list[str]]:
-        """How long prompts and answers may be, and who says so."""
+        """How long prompts and answers may be, and the source of that."""
         sources = [OWN_FILE] if rule.own.intersection(LIMITS) else []
         if rule.facts.wire in LOCAL_WIRES:
             sources.append(BUNDLED)
         limits = {name: getattr(rule.facts, name) for name in LIMITS}
-        # A window of one's own has nothing to do with the longest prompt of another.
+        # A window from a person's file does not go with the table's longest prompt.
         kept = rule.own | ({"max_input"} if "window" in rule.own else frozenset())
         for name in LIMITS:
             if listed and name not in kept and (figure := getattr(listed, name)) is not None:
@@ -334,7 +333,7 @@ class ModelBook:
         return replace(prices, tiers=tiers, source=f"{prices.source}, {OWN_FILE}")
 
     def _guess_target(self, model: str) -> str:
-        """The target that somebody who gives just the name of a model probably means."""
+        """Guess the target from just the name of a model."""
         from lamina.adapters.providers.local.model_catalogue import LOCAL_MODELS
 
         if model in LOCAL_MODELS:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from lamina.core.values.prices import Prices, PriceTier
 
 FILE = "model_prices.json"
-# A pattern with this sign keeps models out that another one takes in.
+# A pattern with this sign excludes models that another one includes.
 EXCEPT = "!"
 
 
@@ -25,21 +25,21 @@ class TableSource(Struct, frozen=True, kw_only=True):
 
 
 class PricePeriod(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a model charges from a day on; the first period has no beginning."""
+    """A model's prices from a day on; the first period has no beginning."""
 
     since: str = ""
     tiers: tuple[PriceTier, ...]
 
 
 class ListedModel(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known of the models whose names fit `match`. `sources` says which package a figure is
-    from: `prices`, single ones of them if another package has them, and limits."""
+    """Facts about the models whose names fit `match`. `sources` says which package a figure is
+    from: `prices`, single prices if from another package, and limits."""
 
     provider: str
     model: str
     match: tuple[str, ...]
     window: int | None = None
-    # The longest prompt, where that is less than the window.
+    # The longest prompt, if less than the window.
     max_input: int | None = None
     max_output: int | None = None
     periods: tuple[PricePeriod, ...]
@@ -55,12 +55,12 @@ class ListedModel(Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     def tiers_on(self, day: str) -> tuple[PriceTier, ...]:
-        """The prices of a day, as `2026-11-17`."""
+        """The prices on a day, such as `2026-11-17`."""
         return next(p.tiers for p in reversed(self.periods) if p.since <= day or not p.since)
 
 
 class PriceTable(Struct, frozen=True, kw_only=True):
-    """All models that are known, those with the narrower patterns first."""
+    """All known models, those with narrower patterns first."""
 
     sources: dict[str, TableSource]
     models: tuple[ListedModel, ...]
@@ -77,7 +77,7 @@ class PriceTable(Struct, frozen=True, kw_only=True):
         )
 
     def prices_of(self, listed: ListedModel, day: str, storage: float) -> Prices:
-        """What a model charges on a day; what storage costs is in neither package."""
+        """A model's prices on a day; the price of storage is in neither package."""
         names = sorted(
             {name for field, name in listed.sources.items() if field not in LIMITS},
             key=lambda name: name != listed.sources["prices"],
@@ -94,7 +94,7 @@ class PriceTable(Struct, frozen=True, kw_only=True):
         return f"{name} {self.sources[name].version}"
 
 
-# Figures of a model that are no prices.
+# Figures of a model other than prices.
 LIMITS = ("window", "max_input", "max_output")
 
 

@@ -16,6 +16,7 @@ from lamina.apps.cli.outcome import exit_on_error, refuse_if
 from lamina.apps.cli.terminal_text import one_line, print_text, visible
 from lamina.apps.views.plain_text import format_json
 from lamina.core.audit.break_causes import CAUSES, Certainty, count_of
+from lamina.core.text.money import dollars
 from lamina.doctor.collector import StoreListing, collect
 from lamina.doctor.doctor_report import (
     Advice,
@@ -35,14 +36,14 @@ from lamina.doctor.doctor_report import (
 from lamina.doctor.findings import Finding
 from lamina.doctor.sentences import (
     describe_finding,
+    describe_unpriced,
+    explain_no_requests,
+    explain_unjudged,
     name_day,
     name_program,
     short_count,
-    short_money,
     short_tokens,
-    tell_left_out,
-    tell_nothing,
-    tell_unjudged,
+    write_amount,
 )
 from lamina.errors import UsageError
 
@@ -50,7 +51,7 @@ app = typer.Typer()
 
 WIDTH = 79
 DEAREST, FIXES, PROBLEMS = 5, 3, 3
-_BAR = 9
+_BAR = 7
 # So many files are worth a bar.
 _MANY = 20
 
@@ -125,7 +126,7 @@ def _from(options: DoctorOptions, moment: float) -> DoctorOptions:
 def check_share(report: DoctorReport, limit: float, asked: str) -> tuple[int, str]:
     """The exit code of `--fail-over`, and what to say if it is not 0: 1 if more than `limit` was
     lost, 2 if there is nothing to judge."""
-    if unjudged := tell_unjudged(report):
+    if unjudged := explain_unjudged(report):
         return 2, visible(f"--fail-over {asked} has nothing to judge. {unjudged}")
     share = report.totals.lost_share
     if share > limit:
@@ -141,7 +142,7 @@ def draw_report(report: DoctorReport) -> str:
     totals = report.totals
     lines = [*_headline(report), ""]
     if not totals.requests:
-        lines += [*wrap(visible(tell_nothing(report)), WIDTH), *_draw_problems(report)]
+        lines += [*wrap(visible(explain_no_requests(report)), WIDTH), *_draw_problems(report)]
         return "\n".join(visible(line) for line in lines)
     lines += _draw_totals(report)
     if report.causes:
@@ -180,11 +181,11 @@ def _draw_totals(report: DoctorReport) -> list[str]:
     lines = wrap(counts, WIDTH)
     lost = f"{short_tokens(totals.lost)} in {count_of(totals.findings, 'break')}"
     if totals.input_cost:
-        left_out = _space(tell_left_out(totals.unpriced, "request"))
-        lines.append(f"Input at list price  {short_money(totals.input_cost)}{left_out}")
+        left_out = _space(describe_unpriced(totals.unpriced, "request"))
+        lines.append(f"Input at list price  {dollars(totals.input_cost)}{left_out}")
         lines += _hang("Lost to breaks       ", _tell_lost(totals, lost))
-        left_out = _space(tell_left_out(totals.unpriced_findings, "break"))
-        lines.append(f"Avoidable            {short_money(totals.avoidable_cost)}{left_out}")
+        left_out = _space(describe_unpriced(totals.unpriced_findings, "break"))
+        lines.append(f"Avoidable            {write_amount(totals.avoidable_cost)}{left_out}")
     else:
         lines.append(f"Lost to breaks       {lost}")
     if report.causes:
@@ -198,8 +199,8 @@ def _draw_totals(report: DoctorReport) -> list[str]:
 def _tell_lost(totals: ReportTotals, lost: str) -> str:
     if totals.lost_cost is None:
         return f"{lost}, of unknown price"
-    left_out = tell_left_out(totals.unpriced_findings, "break")
-    said = f"{short_money(totals.lost_cost)}  {totals.lost_share:.1%} of it"
+    left_out = describe_unpriced(totals.unpriced_findings, "break")
+    said = f"{dollars(totals.lost_cost)}  {totals.lost_share:.1%} of it"
     return f"{said}, {left_out}: {lost}" if left_out else f"{said}: {lost}"
 
 
@@ -211,16 +212,18 @@ def _draw_causes(causes: Sequence[CauseSum]) -> list[str]:
     has_prices = any(cause.extra for cause in causes)
     most = max((_weight(cause, has_prices) for cause in causes), default=0.0) or 1.0
     block = _block()
-    lines = [f"{'Where it went':<39}{'':<{_BAR}}{'breaks':>7}{'tokens':>7}{'lost':>8}  blame"]
+    lines = [f"{'Where it went':<39}{'':<{_BAR}}{'breaks':>7}{'tokens':>7}{'lost':>10}  blame"]
     for cause in causes:
         bar = block * max(1, round(_BAR * _weight(cause, has_prices) / most))
-        lines.append(
-            f"{one_line(cause.label, 38):<39}{bar:<{_BAR}}{cause.findings:>7,}"
-            f"{short_count(cause.tokens):>7}{short_money(cause.extra):>8}  "
+        head = f"{one_line(cause.label, 38):<39}{bar:<{_BAR}}"
+        figures = (
+            f"{cause.findings:>7,}{short_count(cause.tokens):>7}{write_amount(cause.extra):>10}  "
             f"{cause.blame or 'open'}"
         )
+        # A large number or a tiny amount takes the room that it needs from the bar.
+        lines.append(f"{head[: WIDTH - len(figures)]}{figures}")
         if cause.extra is not None and cause.unpriced:
-            lines.append(f"  {tell_left_out(cause.unpriced, 'break')}")
+            lines.append(f"  {describe_unpriced(cause.unpriced, 'break')}")
     return lines
 
 
@@ -248,7 +251,7 @@ def _weight(cause: CauseSum, has_prices: bool) -> float:
 
 def _advise(advice: Advice) -> str:
     label = CAUSES[advice.cause].label
-    return f"{short_money(advice.saves)}, {label} ({advice.findings:,}). {advice.fix}"
+    return f"{dollars(advice.saves)}, {label} ({advice.findings:,}). {advice.fix}"
 
 
 def _draw_against(against: Against) -> list[str]:
@@ -259,7 +262,7 @@ def _draw_against(against: Against) -> list[str]:
     lines = wrap(visible(head), WIDTH)
     for cause in against.causes[:5]:
         sign = "-" if (cause.saved or 0.0) < 0 else "+"
-        saved = "?" if cause.saved is None else sign + short_money(abs(cause.saved))
+        saved = "?" if cause.saved is None else sign + dollars(abs(cause.saved))
         lines.append(
             f"  {one_line(cause.label, 40):<41}{cause.share_before:>8.1%} ->{cause.share_now:>7.1%}"
             f"{saved:>12}"
@@ -270,7 +273,7 @@ def _draw_against(against: Against) -> list[str]:
 def _tell_saved(saved: float | None) -> str:
     if saved is None:
         return "; no price is known"
-    return f"; {'saved' if saved >= 0 else 'cost more by'} {short_money(abs(saved))}"
+    return f"; {'saved' if saved >= 0 else 'cost more by'} {dollars(abs(saved))}"
 
 
 def _draw_problems(report: DoctorReport) -> list[str]:

@@ -37,6 +37,7 @@ from lamina.apps.views.stored_sessions import (
     list_sessions,
 )
 from lamina.apps.wiring.sessions import open_session
+from lamina.core.text.money import dollars
 
 app = typer.Typer()
 sessions_app = typer.Typer(invoke_without_command=True)
@@ -127,7 +128,7 @@ FIGURES: dict[str, Callable[[SessionRow], str]] = {
     "in": lambda row: f"{row.usage.input:,}",
     "cached": lambda row: f"{row.usage.cached:,}",
     "out": lambda row: f"{row.usage.output:,}",
-    "$": lambda row: _dollars(row),
+    "cost": lambda row: _cost(row),
 }
 
 
@@ -141,7 +142,7 @@ def show_sessions(rows: list[SessionRow], as_json: bool, everywhere: bool = Fals
         return
     is_narrow = console.width < NARROW
     # On a narrow screen what it is about matters more than every figure.
-    figures = ("in", "cached", "$") if is_narrow else tuple(FIGURES)
+    figures = ("in", "cached", "cost") if is_narrow else tuple(FIGURES)
     form = "%m-%d %H:%M" if is_narrow else "%Y-%m-%d %H:%M"
     columns = {
         SESSION: [visible(row.session) or "-" for row in rows],
@@ -186,13 +187,13 @@ def _table(
     return table
 
 
-def _dollars(row: SessionRow) -> str:
+def _cost(row: SessionRow) -> str:
     """What it cost; a plus stands for requests of which nobody knows that."""
     if row.cost is None:
         return "?"
     if row.unpriced:
-        return f"{row.cost:.4f}+?"
-    return f"{row.cost:.4f}" if row.cost else "-"
+        return f"{dollars(row.cost)}+?"
+    return dollars(row.cost) if row.cost else "-"
 
 
 def _when(row: SessionRow, form: str) -> str:

@@ -1,8 +1,8 @@
 """One vocabulary for a cache that did not hit: kinds, blames, certainties, and which go together.
 
-Laws: a cause has one kind. `proven` needs the bytes of both requests, whatever the cause; what a
-provider's machines did is never in them, so a miss there is likely at best. The verdicts of the
-ledger, the doctor and whoever logs or counts breaks use this table and no other.
+Laws: a cause has one kind. `proven` needs the bytes of both requests, whatever the cause; these
+never show what a provider's machines did, so a miss there is likely at best. The ledger's verdicts,
+the doctor, and all code that logs or counts breaks use this table and no other.
 """
 
 from types import MappingProxyType
@@ -31,17 +31,17 @@ CauseName = Literal[
 ]  # fmt: skip
 
 
-# How much a record holds of requests: their bytes, what was said and used, or figures alone.
+# How much a record contains: the requests' bytes, the conversation and its usage, or figures alone.
 RecordDepth = Literal["bodies", "transcript", "usage"]
 
 
 class CauseWords(Struct, frozen=True, kw_only=True):
-    """What is said of a cause. `blame` "client" is whoever built the request: you, if the program
-    is your own, else your tool."""
+    """How a cause is described. `blame` "client" means whoever built the request: you, if the
+    program is your own, otherwise your tool."""
 
     kind: BreakKind
     blame: Blame | Literal["client"]
-    # The least that is not known of it with the bytes at hand.
+    # The highest certainty that is possible, with the bytes at hand.
     best: Certainty
     # Whether the money could have been saved.
     avoidable: bool
@@ -63,38 +63,38 @@ CAUSES: MappingProxyType[CauseName, CauseWords] = MappingProxyType({
     "idle": _row(
         "expired", "you", "proven", True, label="idle past the cache's lifetime",
         says="the cache had expired",
-        fix="Ask again within the lifetime, or have entries kept for an hour where pauses are "
-        'longer: "cache_control": {"type": "ephemeral", "ttl": "1h"}.',
+        fix="Ask again within the lifetime. For longer pauses, keep entries for an hour: "
+        '"cache_control": {"type": "ephemeral", "ttl": "1h"}.',
     ),
     "compaction": _row(
         "expected", "nobody", "proven", False, label="history compacted",
         says="the history was compacted",
-        fix="Nothing to mend: a summary is a new prefix. Fewer, larger compactions cost less.",
+        fix="Nothing to fix: a summary is a new prefix. Fewer, larger compactions cost less.",
     ),
     "model": _row(
         "expected", "you", "proven", True, label="another model",
-        says="the model changed, and each has a cache of its own",
-        fix="Change models between sessions, or give the other model a session of its own.",
+        says="the model changed, and each model has its own cache",
+        fix="Change models between sessions, or use the other model in its own session.",
     ),
     "boundary": _row(
         "expected", "nobody", "proven", False, label="a recorded boundary",
         says="Lamina recorded a boundary",
-        fix="Nothing to mend: the reason stands in the journal (lamina log SESSION --requests).",
+        fix="Nothing to fix: the journal has the reason (lamina log SESSION --requests).",
     ),
     "rewound": _row(
         "expected", "you", "proven", False, label="went back to an earlier message",
         says="the conversation went back to an earlier message",
-        fix="Nothing to mend: another branch began.",
+        fix="Nothing to fix: a new branch began.",
     ),
     "clock": _row(
         "moved", "client", "proven", True, label="clock, date or id in front",
-        says="something in front of the conversation is made anew: a time, a date or an id",
+        says="something in front of the conversation changes every time: a time, a date or an id",
         fix="Move the time, date or id out of the system prompt and into the last user message.",
     ),
     "system_changed": _row(
         "moved", "client", "proven", True, label="system prompt changed",
         says="the system prompt changed",
-        fix="Keep the system prompt as it was, and say what is new in the last user message.",
+        fix="Keep the system prompt unchanged, and put anything new in the last user message.",
     ),
     "tools_reordered": _row(
         "moved", "client", "proven", True, label="tools in another order",
@@ -105,88 +105,89 @@ CAUSES: MappingProxyType[CauseName, CauseWords] = MappingProxyType({
         "moved", "client", "proven", True, label="tools added, removed or edited",
         says="the list of tools changed",
         fix="Offer one list of tools for the whole session; restrict it with tool_choice "
-        "(allowed_tools) where the wire has that. Connect servers before the first question.",
+        "(allowed_tools) where the API supports it. Connect servers before the first question.",
     ),
     "first_message": _row(
         "moved", "client", "proven", True, label="first message changed",
         says="the first message changed",
-        fix="Send the first message as it was sent before; put reminders into the last message.",
+        fix="Keep the first message unchanged; put reminders into the last message.",
     ),
     "history_edited": _row(
         "moved", "client", "proven", True, label="history edited",
         says="an earlier message was changed",
-        fix="Append only. Clear old results in one large step and not a few at a time.",
+        fix="Only append. Clear old results in one large step, not a few at a time.",
     ),
     "image": _row(
-        "moved", "client", "proven", True, label="picture dropped or sent anew",
+        "moved", "client", "proven", True, label="picture dropped or changed",
         says="a picture was dropped, added or sent in another form",
         fix="Send a picture with the same bytes every time, or describe it in the next message.",
     ),
     "thinking": _row(
         "moved", "client", "proven", True, label="thinking dropped at a turn",
         says="earlier thinking was dropped when the next turn began",
-        fix="Send thinking blocks back as they came, or keep them for the whole session "
+        fix="Send thinking blocks back unchanged, or keep them for the whole session "
         "(clear_thinking with keep: all).",
     ),
     "parameter": _row(
         "moved", "you", "proven", True, label="effort, thinking or tool choice",
-        says="a parameter changed that the cache depends on",
-        fix="Choose effort, thinking mode, tool_choice and tier once a session.",
+        says="a parameter that the cache depends on changed",
+        fix="Choose effort, thinking mode, tool_choice and tier once per session.",
     ),
     "trimmed": _row(
         "moved", "client", "proven", True, label="oldest messages dropped each turn",
         says="the oldest messages were dropped, so everything behind them moved",
-        fix="Drop a large part at once when the window is nearly full, not a little every turn.",
+        fix="Drop a large part at once when the window is nearly full, not a little each turn.",
     ),
     "key_order": _row(
         "moved", "client", "proven", True, label="JSON written in another order",
         says="the same JSON was written in another order",
-        fix="Keep the text of arguments as it came from the model; do not parse and write it.",
+        fix="Keep arguments as the text the model wrote; do not parse and rewrite them.",
     ),
     "whitespace": _row(
-        "moved", "client", "proven", True, label="blanks or line ends changed",
-        says="the same text came with other blanks or line ends",
-        fix="Send text back byte for byte; do not trim or reformat it on the way.",
+        "moved", "client", "proven", True, label="whitespace or line endings changed",
+        says="the same text was sent with different whitespace or line endings",
+        fix="Send text back byte for byte; do not trim or reformat it.",
     ),
     "update": _row(
         "moved", "tool", "likely", False, label="program updated",
-        says="the program was updated in between, and with it its prompt and tools",
-        fix="Nothing to mend: begin a new session after an update.",
+        says="the program was updated in between, along with its prompt and tools",
+        fix="Nothing to fix: start a new session after an update.",
     ),
     "marker": _row(
         "missed", "client", "proven", True, label="cache marker missing or moved back",
-        says="no cache marker reaches what the request before sent",
+        says="no cache marker reaches the previous request's content",
         fix='Mark the last message of every request: "cache_control": {"type": "ephemeral"}.',
     ),
     "look_back": _row(
         "missed", "client", "proven", True, label="more than 20 blocks since the marker",
-        says="more than 20 blocks came since the last marker, and a provider looks no further back",
+        says="there are more than 20 blocks since the last marker, and providers look no further",
         fix="Set a second marker about 15 blocks before the last one.",
     ),
     "below_minimum": _row(
-        "missed", "nobody", "proven", False, label="shorter than the least that is cached",
-        says="the prompt is shorter than the least that the provider caches",
-        fix="Nothing to mend while it is short; put stable text in front if it is asked often.",
+        "missed", "nobody", "proven", False, label="shorter than the cache minimum",
+        says="the prompt is shorter than the provider's cache minimum",
+        fix="Nothing to fix while it is short; if you send it often, put stable text in front.",
     ),
     "fan_out": _row(
         "missed", "client", "proven", True, label="sent before the first was written",
         says="it was sent before the request that wrote the same prefix was answered",
-        fix="Wait for the first answer to begin, then send the others.",
+        fix="Wait until the first answer begins, then send the others.",
     ),
     "gateway": _row(
         "missed", "tool", "likely", True, label="rewritten on the way",
-        says="every request writes the cache and none reads it: something on the way rewrites them",
-        fix="Send the same request past the gateway once and compare what is read.",
+        says="every request writes the cache and none reads it: something rewrites them on the way",
+        fix="Send the same request once without the gateway, and compare what is read.",
     ),
     "other_machine": _row(
         "missed", "vendor", "likely", False, label="other machine, evicted or late",
-        says="it was not there when asked for: another machine, an eviction or a late write",
-        fix="On OpenAI set prompt_cache_key per session; elsewhere there is nothing to mend.",
+        says="it was not there when requested: another machine, an eviction or a late write",
+        fix="On OpenAI, set prompt_cache_key per session; elsewhere there is nothing to fix.",
     ),
     "unexplained": _row(
         "moved", "nobody", "located", False, label="cause not in the record",
         says="the record does not say why",
-        fix="Record the request bodies once (a request log or HAR) and give them to the doctor.",
+        fix="Record the request bodies once (a request log or a HAR file) and run the doctor on "
+        "them.",
     ),
 })  # fmt: skip
 
@@ -199,30 +200,31 @@ _ORDER = get_args(Certainty)
 
 
 def cap_certainty(wanted: Certainty, cause: CauseName, depth: RecordDepth) -> Certainty:
-    """The most that can be said of a cause from such a record: never `proven` without bytes."""
+    """Return the highest certainty a record of this depth allows: never `proven` without bytes."""
     return max(wanted, CAUSES[cause].best, _BEST[depth], key=_ORDER.index)
 
 
-# What to do where the usual fix is not in reach: for those who use a program that others wrote, and
-# for providers that have no markers.
+# Fixes where the usual one is out of reach: for people who use somebody else's program, and for
+# providers without markers.
 _TOOL_FIXES: dict[CauseName, str] = {
-    "idle": "Answer within the lifetime. Before a longer pause, compact, or begin anew afterwards: "
-    "a short prompt is cheap to write again.",
-    "history_edited": "Look for a setting that clears old results, and have it clear much at once.",
+    "idle": "Answer within the lifetime. Before a longer pause, compact, or start a new session "
+    "afterwards: a short prompt is cheap to write again.",
+    "history_edited": "Look for a setting that clears old results, and set it to clear a lot at "
+    "once.",
     "first_message": "Settle permissions, skills and slash commands at the start of a session; "
-    "report what remains to the maker of the program, with the times above.",
-    "clock": "Look for hooks, status lines or instruction files that write a time or an id; report "
-    "what remains to the maker of the program.",
-    "thinking": "Keep one thinking level for a session; report it to the maker of the program.",
+    "if it still happens, report it to the program's maker with the times above.",
+    "clock": "Look for hooks, status lines or instruction files that write a time or an id; if it "
+    "still happens, report it to the program's maker.",
+    "thinking": "Keep one thinking level per session, and report this to the program's maker.",
 }
 _PLAIN_IDLE = (
-    "Ask again within the lifetime, or ask for a longer one where the provider has it (OpenAI from "
+    "Ask again within the lifetime, or request a longer one if the provider has it (OpenAI, from "
     'GPT-5.6 on: "prompt_cache_options": {"ttl": "30m"}).'
 )
 
 
 def fix_for(cause: CauseName, provider: str, *, is_own: bool) -> str:
-    """What can be done about a cause by whoever reads this."""
+    """Return what the reader can do about a cause."""
     if not is_own and cause in _TOOL_FIXES:
         return _TOOL_FIXES[cause]
     if cause == "idle" and provider != "anthropic":
@@ -231,12 +233,12 @@ def fix_for(cause: CauseName, provider: str, *, is_own: bool) -> str:
 
 
 def count_of(number: int, noun: str) -> str:
-    """How many of something, in words: `1 break`, `2,400 breaks`."""
+    """A number with its noun: `1 break`, `2,400 breaks`."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def blame_of(cause: CauseName, *, is_own: bool) -> Blame:
-    """Who is to blame; `is_own` says that the program which sent the request is the user's."""
+    """Who is to blame; with `is_own`, the user wrote the program that sent the request."""
     blame = CAUSES[cause].blame
     if blame == "client":
         return "you" if is_own else "tool"
@@ -244,7 +246,7 @@ def blame_of(cause: CauseName, *, is_own: bool) -> Blame:
 
 
 class BreakWords(Struct, frozen=True, kw_only=True):
-    """What became of a cache, in the one vocabulary."""
+    """Why a cache did not hit, in the shared vocabulary."""
 
     cause: CauseName
     kind: BreakKind
@@ -252,7 +254,7 @@ class BreakWords(Struct, frozen=True, kw_only=True):
     certainty: Certainty
 
 
-# What a verdict of the ledger is called here; None is no break. The ledger knows the bytes.
+# The ledger's verdicts as causes; None is not a break. The ledger knows the bytes.
 _VERDICTS: dict[CacheMeaning, tuple[CauseName, Certainty] | None] = {
     "as_expected": None,
     "more_than_expected": None,
@@ -272,8 +274,8 @@ _MOVED_LAYERS: dict[Layer, CauseName] = {
 
 
 def name_moved(agreement: Agreement) -> CauseName:
-    """What moved a prefix that Lamina assembled: a boundary where all of it has a recorded
-    reason, else a change of what stands there."""
+    """Return what moved a prefix that Lamina assembled: a boundary if all of it has a recorded
+    reason, otherwise a change of the layer in question."""
     broke = agreement.broke
     if broke is None or (broke.reason.strip() and not agreement.unexplained):
         return "boundary"
@@ -281,7 +283,7 @@ def name_moved(agreement: Agreement) -> CauseName:
 
 
 def name_verdict(verdict: CacheVerdict, agreement: Agreement) -> BreakWords | None:
-    """A verdict of the ledger in the one vocabulary; None if nothing broke."""
+    """Return a verdict of the ledger in the shared vocabulary; None if nothing broke."""
     row = _VERDICTS[verdict.meaning]
     if row is None:
         return None

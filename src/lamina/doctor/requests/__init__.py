@@ -1,7 +1,7 @@
-"""Requests and their usage out of what programs leave behind, without importing any of it.
+"""Requests and their usage, read from the files of other programs without importing them.
 
-Law: files are read line by line and only what is needed of a line is kept, so that a store of
-hundreds of megabytes is a matter of seconds. What cannot be read is reported and passed over.
+Law: files are read line by line and only the fields in use are kept, so that a store of hundreds of
+megabytes takes seconds. What cannot be read is reported and skipped.
 
 Private: see `lamina` for what is public.
 """

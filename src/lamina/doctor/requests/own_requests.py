@@ -1,7 +1,7 @@
-"""The requests of Lamina's own journals, for the doctor.
+"""The requests in Lamina's own journals, for the doctor.
 
-Law: a journal holds the digest of every segment, so what agrees and what moved is known, with the
-reasons that were recorded; nothing is rebuilt and nothing is compared twice.
+Law: a journal contains the digest of every segment, so it shows what agrees and what moved, with
+the recorded reasons; nothing is rebuilt and nothing is compared twice.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _LAYERS: dict[Layer, PartLayer] = {"tools": "tools", "L1": "system", "L2": "syst
 
 
 def read_own_requests(journal: Journal, session: str, file: str = "") -> Iterator[ObservedRequest]:
-    """Every request that was answered, on every branch."""
+    """Yield every answered request, on every branch."""
     requests = list_requests(journal)
     for listed in requests.listed:
         request, reply = listed.request, listed.reply
@@ -55,7 +55,7 @@ def _has_thought(listed: ListedRequest | None) -> bool:
 
 def _change_of(agreement: Agreement, tokens: int) -> PromptChange:
     broke = agreement.broke
-    # Sizes here are counted in tokens, which serves as well to tell how much was shared.
+    # Sizes are in tokens here, which shows just as well how much was shared.
     change = PromptChange(shared=agreement.tokens, size=max(1, tokens))
     if broke is None:
         return change

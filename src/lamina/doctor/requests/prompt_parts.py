@@ -1,8 +1,8 @@
-"""The body of a request as parts in wire order, for every wire that logs hold.
+"""The body of a request as parts in wire order, for every wire found in logs.
 
-Laws: a part's `data` are the bytes at its `place`: a text as UTF-8, everything else as compact JSON
-with its keys in the order of the body. Markers are no part of what is cached. A text and a single
-block with that text are the same on every wire.
+Laws: a part's `data` is the bytes at its `place`: a text as UTF-8, everything else as compact JSON
+with its keys in the order of the body. Markers are not part of the cached content. A text and a
+single block with that text are the same on every wire.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ import msgspec
 from lamina.adapters.formats.json_lines import list_in, object_in, text_in
 from lamina.doctor.observed_request import PartLayer, PromptPart, RecordedPrompt
 
-# Parameters that a cache depends on besides the prompt; the others change answers alone.
+# Parameters that a cache depends on, in addition to the prompt; the others affect only answers.
 _PARAMETERS = (
     "tool_choice", "thinking", "output_config", "reasoning_effort", "reasoning", "service_tier",
     "speed", "response_format", "verbosity", "parallel_tool_calls", "prompt_cache_key", "text",
@@ -30,7 +30,7 @@ _KINDS = {
 
 
 def read_prompt(body: Mapping[str, Any]) -> RecordedPrompt:
-    """The parts of a body of OpenAI, Anthropic or Gemini."""
+    """Split a body of OpenAI's, Anthropic's or Gemini's into parts."""
     if "contents" in body:
         parts = [*_gemini_parts(body)]
     elif "input" in body and "messages" not in body:

@@ -1,7 +1,7 @@
-"""A file that requests are read from: its lines one by one, and what could not be read of them.
+"""The lines of a file with requests, one by one, and the problems in them.
 
 Laws: no line, however long, deep or broken, stops the reading of the others. A report names the
-line, and only so many are kept.
+line, and only a limited number is kept.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,9 +21,9 @@ from lamina.adapters.formats.json_lines import (
     split_line,
 )
 
-# A line longer than this is passed over; real ones have some hundred kilobytes.
+# Longer lines are skipped; real ones have a few hundred kilobytes.
 MAX_LINE = 64 * 1024 * 1024
-# Of a broken line longer than this, only whole records at its beginning are read.
+# In longer broken lines, only whole records at the beginning are read.
 _MAX_BROKEN = 2 * 1024 * 1024
 _MAX_PROBLEMS = 50
 _BLANK = b" \t\r\n\x00"
@@ -32,7 +32,7 @@ Record = TypeVar("Record")
 
 
 class ReadProblems:
-    """What could not be read: the first reports, and how many there were."""
+    """The first problems of a file, and how many there were."""
 
     def __init__(self) -> None:
         self.reports: list[ImportProblem] = []
@@ -44,8 +44,7 @@ class ReadProblems:
             self.reports.append(ImportProblem(line=line, what=what, detail=detail))
 
     def check_figures(self, line: int | None, figures: Mapping[str, Any]) -> None:
-        """Reports figures that no counter can have, also in what the figures hold; they count as
-        0."""
+        """Report impossible figures, including nested ones; they count as 0."""
         for name, value in figures.items():
             if isinstance(value, dict):
                 self.check_figures(line, value)
@@ -55,14 +54,13 @@ class ReadProblems:
 
 
 def figures_of(record: Struct | None) -> Object:
-    """The figures of a record, by their names in the file; one that it does not have is missing."""
+    """The figures of a record by their names in the file; absent ones are missing."""
     figures: Object = msgspec.to_builtins(record) or {}
     return figures
 
 
 class RecordLabels:
-    """What records are called in ids: the number of their line, and their place on it behind the
-    first one."""
+    """Names records for ids: by line number and, after the first on a line, by position."""
 
     def __init__(self) -> None:
         self._line, self._place = 0, 0
@@ -74,7 +72,7 @@ class RecordLabels:
 
 
 class RecordLines(Generic[Record]):
-    """The records of a file of JSON lines, with the numbers of their lines."""
+    """The records of a file of JSON lines, with their line numbers."""
 
     def __init__(self, stream: BinaryIO, kind: type[Record], problems: ReadProblems) -> None:
         self._stream = stream
@@ -105,8 +103,8 @@ class RecordLines(Generic[Record]):
     def _read_broken(
         self, number: int, line: bytes, error: Exception
     ) -> Iterator[tuple[int, Record]]:
-        """What a line holds that is not one record: nothing, a record of another form, or several
-        records, whole and torn."""
+        """Read a line that is not one record: it may have none, one of another form, or several,
+        whole and torn."""
         line = line.strip(_BLANK)
         if not line:
             return
@@ -114,7 +112,7 @@ class RecordLines(Generic[Record]):
             self._problems.add(number, "unreadable", "nested too deep")
             return
         if isinstance(error, msgspec.ValidationError):
-            self._problems.add(number, "unexpected", f"a record of another form: {error}")
+            self._problems.add(number, "unexpected", f"a record in another format: {error}")
             return
         pieces = self._pieces(readable_text(line))
         records = [piece.text.encode() for piece in pieces if piece.is_object]
@@ -126,7 +124,9 @@ class RecordLines(Generic[Record]):
                 continue
             found += 1
             yield number, value
-        self._problems.add(number, "glued" if found > 1 else "torn", _tell(found, len(pieces)))
+        self._problems.add(
+            number, "glued" if found > 1 else "torn", _describe_pieces(found, len(pieces))
+        )
 
     def _pieces(self, text: str) -> list[LinePiece]:
         if len(text) > _MAX_BROKEN:
@@ -150,7 +150,7 @@ class RecordLines(Generic[Record]):
         return self._heads
 
 
-def _tell(found: int, pieces: int) -> str:
+def _describe_pieces(found: int, pieces: int) -> str:
     if not found:
         return "not a whole record"
     return f"{found} of {pieces} {'record' if pieces == 1 else 'records'} on the line could be read"

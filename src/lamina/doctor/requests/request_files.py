@@ -1,7 +1,7 @@
-"""Which program left a file behind, and the requests in it.
+"""Which program wrote a file, and the requests in it.
 
-Laws: the content decides, not the name. Whatever the file is, reading it raises nothing but what
-the disk raises; a file of no known form says so.
+Laws: the content decides, not the name. Whatever the file is, reading it raises only errors of the
+disk; a file of unknown format is reported as such.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -39,29 +39,29 @@ from lamina.doctor.requests.transcripts import (
 )
 from lamina.errors import LaminaError
 
-# So many lines, and so much of them, tell what a file is.
+# The lines that identify a file, and how many bytes of them are read.
 _VOTERS, _HEAD = 20, 4 * 1024 * 1024
-# Where they do not: so many lines and objects, and so much of what is not one object a line.
+# If they do not identify it: limits on lines, on objects, and on bytes of broken lines.
 _MAX_LINES, _MAX_VOTERS, _MAX_BROKEN = 1_000, 200, 1024 * 1024
-# What a line of a journal ends in, before its checksum.
+# The end of a journal's line, before its checksum.
 _CHECKSUM = b',"sum":"'
-# A document is read at once; a larger one is none of ours.
+# Documents are read at once; no known program writes larger ones.
 MAX_DOCUMENT = 512 * 1024 * 1024
 
 
 class RequestFile(Struct, frozen=True, kw_only=True):
-    """What a file holds. `source` is empty where nobody knows it."""
+    """The contents of a file. `source` is empty if it is unknown."""
 
     path: str
     source: str = ""
     requests: tuple[ObservedRequest, ...] = ()
     problems: tuple[ImportProblem, ...] = ()
-    # Of which the first are listed.
+    # `problems` lists only the first of them.
     problem_count: int = 0
 
 
 class _LineForm(Struct, frozen=True, kw_only=True):
-    """How a program writes sessions line by line."""
+    """The format of a program that writes sessions line by line."""
 
     source: str
     matches: Callable[[Object], bool]
@@ -69,7 +69,7 @@ class _LineForm(Struct, frozen=True, kw_only=True):
 
 
 def read_request_file(path: Path, name: str = "") -> RequestFile:
-    """The requests of one file. `name` is what its sessions are called where it names none.
+    """Read the requests in one file. `name` is the session name if the file has none.
 
     Raises:
         OSError: it cannot be read, or is not a regular file.
@@ -83,7 +83,7 @@ def read_request_file(path: Path, name: str = "") -> RequestFile:
             problems.add(None, "unreadable", str(error))
             source, requests = "", []
     if source and not requests:
-        problems.add(None, "no_usage", "a session whose file reports no usage")
+        problems.add(None, "no_usage", "the file reports no usage")
     return RequestFile(
         path=str(path), source=source, requests=tuple(requests),
         problems=tuple(problems.reports), problem_count=problems.count,
@@ -91,7 +91,7 @@ def read_request_file(path: Path, name: str = "") -> RequestFile:
 
 
 def read_request_bytes(stream: BinaryIO, name: str) -> RequestFile:
-    """The requests of what is not a file, such as standard input."""
+    """Read the requests in a stream that is not a file, such as standard input."""
     problems = ReadProblems()
     source, requests = _read(None, name, stream, problems)
     return RequestFile(
@@ -101,7 +101,7 @@ def read_request_bytes(stream: BinaryIO, name: str) -> RequestFile:
 
 
 def read_request_folder(path: Path) -> RequestFile:
-    """The requests of a folder that is read as a whole: OpenCode's older storage."""
+    """Read the requests in a folder that is read as a whole: OpenCode's older storage."""
     problems = ReadProblems()
     found = [r for d in read_storage(path) for r in read_opencode(d, "", problems)]
     return RequestFile(
@@ -121,7 +121,7 @@ def _read(
         return opencode.SOURCE, found
     lines = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", _MAX_LINES)[:_MAX_LINES]
     if _is_journal(lines):
-        # Loaded where there is a journal: most files are none.
+        # Imported only here, since most files are not journals.
         from lamina.core.journal import read_journal
         from lamina.doctor.requests.own_requests import read_own_requests
 
@@ -132,7 +132,7 @@ def _read(
         try:
             return _read_document(_parse_document(stream), name, problems)
         except _NoDocument as error:
-            # Then records may be glued to one another, or stand behind much else.
+            # Records may be glued together, or follow other content.
             form = _elect(_scattered_objects(lines))
             if form is None:
                 problems.add(None, error.what, error.detail)
@@ -151,7 +151,7 @@ def _is_journal(lines: Sequence[bytes]) -> bool:
 
 
 def _elect(voters: Sequence[Object]) -> _LineForm | None:
-    """Which program writes files of lines that hold these objects; None if none does."""
+    """Return the format whose lines look like these objects; None if none does."""
     votes = [sum(map(form.matches, voters)) for form in _LINE_FORMS]
     best = max(votes)
     return _LINE_FORMS[votes.index(best)] if best else None
@@ -174,7 +174,7 @@ def _parse_object(text: bytes) -> Object | None:
 
 
 def _scattered_objects(lines: Iterable[bytes]) -> list[Object]:
-    """Objects of lines of which each may hold none, one or several."""
+    """The objects in lines that may each have none, one or several."""
     found: list[Object] = []
     room = _MAX_BROKEN
     for line in lines:
@@ -204,7 +204,7 @@ def _read_log(stream: BinaryIO, name: str, problems: ReadProblems) -> list[Obser
     return reader.requests
 
 
-# Those that more objects are mistaken for stand further below.
+# Formats that other objects are easily mistaken for come last.
 _LINE_FORMS = (
     _LineForm(source=pi.SOURCE, matches=pi.looks_like_pi, read=read_pi),
     _LineForm(
@@ -228,10 +228,10 @@ class _NoDocument(Exception):
 
 
 def _parse_document(stream: BinaryIO) -> Any:
-    """The JSON value that a file is, over however many lines.
+    """Parse a file that is one JSON value, over however many lines.
 
     Raises:
-        _NoDocument: it is none.
+        _NoDocument: it is not one.
     """
     data = stream.read(MAX_DOCUMENT + 1)
     if len(data) > MAX_DOCUMENT:
@@ -239,7 +239,7 @@ def _parse_document(stream: BinaryIO) -> Any:
     try:
         return msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise _NoDocument("unknown", "no file of a form that is known here") from None
+        raise _NoDocument("unknown", "not a known file format") from None
 
 
 def _read_document(
@@ -248,7 +248,7 @@ def _read_document(
     if isinstance(value, list):
         return _read_entries(value, name, problems)
     if not isinstance(value, dict):
-        problems.add(None, "unknown", "one JSON value, and no object")
+        problems.add(None, "unknown", "a single JSON value that is not an object")
         return "", []
     line = JsonLine(number=1, index=0, value=value)
     if looks_like_har(value):
@@ -262,7 +262,7 @@ def _read_document(
         return gemini_cli.SOURCE, [*read_gemini_cli([line], name, problems)]
     if _is_logged(value):
         return _read_entries([value], name, problems)
-    problems.add(None, "unknown", "no document of a form that is known here")
+    problems.add(None, "unknown", "not a known document format")
     return "", []
 
 

@@ -1,8 +1,8 @@
-"""Requests of the sessions that other programs keep: Claude Code, Codex, pi, Copilot CLI, OpenCode
-and Gemini CLI. `adapters/formats` knows what their files look like; here is what was sent when.
+"""Requests in the sessions of other programs: Claude Code, Codex, pi, Copilot CLI, OpenCode and
+Gemini CLI. `adapters/formats` defines their files; this module finds what was sent when.
 
-Laws: usage is a request's own, never a sum of several. What stands between two answers was sent
-with the later one. A file that is read line by line is never held as a whole.
+Laws: usage belongs to one request, never to several. Everything between two answers was sent with
+the later one. A file that is read line by line is never in memory as a whole.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ from lamina.doctor.requests.record_lines import (
 
 
 class _Trail(Struct, frozen=True):
-    """What happened on a path since the last request on it, for files whose lines name the line
+    """What has happened on a path since its last request, for files whose lines name the line
     before them."""
 
     request: str = ""
@@ -61,16 +61,16 @@ _START = _Trail()
 # -- Claude Code -----------------------------------------------------------------------------------
 
 _INTERRUPTED = "[Request interrupted"
-# How a line's attachment names a change of the tools.
+# The end of an attachment's type if it is a change of the tools.
 _DELTA = "_delta"
 
 
 def read_claude_code(stream: BinaryIO, name: str, problems: ReadProblems) -> list[ObservedRequest]:
-    """The requests of a transcript, with those of its subagents.
+    """Read the requests of a transcript, including its subagents'.
 
     Lines with one `message.id` are one request, and its usage is that of the last of them. The
-    request before it is the nearest answer among its ancestors, whatever stands in between; a side
-    chain or a subagent's file is a conversation of its own.
+    request before it is the nearest answer among its ancestors, whatever is in between; a side
+    chain or a subagent's file is a separate conversation.
     """
     reader = _ClaudeReader(name, problems)
     for number, line in RecordLines(stream, ClaudeLine, problems):
@@ -83,7 +83,7 @@ class _ClaudeReader:
         self._name, self._problems = name, problems
         self.requests: dict[str, ObservedRequest] = {}
         self._trails: dict[str, _Trail] = {}
-        # Where each agent got to, for lines whose parent is missing.
+        # The latest trail of each agent, for lines whose parent is missing.
         self._last: dict[str, _Trail] = {}
 
     def add(self, number: int, line: ClaudeLine) -> None:
@@ -142,7 +142,7 @@ class _ClaudeReader:
 
 
 def _with_claude_line(trail: _Trail, line: ClaudeLine, at: float | None) -> _Trail:
-    """The path with a line that is no answer."""
+    """Return the trail extended by a line that is not an answer."""
     step, blocks, events = trail.step, trail.blocks, list(trail.events)
     fields: dict[str, Any] = {}
     if line.type == "user" and line.message is not None:
@@ -194,10 +194,10 @@ def _claude_thinking(thinking: ClaudeThinking) -> str:
 
 
 def read_codex(stream: BinaryIO, name: str, problems: ReadProblems) -> list[ObservedRequest]:
-    """The requests of a rollout.
+    """Read the requests of a rollout.
 
-    A `token_count` event whose total moved is one request. Between two of them stands what the
-    first answered and what the second was sent.
+    A `token_count` event whose total changed is one request. Between two of them are the first
+    one's answer and what the second one sent.
     """
     reader = _CodexReader(name, problems)
     for number, line in RecordLines(stream, CodexLine, problems):
@@ -207,7 +207,7 @@ def read_codex(stream: BinaryIO, name: str, problems: ReadProblems) -> list[Obse
 
 
 class _Sent(Struct):
-    """What went to the model with one request."""
+    """What one request sent to the model."""
 
     at: float | None = None
     step: StepKind = ""
@@ -219,13 +219,13 @@ class _CodexReader:
     def __init__(self, name: str, problems: ReadProblems) -> None:
         self.requests: list[ObservedRequest] = []
         self._name, self._problems = name, problems
-        # A thread of its own within a session, as subagents have.
+        # A separate thread within a session, such as a subagent's.
         self._session, self._thread = name, ""
         self._model = self._effort = self._version = ""
         self._provider = "openai"
         self._total = -1
-        # Results stand in front of the count of the request that called for them: what comes once
-        # the model has begun to answer goes with the next one.
+        # Results precede the count of the request that called for them: once the model has begun to
+        # answer, items belong to the next request.
         self._now, self._next = _Sent(), _Sent()
         self._is_answered = False
 
@@ -233,7 +233,7 @@ class _CodexReader:
         match kind:
             case "session_meta":
                 if self._thread:
-                    # The file repeats the heads of the sessions it was forked from.
+                    # The file repeats the headers of the sessions it was forked from.
                     return
                 self._thread = payload.id or self._name
                 self._session = payload.session_id or self._thread
@@ -312,8 +312,8 @@ class _CodexReader:
 
 
 def read_pi(stream: BinaryIO, name: str, problems: ReadProblems) -> list[ObservedRequest]:
-    """The requests of a session: an answer with usage is one. Entries hang on their parents; in
-    files without ids each hangs on the one before."""
+    """Read the requests of a session: an answer with usage is one. Entries follow their parents; in
+    files without ids each follows the one before it."""
     session = name
     requests: list[ObservedRequest] = []
     trails: dict[str, _Trail] = {}
@@ -357,7 +357,7 @@ def read_pi(stream: BinaryIO, name: str, problems: ReadProblems) -> list[Observe
 
 
 def _with_pi_line(trail: _Trail, line: PiLine, at: float | None) -> _Trail:
-    """The path with a line that is no answer."""
+    """Return the trail extended by a line that is not an answer."""
     match line.type:
         case "thinking_level_change":
             return replace(trail, thinking=line.thinking_level or trail.thinking)
@@ -383,8 +383,8 @@ def _with_pi_line(trail: _Trail, line: PiLine, at: float | None) -> _Trail:
 
 
 def read_copilot_cli(stream: BinaryIO, name: str, problems: ReadProblems) -> list[ObservedRequest]:
-    """The requests of an event file: an `assistant.usage` event is one. Files without such events
-    have sums at best, which name no request."""
+    """Read the requests of an event file: an `assistant.usage` event is one. Files without such
+    events have sums at best, which are not requests."""
     session, model = name, ""
     requests: list[ObservedRequest] = []
     step: StepKind = ""
@@ -432,11 +432,11 @@ def read_copilot_cli(stream: BinaryIO, name: str, problems: ReadProblems) -> lis
 def read_opencode(
     document: Mapping[str, Any], name: str, problems: ReadProblems
 ) -> Iterator[ObservedRequest]:
-    """The requests of one session, `{info, messages: [{info, parts}]}`, of an export, a folder or
-    the database. A finished step is one request; of a message without steps its own figures are."""
+    """Yield the requests of one session, `{info, messages: [{info, parts}]}`, from an export, a
+    folder or the database. A finished step is one request, and so is a message without steps."""
     about = object_in(document, "info")
     own = text_in(about, "id") or name
-    # A subagent's session names the one that called it.
+    # A subagent's session names its parent session.
     session = text_in(about, "parentID") or own
     agent = own if session != own else ""
     last, blocks, thought = "", 0, False
@@ -486,7 +486,7 @@ def read_opencode(
 def read_gemini_cli(
     lines: Sequence[JsonLine], name: str, problems: ReadProblems
 ) -> Iterator[ObservedRequest]:
-    """The requests of a session: an answer with `tokens` is one."""
+    """Yield the requests of a session: an answer with `tokens` is one."""
     session = read_gemini_session(lines)
     id = session.id or name
     agent = name if text_in(session.info, "kind") == "subagent" else ""

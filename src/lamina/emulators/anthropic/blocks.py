@@ -14,7 +14,7 @@ from lamina.core.values.settings import Target
 
 JSON = Mapping[str, Any]
 PrefixLayer = Literal["tools", "system", "messages"]
-# What a message costs besides its content.
+# The cost of a message beyond its content.
 MESSAGE_TOKENS = 3
 # A picture of unknown size.
 _PICTURE_TOKENS = 1_600
@@ -50,7 +50,7 @@ def read_blocks(body: JSON, target: Target) -> Iterator[PrefixBlock]:
         position += not in_run
         running = chain_digest(running, f"{layer}\x1f{role}\x1f{encode_bare(block)}")
         definitions = [encode_bare(late[name]) for name in referenced_tools(block)]
-        # What a result loads stands where it is named.
+        # Loaded tools are placed where a result names them.
         running = chain_digest(running, *definitions) if definitions else running
         until += _tokens(block, count) + sum(map(count, definitions))
         until += MESSAGE_TOKENS if role and role != role_before else 0
@@ -62,7 +62,7 @@ def read_blocks(body: JSON, target: Target) -> Iterator[PrefixBlock]:
 
 
 def late_tools(body: JSON) -> dict[str, JSON]:
-    """The tools whose definitions are no part of the prefix until a result names them."""
+    """The tools whose definitions are not part of the prefix until a result names them."""
     tools = body.get("tools") or ()
     return {str(tool.get("name", "")): tool for tool in tools if tool.get("defer_loading")}
 
@@ -95,8 +95,8 @@ def as_blocks(content: Any) -> Iterator[JSON]:
 
 
 def _automatic(body: JSON) -> tuple[int, str] | None:
-    """The place and lifetime of the marker that the top of the body asks for: it is on the last
-    block that can carry one."""
+    """The place and lifetime of the marker that the top of the body requests: on the last block
+    that can carry one."""
     control = body.get("cache_control")
     if not control:
         return None
@@ -124,7 +124,7 @@ def chain_digest(*texts: str) -> str:
 
 
 def encode_parameters(body: JSON) -> str:
-    """What the cache of messages depends on besides the messages."""
+    """The parameters, other than messages, that the cache of messages depends on."""
     has_pictures = any(block.get("type") == "image" for _, _, block in walk_body(body))
     thinking = body.get("thinking")
     if isinstance(thinking, Mapping):

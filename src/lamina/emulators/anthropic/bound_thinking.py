@@ -1,9 +1,9 @@
-"""Thinking that is bound to what stood in front of it: signed with it, and checked when it returns.
+"""Thinking that is bound to what precedes it: signed with it, and checked when it comes back.
 
-Laws: a signature carries all that its block is judged by, so a block is judged by itself and by the
-bytes of the request; the server remembers none. `system`, the tools that count and every block in
-front have to have the values they had; thinking and `cache_control` do not count. The thinking in
-front has to be the end of the sequence that was sent when the block was made. What this server did
+Laws: a signature carries everything needed to judge its block, so a block is judged by itself and
+the bytes of the request; the server stores nothing. `system`, the tools that count and every
+earlier block must be unchanged; thinking and `cache_control` do not count. The thinking in front
+must be the end of the sequence that was sent when the block was made. Thinking that this server did
 not sign cannot be judged here, and is kept.
 """
 
@@ -25,7 +25,7 @@ from lamina.emulators.anthropic.refusals import AnthropicRefusal, refuse_unless
 JSON = Mapping[str, Any]
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 THINKING = ("thinking", "redacted_thinking")
-# Accounts made from that day on are held to the prefix check unless a request says otherwise.
+# The prefix check applies to accounts created from that day on, unless a request says otherwise.
 ENFORCED_SINCE = date(2026, 8, 31)
 # How every signature of this server begins.
 _OWN = b"lamina"
@@ -43,12 +43,12 @@ _PLACES = {
 MismatchReason = Literal[
     "organization_binding_mismatch", "model_binding_mismatch", "prefix_binding_mismatch"
 ]
-# What a failed prefix check leads to; `allow` is for accounts that are not held to it.
+# The consequence of a failed prefix check; `allow` is for accounts that are exempt.
 MismatchBehaviour = Literal["error", "drop_block", "allow"]
 
 
 class ThinkingPrefix(Struct, frozen=True, kw_only=True):
-    """What stands in front of a block, as digests, and the thinking blocks there in order."""
+    """Everything in front of a block as digests, and the thinking blocks there in order."""
 
     system: str
     tools: str
@@ -56,7 +56,7 @@ class ThinkingPrefix(Struct, frozen=True, kw_only=True):
     before: tuple[str, ...] = ()
 
     def find_change(self, now: "ThinkingPrefix") -> str:
-        """The part that is not what it was; empty if a block may be read behind `now`."""
+        """The part that changed; empty if a block may be read after `now`."""
         for name in ("system", "tools", "messages"):
             if getattr(self, name) != getattr(now, name):
                 return name
@@ -67,7 +67,7 @@ class ThinkingPrefix(Struct, frozen=True, kw_only=True):
 
 
 class SignedThinking(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a signature says of its block; models that bind nothing have no `prefix`."""
+    """The content of a block's signature; models that bind nothing have no `prefix`."""
 
     model: str
     account: str
@@ -76,8 +76,8 @@ class SignedThinking(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ThinkingCheck(Struct, frozen=True, kw_only=True):
-    """What became of the thinking blocks of a request: their paths, with why not all were kept.
-    Those that are `allowed` fail the prefix check of an account that is not held to it."""
+    """The outcome for the thinking blocks of a request: their paths, and why some were not kept.
+    Those that are `allowed` fail the prefix check of an exempt account."""
 
     kept: tuple[str, ...] = ()
     dropped: Mapping[str, MismatchReason] = {}
@@ -95,7 +95,7 @@ class ThinkingCheck(Struct, frozen=True, kw_only=True):
 
 
 class ThinkingControls(Struct, frozen=True, kw_only=True):
-    """What decides over thinking besides the body: the beta header, and whose account it is."""
+    """What decides about thinking in addition to the body: the beta header, and the account."""
 
     has_beta: bool
     account: str
@@ -115,7 +115,7 @@ class ThinkingControls(Struct, frozen=True, kw_only=True):
 
 
 def sign_thinking(text: str, target: Target, account: str, prefix: ThinkingPrefix) -> str:
-    """The server's signature of a thinking block that is made behind `prefix`."""
+    """Sign a thinking block that follows `prefix`."""
     signed = SignedThinking(
         model=target.model,
         account=account,
@@ -134,12 +134,12 @@ def _mac(content: bytes) -> bytes:
 
 
 def is_own(signature: str) -> bool:
-    """Whether it claims to be of this server."""
+    """Whether it claims to be from this server."""
     return signature.startswith(b64encode(_OWN).decode())
 
 
 def read_signature(block: JSON) -> SignedThinking | None:
-    """What a block's signature says; None if this server never made it, or of another text."""
+    """Read a block's signature; None if this server never made it, or for another text."""
     try:
         sealed = b64decode(_signature(block), validate=True)
     except NotBase64:
@@ -160,11 +160,11 @@ def _digest(*texts: str) -> str:
     return sha256("\x1e".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-# -- what stands in front of a block -------------------------------------------------------------
+# -- the content in front of a block -------------------------------------------------------------
 
 
 class _Front:
-    """What a request has said so far, block by block."""
+    """The content of a request so far, block by block."""
 
     def __init__(self, body: JSON) -> None:
         self._system = _digest(*map(_canonical, as_blocks(body.get("system") or ())))
@@ -196,7 +196,7 @@ def _canonical(block: JSON) -> str:
 
 
 def _compared(value: Any) -> Any:
-    """A value without what is not compared. Fields that say nothing are as good as absent."""
+    """A value reduced to what is compared. Empty fields count as absent."""
     if isinstance(value, Mapping):
         return {
             key: _compared(inside)
@@ -211,8 +211,8 @@ def _compared(value: Any) -> Any:
 def sign_answer(
     blocks: Sequence[dict[str, Any]], body: JSON, target: Target, account: str
 ) -> list[dict[str, Any]]:
-    """The blocks of an answer to `body`, with their thinking signed: each behind all that was sent
-    and behind the blocks in front of it."""
+    """Sign the thinking in an answer to `body`: every block after all that was sent and after the
+    blocks in front of it."""
     if all(block["type"] not in THINKING for block in blocks):
         return list(blocks)
     front = _Front(body)
@@ -244,9 +244,8 @@ def _place(path: str) -> tuple[int, int]:
 
 
 def check_thinking(body: JSON, target: Target, controls: ThinkingControls) -> ThinkingCheck:
-    """What becomes of every thinking block in a request. The account goes before the model, and
-    the model before the prefix; only the last of them can be refused, and is by `refuse_thinking`.
-    """
+    """Judge every thinking block in a request: by account, then by model, then by prefix. Only
+    a prefix failure can be refused, which `refuse_thinking` does."""
     behaviour = controls.behaviour(body, target)
     kept: list[str] = []
     failed: dict[str, dict[str, MismatchReason]] = {"drop_block": {}, "allow": {}, "error": {}}
@@ -284,7 +283,7 @@ def _find_mismatch(
 
 
 def refuse_thinking(body: JSON, check: ThinkingCheck, controls: ThinkingControls) -> None:
-    """Refuses a request whose thinking fails the prefix check, where that is an error.
+    """Refuse a request whose thinking fails the prefix check, if that is an error.
 
     Raises:
         AnthropicRefusal: with the path of the first block that fails.
@@ -333,7 +332,7 @@ def without_dropped(body: dict[str, Any], check: ThinkingCheck) -> dict[str, Any
     return body | {"messages": messages}
 
 
-# -- what a request may ask for ------------------------------------------------------------------
+# -- controls in a request -----------------------------------------------------------------------
 
 # How thinking can be set, by model; models that do not bind take any.
 _TYPES = {
@@ -345,7 +344,7 @@ _SAMPLING = {"temperature": 1, "top_p": 1, "top_k": None}
 
 
 def check_controls(body: JSON, target: Target, *, has_beta: bool) -> None:
-    """Refuses what models that bind their thinking do not take, and a control of it that is wrong.
+    """Refuse parameters that models with bound thinking do not accept, and invalid controls.
 
     Raises:
         AnthropicRefusal: with the API's words.

@@ -21,7 +21,7 @@ from lamina.emulators.anthropic.blocks import (
 )
 
 JSON = Mapping[str, Any]
-# A marker finds entries at that many blocks, beginning with its own.
+# A marker finds entries at this many blocks, beginning with its own.
 LOOKBACK_BLOCKS = 20
 LIFETIMES = {"5m": 300.0, "1h": 3_600.0}
 
@@ -36,7 +36,7 @@ class CachedPrefix(Struct, kw_only=True):
 
 
 class RequestFingerprint(Struct, frozen=True, kw_only=True):
-    """What is kept of a request to tell what has changed since."""
+    """The parts of a request kept to show what has changed since."""
 
     model: str
     tools: str
@@ -119,7 +119,7 @@ class AnthropicCache:
             wants_diagnosis=diagnostics is not None,
         )
         for block, ttl in cache_use.written_at:
-            # An expired entry is written anew; a live one keeps the longer of its lifetimes.
+            # An expired entry is written again; a live one keeps the longer of its lifetimes.
             old = self._entries.get(block.running)
             if old is None or now > old.expires:
                 self._entries[block.running] = CachedPrefix(
@@ -131,7 +131,7 @@ class AnthropicCache:
         return cache_use
 
     def begin(self, cache_use: AnthropicCacheUse) -> None:
-        """The response begins: from now on what its request wrote can be read."""
+        """Begin the response: from now on the entries written by its request can be read."""
         for block, _ in cache_use.written_at:
             self._entries[block.running].readable = True
         for block in cache_use.blocks:
@@ -195,12 +195,12 @@ class AnthropicCache:
     # -- diagnoses -------------------------------------------------------------------------------
 
     def keep_fingerprint(self, message: str, cache_use: AnthropicCacheUse) -> None:
-        """Keeps the fingerprint of the request that `message` answers, if it asked for that."""
+        """Keep the fingerprint of the request that `message` answers, if it asked for one."""
         if cache_use.wants_diagnosis:
             self._fingerprints[message] = cache_use.fingerprint
 
     def diagnose(self, cache_use: AnthropicCacheUse) -> dict[str, Any] | None:
-        """What the response says about the cache; None if nothing diverged or nobody asked."""
+        """The response's cache diagnosis; None if nothing diverged or none was requested."""
         if not cache_use.wants_diagnosis or cache_use.previous is None:
             return None
         before = self._fingerprints.get(cache_use.previous)

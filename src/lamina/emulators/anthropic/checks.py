@@ -1,8 +1,8 @@
-"""What Anthropic's API refuses of a request and of its blocks, and in which words.
+"""What Anthropic's API refuses in a request and its blocks, and in which words.
 
-Laws: a request that passes here is one that the API takes; what it would not say, this does not
-require. Thinking that this server signed comes back unchanged. What another server signed cannot be
-judged here, and is taken if it can be a signature at all.
+Laws: a request that passes here is one that the API accepts; nothing more is required than the API
+requires. Thinking that this server signed must come back unchanged. Another server's signature
+cannot be judged here, and is accepted if it could be one at all.
 """
 
 import re
@@ -19,9 +19,9 @@ from lamina.emulators.anthropic.refusals import AnthropicRefusal, refuse_unless
 
 JSON = Mapping[str, Any]
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-# How long a signature is at least.
+# The minimum length of a signature.
 _SHORTEST_SIGNATURE = 64
-# What the tools give that Anthropic runs itself.
+# Results of tools that Anthropic runs itself.
 _VENDOR_RESULTS = (
     "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
     "bash_code_execution_tool_result", "text_editor_code_execution_tool_result",
@@ -64,7 +64,7 @@ _DOCUMENTS = {
 
 
 def check_block(block: JSON, role: str, at: str) -> None:
-    """Refuses a block that does not belong to `role`, or is not as the API takes it."""
+    """Refuse a block that does not belong to `role`, or that the API would not accept."""
     refuse_unless(isinstance(block, dict), f"{at}: Input should be a valid dictionary")
     kind = block.get("type")
     refuse_unless(
@@ -185,7 +185,7 @@ def _is_base64(text: str) -> bool:
 
 
 def check_control(block: JSON, at: str) -> None:
-    """Refuses a marker that is not one."""
+    """Refuse an invalid marker."""
     control = block.get("cache_control")
     if control is None:
         return
@@ -219,7 +219,7 @@ _TOP_FIELDS = {
     "thinking", "metadata", "service_tier", "container", "inference_geo", "speed",
     "context_management", "mcp_servers", "thread",
 }  # fmt: skip
-# What `count_tokens` takes.
+# What `count_tokens` accepts.
 COUNTED_FIELDS = {
     "model", "messages", "system", "tools", "tool_choice", "cache_control", "output_config",
     "thinking", "speed", "context_management", "mcp_servers",
@@ -235,7 +235,7 @@ _CHOICES = ("auto", "any", "tool", "none")
 def check_body(
     body: JSON, target: Target, *, counting: bool = False, has_binding_beta: bool = False
 ) -> None:
-    """Refuses what the API refuses.
+    """Refuse what the API refuses.
 
     Raises:
         AnthropicRefusal: with the API's words.
@@ -331,8 +331,8 @@ def _check_tools(tools: Sequence[JSON]) -> set[str]:
 
 
 def _check_late_tools(body: JSON, target: Target) -> None:
-    """What is deferred has no marker and stands beside a tool that is not, and what a result names
-    is defined."""
+    """Check that deferred tools have no marker, that some tool is not deferred, and that the tools
+    that results name are defined."""
     tools = body.get("tools") or ()
     late = late_tools(body)
     refuse_unless(
@@ -399,7 +399,7 @@ def _check_message(index: int, message: JSON, *, last: bool) -> None:
 
 
 def _check_pairs(messages: Sequence[JSON]) -> None:
-    """Every call has its result at the beginning of the next message."""
+    """Check that every call has its result at the beginning of the next message."""
     past_ids: set[str] = set()
     waiting: list[str] = []
     for index, message in enumerate(_merge_messages(messages)):
@@ -442,7 +442,7 @@ def _check_pairs(messages: Sequence[JSON]) -> None:
 
 
 def _merge_messages(messages: Sequence[JSON]) -> Iterator[JSON]:
-    """Neighbours with the same role as one message, as the API takes them."""
+    """Merge neighbours with the same role into one message, as the API does."""
     for role, group in groupby(messages, lambda message: message["role"]):
         contents = (as_blocks(message["content"]) for message in group)
         yield {"role": role, "content": list(chain.from_iterable(contents))}

@@ -42,16 +42,16 @@ _CREATE_ONLY = ("system", "tools")
 
 
 class AnthropicThreads:
-    """By the id of an answer: the request that it was given to, and the answer."""
+    """Requests and their answers, by the answer's id."""
 
     def __init__(self) -> None:
         self._held: dict[str, JSON] = {}
 
     def resume(self, body: JSON) -> JSON:
-        """The whole request of one that may only say what is new.
+        """Complete a request that may contain only what is new.
 
         Raises:
-            AnthropicRefusal: there is no such thread, or it is continued in a wrong way.
+            AnthropicRefusal: the thread does not exist, or is continued incorrectly.
         """
         thread = body.get("thread") or {}
         if thread.get("type") != "continue":
@@ -71,7 +71,7 @@ class AnthropicThreads:
         return held | body | {"messages": [*held["messages"], *body.get("messages", ())]}
 
     def keep(self, answer_id: str, body: JSON, content: Sequence[Mapping[str, Any]]) -> None:
-        """Holds a request and its answer, if the request asks for it."""
+        """Keep a request and its answer, if the request asks for that."""
         if not body.get("thread"):
             return
         answer = {"role": "assistant", "content": list(content)}
@@ -81,16 +81,16 @@ class AnthropicThreads:
 
 _WAIT_FAULTS = ("429", "throttle", "529")
 SLOW_S = 1.0
-# Of accounts unless told otherwise: young enough to be held to every check.
+# The default age of accounts: young enough for every check to apply.
 NEW_ACCOUNT = date(2026, 9, 15)
 # Names that Anthropic gives; the book need not list each.
 _FAMILIES = re.compile(r"claude-(\d|(opus|sonnet|haiku|fable|mythos|instant)-\d)")
 
 
 class AnthropicEmulator(Emulator):
-    """`bodies` holds the requests in order, and `thinking_checks` what became of the thinking in
-    each that was checked for it, requests to count tokens among them. Every key is an account of
-    its own; all were made on the day `account_since`."""
+    """`bodies` contains the requests in order, and `thinking_checks` the outcome for every request
+    whose thinking was checked, including requests to count tokens. Every key is a separate account,
+    created on the day `account_since`."""
 
     vendor = "anthropic"
 
@@ -216,7 +216,7 @@ class AnthropicEmulator(Emulator):
         target: Target,
         fault: FaultKind | None,
     ) -> AsyncIterator[bytes]:
-        """The events of an answer. From the first one on its request can be read from the cache."""
+        """The events of an answer. From the first one on, its request is readable in the cache."""
         events = list(message.events())
         if fault in ("cut", "silent"):
             # In the middle of the text: neither its end nor the message's is sent.
@@ -246,7 +246,7 @@ class AnthropicEmulator(Emulator):
     async def _fail(
         self, request: Request, fault: FaultKind | None, target: Target
     ) -> Response | None:
-        """What is sent in place of an answer; None if only its stream suffers."""
+        """What is sent instead of an answer; None if only its stream is affected."""
         if fault == "overflow":
             raise _too_long(target.window + 1_234, target)
         if fault in FAULT_REFUSALS:

@@ -18,7 +18,7 @@ _JSON_PIECE = 16
 
 
 class AnthropicMessage(Struct, frozen=True, kw_only=True):
-    """An answer with its figures. `transformations` are told where a request asks for them."""
+    """An answer with its figures. `transformations` are reported if a request asks for them."""
 
     number: int
     model: str
@@ -38,8 +38,10 @@ class AnthropicMessage(Struct, frozen=True, kw_only=True):
 
     def _head(self, content: list[JSON], stop: str | None, output: int) -> JSON:
         cache_use = self.cache_use
-        told = self.transformations
-        return ({} if told is None else {"input_transformations": list(told)}) | {
+        transformations = self.transformations
+        return (
+            {} if transformations is None else {"input_transformations": list(transformations)}
+        ) | {
             "id": self.id,
             "type": "message",
             "role": "assistant",

@@ -1,8 +1,8 @@
 """Gemini's caches as the vendor accounts for them, from nothing but the bodies on the wire.
 
 Laws: implicit caching finds the longest live prefix of an earlier request, and nothing below the
-model's minimum. An explicit cache is read whole by the requests that name it; nothing else is found
-behind it, as no rule promises more. It is paid for while it lives.
+model's minimum. An explicit cache is read whole by the requests that name it; nothing after it is
+found, since no rule promises more. It is paid for while it lives.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -181,7 +181,7 @@ class GeminiCache:
         return replace(content, expires=min(content.expires, now))
 
     def storage_fee(self, content: CachedContent, now: float) -> float | None:
-        """US dollars for storing it until now; None if nobody knows the price."""
+        """US dollars for storing it until now; None if the price is unknown."""
         prices = content.target.prices
         if prices is None:
             return None

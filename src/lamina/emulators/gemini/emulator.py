@@ -53,7 +53,7 @@ from lamina.errors import LaminaError
 
 
 def read_request(body: GenerateBody) -> EmulatedRequest:
-    """What an answer to `body` has to say, and in which form."""
+    """Read what an answer to `body` must contain, and in which form."""
     messages: list[Any] = list(texts_of(body.contents))
     if (system := body.system_instruction) is not None:
         messages.insert(0, ("system", "".join(part.text or "" for part in system.parts)))
@@ -134,7 +134,7 @@ def response_parts(
 
 
 def closing_parts(answer: EmulatedAnswer, model: str) -> list[dict[str, Any]]:
-    """What comes behind the last part of a stream: the signature of an answer, on an empty text."""
+    """The end of a stream after its last part: an answer's signature, on an empty text."""
     if answer.calls or not answer.thinking or not signs_calls(model):
         return []
     return [{"text": "", "thoughtSignature": _sign(answer.text)}]
@@ -327,7 +327,7 @@ class GeminiEmulator(Emulator):
         )
 
     def _chunks(self, exchange: _Exchange) -> Iterator[dict[str, Any]]:
-        """The answer as it is streamed: its parts, and finally the reason why it ends."""
+        """The answer as it is streamed: its parts, and at the end the finish reason."""
         use, answer = exchange.use, exchange.answer
         count = self._count(use.target)
         config = exchange.body.generation_config
@@ -424,7 +424,7 @@ class GeminiEmulator(Emulator):
     async def _fail(
         self, fault: FaultKind | None, request: Request, target: Target
     ) -> Response | None:
-        """What is sent in place of an answer; None if only its stream suffers."""
+        """What is sent instead of an answer; None if only its stream is affected."""
         if fault in (None, "cut", "silent", "slow"):
             return None
         if (response := await self.fail(fault, request)) is not None:

@@ -153,7 +153,7 @@ def _opaque(data: str) -> int:
 
 
 def picture_tokens(url: str) -> int:
-    """What a picture costs, by its size if its header tells that."""
+    """A picture's tokens, by its size if its header shows that."""
     head, _, data = url.partition(";base64,")
     try:
         start = b64decode(data[:48] if head == "data:image/png" else "")
@@ -205,8 +205,8 @@ class _PastRequest(Struct, frozen=True, kw_only=True):
 
 
 class OpenAICache:
-    """Entries by the digest of the prefix, with the time of their last use. Requests of one prefix
-    and key beyond `per_minute` go to a machine that knows nothing of the others."""
+    """Entries by prefix digest, with the time of their last use. Requests with one prefix
+    and key beyond `per_minute` go to a machine without those entries."""
 
     def __init__(self, *, per_minute: int | None = None) -> None:
         self._last_uses: dict[bytes, float] = {}
@@ -215,7 +215,7 @@ class OpenAICache:
         self._recent_requests: dict[bytes, deque[float]] = {}
 
     def use(self, body: JSON, target: Target, now: float) -> OpenAICacheUse:
-        """Accounts for a request, and stores what the cache keeps of it."""
+        """Account for a request, and store what the cache keeps of it."""
         prompt = render_prompt(body, target.encoding)
         settings = tuple(
             blake2b(msgspec.json.encode(body.get(name)), digest_size=16).digest()

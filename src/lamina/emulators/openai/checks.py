@@ -1,7 +1,7 @@
 """What OpenAI's chat completions refuse, and in which words: a status, a sentence and codes.
 
-Law: a body that passes can be rendered and answered. Servers that merely speak the wire are laxer:
-they ignore what they do not know, and need no key.
+Law: a body that passes can be rendered and answered. Servers that only speak the wire are less
+strict: they ignore unknown fields, and need no key.
 """
 
 import json

@@ -1,8 +1,8 @@
 """OpenAI's chat completions on the loopback, and servers that speak the same wire.
 
 Laws: models with OpenAI's names are served as strictly as OpenAI does. Any other name belongs to a
-server that merely speaks the wire: it needs no key, ignores unknown arguments, shows its thoughts
-and keeps every prefix. Names that begin with `vllm/` are cached in vLLM's blocks.
+server that only speaks the wire: it needs no key, ignores unknown arguments, shows its thoughts and
+keeps every prefix. Names that begin with `vllm/` are cached in vLLM's blocks.
 """
 
 import re
@@ -221,7 +221,7 @@ class OpenAIEmulator(Emulator):
     async def _fault_of(
         self, kind: FaultKind, request: Request, model: str, key: str
     ) -> Response | None:
-        """What is sent in place of an answer; None if the answer itself suffers."""
+        """What is sent instead of an answer; None if the answer itself is affected."""
         after = self.faults.retry_after(kind)
         if kind in FAULT_REFUSALS:
             status, sentence, sort, code = FAULT_REFUSALS[kind]

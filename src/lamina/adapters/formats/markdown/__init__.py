@@ -1,5 +1,5 @@
 """Chats as Markdown, in the form that Obsidian Copilot reads and writes.
 
-Law: nothing of a conversation is lost between a session and its file, and a file of the original
-program loads as well as its format allows. No file is opened here.
+Law: no part of a conversation is lost between a session and its file, and the original program's
+files load as well as their format allows. No file is opened here.
 """

@@ -1,6 +1,6 @@
-"""From a session's path to a chat.
+"""Exports a session's path as a chat.
 
-Law: an export tells people the whole path, also what a compaction took from the model.
+Law: an export shows people the whole path, including what a compaction hid from the model.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,7 +45,7 @@ from lamina.engine.runners.answer import CitedSource
 from lamina.engine.runners.citations import CITED, SEARCHED, add_recorded, with_footnotes
 
 TAG = "copilot-conversation"
-# Where entries keep what only a chat file says, and what marks the summary of a branch.
+# The keys for data that only chat files have, and for the summary of a branch.
 EXTRA = "markdown"
 BRANCH = "branch_summary"
 
@@ -57,13 +57,13 @@ class ExportedChat(Struct, frozen=True, kw_only=True):
 
 
 def export_chat(path: Iterable[Entry], *, tz: tzinfo = UTC) -> ExportedChat:
-    """The file for a session's active path, header first."""
+    """Export a session's active path, header first, as a file."""
     chat = chat_of(path)
     return ExportedChat(name=file_name(chat, tz=tz), text=render_chat(chat, tz=tz), chat=chat)
 
 
 def chat_of(path: Iterable[Entry]) -> MarkdownChat:
-    """The conversation along a path: every message on it, whatever the envelope still holds."""
+    """Return the conversation along a path: every message, including those no longer sent."""
     entries = tuple(path)
     chat = _head_of(entries)
     messages = _messages_of(entries)
@@ -124,7 +124,7 @@ def _messages_of(path: Sequence[Entry]) -> list[ChatMessage]:
                 if last.role != "ai":
                     sources = None
                 elif sources and last.text and last.layout is None and not entry.message.calls:
-                    # As the person got it: numbers by first mention, and what they mean.
+                    # As the person saw it: numbers by first mention, with their sources.
                     last, sources = replace(last, text=with_footnotes(last.text, sources)), None
                 messages += [*added, last]
                 added = []
@@ -135,7 +135,7 @@ def _messages_of(path: Sequence[Entry]) -> list[ChatMessage]:
                 messages.append(_summary_of(entry))
                 has_worth = True
             case RequestEntry(context=context) if not has_worth:
-                # The first request of a turn says what its attachments are worth.
+                # The first request of a turn records the worth of its attachments.
                 messages[-1] = _with_worth(messages[-1], context)
                 has_worth = True
             case ReplyEntry() if messages and messages[-1].role == "ai":
@@ -146,7 +146,7 @@ def _messages_of(path: Sequence[Entry]) -> list[ChatMessage]:
 
 
 def _summary_of(entry: BranchSummaryEntry) -> ChatMessage:
-    """The outcome of another branch, in the words that the model reads."""
+    """The summary of another branch, in the words that the model reads."""
     return ChatMessage(
         role="user",
         text=f"{BRANCH_NOTICE}\n\n{entry.summary}",
@@ -157,7 +157,7 @@ def _summary_of(entry: BranchSummaryEntry) -> ChatMessage:
 
 
 def _added_by(entry: TransformEntry, patch: Patch) -> Iterator[ChatMessage]:
-    """Messages that were added to history and are to be shown."""
+    """Messages that were added to history and are displayed."""
     for op in patch.ops:
         for message in op.messages if isinstance(op, MessagesCachedAppend) else ():
             if message.shown and message.text:
@@ -166,7 +166,7 @@ def _added_by(entry: TransformEntry, patch: Patch) -> Iterator[ChatMessage]:
 
 
 def _chat_before(entry: SessionEntry) -> MarkdownChat | None:
-    """What the file said that the session was imported from, less its messages."""
+    """The file that the session was imported from, without its messages."""
     try:
         return msgspec.convert(entry.extra[EXTRA], MarkdownChat) if EXTRA in entry.extra else None
     except msgspec.ValidationError:
@@ -203,7 +203,7 @@ def _context_of(context: Context | None, before: Any) -> ChatContext:
 
 
 def _with_worth(message: ChatMessage, request: RequestContext) -> ChatMessage:
-    """The message with what its request says of its items, and of those that had no room."""
+    """Add what the request says about the message's items, including those that did not fit."""
     context = message.context
     shapes = {reference.item: reference for reference in context.references}
     references: dict[ItemId, ChatReference] = dict(shapes)

@@ -1,12 +1,12 @@
 """A chat file whole, in the form that Obsidian Copilot reads and writes: its frontmatter, its
 messages, its comment.
 
-Laws: `parse_chat(render_chat(chat))` is `chat`, to the character, whatever its texts hold. What
-people see is the original format; one hidden comment says what that cannot express. Where a person
+Laws: `parse_chat(render_chat(chat))` is `chat`, to the character, whatever its texts. The visible
+part is the original format; one hidden comment contains what that cannot express. Where a person
 edited the visible part, the edit wins. A file without the comment is read by the format's own
-rules, and what they leave open is reported. Keys of the frontmatter that Lamina does not know are
-kept as they stand and written back: this is not a YAML reader, it knows the few shapes in which the
-format's own keys occur. No file is opened here.
+rules, and ambiguities are reported. Unknown frontmatter keys are kept as they are and written back:
+this is not a YAML reader, it knows the few forms in which the format's own keys occur. No file is
+opened here.
 """
 
 import math
@@ -52,12 +52,12 @@ FENCE = "---"
 _KEY = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+|(?=\n)|\Z)")
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _PLAIN_TAG = re.compile(r"[^\W\d][\w/-]*")
-# Line breaks to YAML that JSON leaves as they are.
+# Line breaks in YAML that JSON does not escape.
 _YAML_BREAKS = {ord(character): f"\\u{ord(character):04x}" for character in "\x7f\x85\u2028\u2029"}
 
 
 def render_frontmatter(chat: MarkdownChat) -> str:
-    """The frontmatter, fences included. What it cannot express is left out."""
+    """Render the frontmatter, including its fences. What it cannot express is left out."""
     lines = [FENCE]
     if chat.epoch is not None:
         lines.append(f"epoch: {chat.epoch}")
@@ -75,7 +75,7 @@ def render_frontmatter(chat: MarkdownChat) -> str:
 
 
 def find_frontmatter(lines: Sequence[str]) -> int:
-    """How many lines the frontmatter takes, fences included; 0 if there is none."""
+    """The number of lines in the frontmatter, including its fences; 0 if there is none."""
     if not lines or lines[0].rstrip() != FENCE:
         return 0
     for number, line in enumerate(lines[1:], start=2):
@@ -89,7 +89,7 @@ def find_frontmatter(lines: Sequence[str]) -> int:
 def read_frontmatter(
     lines: Sequence[str], first: int = 2
 ) -> tuple[dict[str, Any], list[ImportProblem]]:
-    """The fields of a `MarkdownChat` that these lines, without their fences, set. `first` is the
+    """Read the fields of a `MarkdownChat` from these lines, without their fences. `first` is the
     number of the first line in the file."""
     fields: dict[str, Any] = {}
     other_blocks: list[str] = []
@@ -121,7 +121,7 @@ _KNOWN = ("epoch", "modelKey", "topic", "tags", "lastAccessedAt")
 
 
 def _read_known(key: str, value: str) -> dict[str, Any] | None:
-    """The fields that one of the format's own keys sets; None if it is not such a key or value."""
+    """Read the fields that one of the format's own keys sets; None for other keys or values."""
     match key:
         case "epoch" | "lastAccessedAt":
             number = _scalar(value)
@@ -139,7 +139,7 @@ def _read_known(key: str, value: str) -> dict[str, Any] | None:
 
 
 def _blocks(lines: Sequence[str], first: int) -> Iterator[tuple[int, str]]:
-    """A key with the lines that belong to it, and the number of its line."""
+    """Yield each key with its lines, and the number of its first line."""
     block_lines: list[str] = []
     at = first
     for number, line in enumerate(lines, start=first):
@@ -155,7 +155,7 @@ def _blocks(lines: Sequence[str], first: int) -> Iterator[tuple[int, str]]:
 
 
 def _stands_alone(block: str) -> bool:
-    """Whether a raw block, written out, is read back as just itself."""
+    """Whether a raw block is read back unchanged when it is written."""
     lines = block.split("\n")
     if escape(block) != block or any(line.rstrip() == FENCE for line in lines):
         return False
@@ -199,12 +199,12 @@ UNTITLED = "Untitled_Chat"
 TITLE_WORDS = 10
 
 _UNSAFE = re.compile(r"[/\\:*?\"<>|#^\[\]\x00-\x1f\x7f-\x9f\s\ufffd]+")
-# Not in the visible head: an edit there says nothing about these.
+# Not in the visible head: an edit there does not affect these.
 _HIDDEN_HEAD = ("pinned",)
 
 
 class ParsedChat(Struct, frozen=True, kw_only=True):
-    """A chat, the problems of its file, and the line each message begins on."""
+    """A chat, the problems of its file, and the first line of each message."""
 
     chat: MarkdownChat
     problems: tuple[ImportProblem, ...]
@@ -212,7 +212,7 @@ class ParsedChat(Struct, frozen=True, kw_only=True):
 
 
 def render_chat(chat: MarkdownChat, *, tz: tzinfo = UTC) -> str:
-    """The file of a chat; times are shown in the zone `tz`.
+    """Render a chat as a file; times are in the zone `tz`.
 
     Raises:
         UsageError: a text holds a lone surrogate, or a value cannot be written.
@@ -230,8 +230,8 @@ def render_chat(chat: MarkdownChat, *, tz: tzinfo = UTC) -> str:
             for message, chunk in zip(chat.messages, chunks, strict=True)
         ),
     )
-    # In front of the first message: the original program skips what stands there, and would take
-    # a comment behind the last answer for a part of it.
+    # Before the first message: the original program skips that part, but would read a comment
+    # after the last answer as part of it.
     text = "\n\n".join([head, render_comment(comment), *chunks]) + "\n"
     return require_text(text, "the chat")
 
@@ -239,10 +239,10 @@ def render_chat(chat: MarkdownChat, *, tz: tzinfo = UTC) -> str:
 def parse_chat(
     text: str, *, tz: tzinfo = UTC, paths: Sequence[str] = ()
 ) -> tuple[MarkdownChat, tuple[ImportProblem, ...]]:
-    """The chat in a file, and the problems met while reading it.
+    """Parse the chat in a file, and report the problems found.
 
-    `tz` is the zone of times that no comment settles; `paths` tell a comma in the name of a note
-    from one between two names.
+    `tz` is the zone of times that no comment specifies; `paths` distinguish a comma in a note's
+    name from one between two names.
 
     Raises:
         UsageError: the text holds a lone surrogate.
@@ -252,7 +252,7 @@ def parse_chat(
 
 
 def holds_chat(data: bytes) -> bool:
-    """Whether a Markdown file is a chat: whether any message begins in it."""
+    """Whether a Markdown file is a chat, that is, has any message."""
     text = data.decode("utf-8", "replace")
     return bool(read_chat(text, tz=UTC, note_names=NoteNames(())).chat.messages)
 
@@ -295,7 +295,7 @@ def file_name(chat: MarkdownChat, *, tz: tzinfo = UTC) -> str:
     """`<topic>@YYYYMMDD_HHMMSS.md`, at most 100 bytes; without a topic the first words typed."""
     question = next((message.text for message in chat.messages if message.role == "user"), "")
     title = chat.topic.strip() or " ".join(question[:1_000].split()[:TITLE_WORDS])
-    # A name that begins with a dot is hidden from the person it is for.
+    # Names that begin with a dot are hidden files.
     title = _UNSAFE.sub("_", mend_text(title)).strip("_. ")
     moment = show_moment(epoch_seconds(chat.epoch), tz) or show_moment(0, tz)
     suffix = f"@{moment.replace('/', '').replace(':', '').replace(' ', '_')}.md"
@@ -324,7 +324,7 @@ def _head_fields(chat: MarkdownChat, head: str) -> dict[str, Any]:
 
 
 def _see_head(head: str, *, is_ours: bool) -> tuple[MarkdownChat, list[ImportProblem]]:
-    """What the text before the first message says by itself."""
+    """Read the text before the first message, without the comment."""
     lines = head.split("\n")
     end = find_frontmatter(lines)
     fields, problems = read_frontmatter(lines[1 : end - 1]) if end else ({}, [])
@@ -360,7 +360,7 @@ def _read_head(
 def _read_message(
     chunk: str, role: ChatRole, record: CommentRecord | None, tz: tzinfo, note_names: NoteNames
 ) -> tuple[ChatMessage, list[tuple[str, str]]]:
-    """One message, and remarks about it."""
+    """Read one message, and its problems."""
     notes: list[tuple[str, str]] = []
     if record is not None:
         try:
@@ -377,7 +377,7 @@ def _read_message(
 
 
 def _take_comment(text: str) -> tuple[HiddenComment | None, str, list[ImportProblem]]:
-    """The comment, and the text with its lines left blank. Of several the last one counts."""
+    """Return the comment, and the text with its lines blanked. The last of several counts."""
     comment: HiddenComment | None = None
     problems: list[ImportProblem] = []
     pieces: list[str] = []

@@ -1,7 +1,7 @@
-"""From a chat file to the entries of a session.
+"""Imports a chat file as the entries of a session.
 
-Law: an import lays down no items, since their contents are not in the file: it says what to attach
-again, as it is now.
+Law: an import writes no items, since their contents are not in the file: it lists what to attach
+again, in its current version.
 """
 
 import re
@@ -53,8 +53,8 @@ _NAME = re.compile(r"(.*)@([0-9]{8}_[0-9]{6})(?:\.md)?", re.DOTALL)
 
 
 class Reattachment(Struct, frozen=True, kw_only=True):
-    """An item to attach again, as it is now. `message` is the entry it applied to; empty for what
-    was pinned. `reference` says what it was then, under the id it had."""
+    """An item to attach again, in its current version. `message` is the entry it applied to; empty
+    for pinned items. `reference` is the item as it was then, under its id of that time."""
 
     message: str
     item: ItemId
@@ -80,9 +80,9 @@ class ImportedChat(Struct, frozen=True, kw_only=True):
 def import_chat(
     text: str, *, name: str, session: str, paths: Sequence[str], tz: tzinfo = UTC
 ) -> ImportedChat:
-    """The entries of a session that goes on where the chat in `text` ended.
+    """Import the chat in `text` as a session that continues where it ended.
 
-    `name` is the file's; `paths` are those of the workspace that its names are looked up in.
+    `name` is the file's name; its notes are looked up among the workspace's `paths`.
 
     Raises:
         UsageError: the text holds a lone surrogate.
@@ -107,7 +107,7 @@ def import_chat(
 
 
 def _with_name(chat: MarkdownChat, name: str, tz: tzinfo) -> MarkdownChat:
-    """The chat, with what only its file name says."""
+    """Return the chat, completed from its file name."""
     match = _NAME.fullmatch(name.rsplit("/", 1)[-1])
     if chat.epoch is None and match:
         try:
@@ -121,7 +121,7 @@ def _with_name(chat: MarkdownChat, name: str, tz: tzinfo) -> MarkdownChat:
 
 
 class _Writer:
-    """Entries in a line, with ids in sequence."""
+    """Writes entries one after another, with ids in sequence."""
 
     def __init__(self, chat: MarkdownChat, session: str) -> None:
         times = (message.at for message in chat.messages)
@@ -137,7 +137,7 @@ class _Writer:
             self.entries.append(InfoEntry(**self._place(None), name=chat.topic))
 
     def write(self, message: ChatMessage, line: int) -> str:
-        """Appends a message with its results; returns the id of its entry."""
+        """Append a message with its results; return the id of its entry."""
         place = self._place(message.at)
         branch = message.extra.get(BRANCH)
         if isinstance(branch, str) and message.text.startswith(f"{BRANCH_NOTICE}\n\n"):
@@ -164,7 +164,7 @@ class _Writer:
                 if isinstance(block, ToolResult):
                     waiting.pop(block.call_id, None)
         if waiting:
-            # A session cannot go on while calls wait, and nobody is left to answer them.
+            # A session cannot continue while calls wait for results that will never come.
             self._add_results(missing_results(waiting), ToolMessage(at=message.at))
             detail = f"no result of {', '.join(waiting.values())} is in the file; this is said so"
             self.problems.append(ImportProblem(line=line, what="no_result", detail=detail))
@@ -205,7 +205,7 @@ class _Finder:
             self.reattachments.append(Reattachment(message=message, item=item, reference=reference))
 
     def _look_up(self, item: ItemId, line: int | None, *, exact: bool) -> ItemId | None:
-        """`exact` says that the whole path is known, not only what the visible line names."""
+        """Look up an item. With `exact` its whole path is known, not only its visible name."""
         kind, key = kind_of(item), key_of(item)
         part = ""
         if kind == "url":

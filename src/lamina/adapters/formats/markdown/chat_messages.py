@@ -1,14 +1,13 @@
-"""Messages of a chat file as people see them: the marks they begin on, their text, their context
-line.
+"""The visible form of messages in a chat file: their opening marks, their text, their context line.
 
-Laws: nothing inside a message can begin another one or pass for the hidden comment: the visible
-form puts a backslash in front of it. A code fence or an HTML comment that a message leaves open is
-closed, so that what follows is neither; a CommonMark parser says what is open, for only it knows.
-Reading strips nothing between a message's mark and its last lines except what was put there for
-that purpose. In a context line (`[Context: Notes: a.md, b.md | URLs: ...]`) names stand as they
-are, so only known paths can tell a comma in a name from one between names. What Lamina wrote is
-read as it was written; in a file of others, the lines `# **user**: text` begin messages too, unless
-they stand in code, and a heading above the first answer is the first question. Both are reported.
+Laws: nothing inside a message can begin another one or look like the hidden comment: the visible
+form puts a backslash in front of it. A code fence or HTML comment that a message leaves open is
+closed, so that it does not swallow the text after it; a CommonMark parser decides what is open.
+Between a message's mark and its last lines, reading removes only what writing added. In a context
+line (`[Context: Notes: a.md, b.md | URLs: ...]`) names are not escaped, so only known paths can
+distinguish a comma in a name from one between names. Lamina's own files are read back exactly; in
+other files, lines such as `# **user**: text` begin messages too, unless they are in code, and a
+heading above the first answer is the first question. Both are reported.
 """
 
 import re
@@ -47,9 +46,9 @@ if TYPE_CHECKING:
 
 
 _FENCE = re.compile(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})")
-# What may reach beyond a blank line. All else ends there.
+# Blocks that may continue past a blank line. All others end there.
 _LASTING = re.compile(r"```|~~~|<[!?]|<(?:script|pre|style|textarea)\b", re.IGNORECASE)
-# How HTML that reaches beyond a blank line begins, and what ends it.
+# How HTML that continues past a blank line begins, and what ends it.
 _HTML_ENDS = (
     (re.compile(r"<!--"), "-->"),
     (re.compile(r"<\?"), "?>"),
@@ -64,19 +63,19 @@ _NEXT = "\n\nnext"
 
 
 class BlockPadding(NamedTuple):
-    """What is put around a text: a fence opens at the beginning of a line, and what is left open is
+    """Text added around a message: a fence opens at the beginning of a line, and open blocks are
     closed."""
 
     front: str = ""
     back: str = ""
 
 
-# A single value, so that a comment can tell that it may leave it out.
+# A single shared value, so that the comment can leave it out.
 NO_PADDING = BlockPadding()
 
 
 def block_padding(mark: str, text: str) -> BlockPadding:
-    """What has to stand around `text`, which begins on the line of `mark`."""
+    """Return the padding that `text` needs when it begins on the line of `mark`."""
     if not _LASTING.search(text):
         return NO_PADDING
     front = "\n" if _FENCE.match(text.split("\n", 1)[0]) else ""
@@ -87,10 +86,10 @@ def block_padding(mark: str, text: str) -> BlockPadding:
 
 
 def _closing_line(text: str) -> str:
-    """The line that closes the block which `text` leaves open; empty if it leaves none."""
+    """The line that closes the block left open by `text`; empty if there is none."""
     block = _parser().parse(text + _NEXT)[-1]
     if block.type == "fence" and block.map:
-        # The next message is inside of it.
+        # The next message would be inside it.
         indent = _FENCE.match(text.split("\n")[block.map[0]])
         return f"{indent[1] if indent else ''}{block.markup}"
     if block.type == "html_block":
@@ -110,7 +109,7 @@ def _parser() -> "MarkdownIt":
 
 _SECTIONS = ("Notes", "URLs", "Web Tabs", "Tags", "Folders")
 _SECTION_OF: dict[str, str] = {kind: traits.chat_section for kind, traits in TRAITS.items()}
-# Of the sections that show one kind of item only.
+# For sections with only one kind of item.
 _KIND_OF: dict[str, ItemKind] = {
     "Web Tabs": "url",
     **{row.chat_section: kind for kind, row in TRAITS.items() if row.nature != "file"},
@@ -122,7 +121,7 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 
 
 def render_context(context: ChatContext) -> str:
-    """The line that shows a context; empty if nothing in it has a section there."""
+    """Render a context as a line; empty if nothing in it has a section."""
     sections = []
     for section in _SECTIONS:
         names = [key_of(ref.item) for ref in context.references if section_of(ref) == section]
@@ -138,14 +137,14 @@ def show_line(text: str) -> str:
 
 
 def section_of(reference: ChatReference) -> str:
-    """The section that shows a reference; empty if none does."""
+    """The section of a reference; empty if it has none."""
     if reference.shape == "web_tab":
         return "Web Tabs"
     return _SECTION_OF.get(kind_of(reference.item), "")
 
 
 def read_context(line: str, note_names: NoteNames) -> ChatContext | None:
-    """What a context line shows; None if it is not one."""
+    """Read a context line; None if it is not one."""
     match = _LINE.fullmatch(line)
     labels = list(_LABEL.finditer(match[1])) if match else []
     if not match or not labels or labels[0].start() or labels[0][1] not in _SECTIONS:
@@ -170,8 +169,8 @@ def read_context(line: str, note_names: NoteNames) -> ChatContext | None:
 
 
 def merge_contexts(before: ChatContext, now: ChatContext) -> ChatContext:
-    """`now`, as someone edited the line, with what is known from `before` of the same references
-    and of those that no line shows."""
+    """Return `now`, read from an edited line, completed from `before`: details of the same
+    references, and references that no line shows."""
     by_key = {(section_of(ref), key_of(ref.item)): ref for ref in before.references}
     references = [by_key.get((section_of(ref), key_of(ref.item)), ref) for ref in now.references]
     references += [ref for ref in before.references if not section_of(ref)]
@@ -179,17 +178,17 @@ def merge_contexts(before: ChatContext, now: ChatContext) -> ChatContext:
 
 
 def _note(name: str) -> ChatReference:
-    # What has no known suffix is the name of a note.
+    # Without a known suffix it is the name of a note.
     kind = KIND_OF_SUFFIX.get(suffix_of(name.strip()), "note")
     return ChatReference(item=item_id(kind, name.strip()))
 
 
 COMMENT_OPENS = "<!-- lamina-context:"
 INTERRUPTED = "[Interrupted]"
-# How much of a call's arguments and of its result stands in the line that people read.
+# How much of a call's arguments and result the visible line shows.
 SHOWN_CHARACTERS = 160
 
-# What an editor puts in front of a line to make a heading of it.
+# The prefix with which editors make a line a heading.
 HEADING = re.compile(r"#{1,6} +(?=\S)")
 _OPENS = r"\*\*(?:user|ai)\*\*:(?: |$)"
 _MARK = re.compile(r"(?:#{1,6} +)?\*\*(user|ai)\*\*:(?: |(?=\n)|\Z)")
@@ -203,7 +202,7 @@ _THINK = re.compile(r"\A\s*+<think>\n?(.+?)\n?</think>\n{0,2}", re.DOTALL)
 
 
 class VisibleMessage(Struct, frozen=True, kw_only=True):
-    """A message by its visible form alone, and the parts it was read from."""
+    """A message read from its visible form alone, and the parts of that."""
 
     message: ChatMessage
     body: str
@@ -212,8 +211,8 @@ class VisibleMessage(Struct, frozen=True, kw_only=True):
 
 
 def opening_role(line: str, *, as_heading: bool = False) -> ChatRole | None:
-    """The role whose message this line begins; None if it begins none. People have their editors
-    make headings of these lines: `# **user**: text`."""
+    """The role of the message that this line begins; None if it begins none. Some people make these
+    lines headings: `# **user**: text`."""
     match = _MARK.match(line)
     if match is None or (line.startswith("#") and not as_heading):
         return None
@@ -221,13 +220,13 @@ def opening_role(line: str, *, as_heading: bool = False) -> ChatRole | None:
 
 
 def read_stamp(line: str) -> str | None:
-    """What a line says of the time of a message; None if it does not."""
+    """Read a message's time from a line; None if it is not a time line."""
     match = _STAMP.fullmatch(line)
     return match[1] if match else None
 
 
 def render_message(message: ChatMessage, tz: tzinfo) -> str:
-    """The visible form of one message."""
+    """Render the visible form of one message."""
     text, padding = _render_text(message), padding_of(message)
     raw = message.extra.get("timestamp")
     stamp = show_moment(message.at, tz) or (show_line(raw) if isinstance(raw, str) else "")
@@ -240,7 +239,7 @@ def render_message(message: ChatMessage, tz: tzinfo) -> str:
 
 
 def padding_of(message: ChatMessage) -> BlockPadding:
-    """What stands around the text of a message for the sake of blocks that it leaves open."""
+    """The padding around a message's text, because of blocks that it leaves open."""
     return block_padding(_mark(message.role), _render_text(message))
 
 
@@ -254,7 +253,7 @@ def _mark(role: ChatRole) -> str:
 
 
 def render_tail(message: ChatMessage) -> str:
-    """The lines behind the text that say what is not text: calls, and that it was interrupted."""
+    """Render the lines after the text: calls, and whether it was interrupted."""
     lines = [_call_line(call, message.results) for call in message.calls]
     if message.interrupted:
         lines.append(INTERRUPTED)
@@ -262,7 +261,7 @@ def render_tail(message: ChatMessage) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that can stand in the visible body: one kind of line break, nothing that collides."""
+    """Escape text for the visible body: one kind of line break, nothing that collides."""
     return _COLLIDES.sub(r"\\", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
@@ -279,8 +278,8 @@ def read_message(
     tail: str | None = None,
     padding: BlockPadding = NO_PADDING,
 ) -> VisibleMessage:
-    """What `chunk` says by the format's own rules. `tail` is given for what Lamina wrote: the
-    lines behind the text, and that markers inside it are escaped; `padding` is around it."""
+    """Read `chunk` by the format's own rules. For Lamina's own files `tail` is the lines after the
+    text, whose markers are then escaped, and `padding` is around it."""
     mark = _MARK.match(chunk) or HEADING.match(chunk)
     lines = chunk[mark.end() if mark else 0 :].split("\n")
     while len(lines) > 1 and not lines[-1].strip():
@@ -310,14 +309,14 @@ def read_message(
 
 
 def show_moment(at: float | None, tz: tzinfo) -> str:
-    """A time as the format writes it; empty if no calendar has it."""
+    """A time in the format's form; empty if it is outside the calendar."""
     if at is None:
         return ""
     try:
         moment = datetime.fromtimestamp(at, tz)
     except (ValueError, OverflowError, OSError):
         return ""
-    # Not strftime: it writes years before 1000 as the platform likes.
+    # Not strftime: its form of years before 1000 depends on the platform.
     return (
         f"{moment.year:04}/{moment.month:02}/{moment.day:02} "
         f"{moment.hour:02}:{moment.minute:02}:{moment.second:02}"
@@ -348,15 +347,15 @@ def _brief(text: str) -> str:
     return brief if len(brief) <= SHOWN_CHARACTERS else brief[: SHOWN_CHARACTERS - 1] + "…"
 
 
-# The name of a chat's file, which some editors put above its text.
+# The file name of a chat, which some editors put above its text.
 _FILE_NAME = re.compile(r".*@[0-9]{8}_[0-9]{6}\s*")
 
 
 def find_marks(
     lines: Sequence[str], start: int, recorded: int | None
 ) -> tuple[dict[int, ChatRole], list[ImportProblem]]:
-    """Where messages begin from the line `start` on, whose they are, and what is odd about that.
-    `recorded` is how many messages the hidden comment speaks of; None if there is no comment."""
+    """Find where messages begin from the line `start` on, their roles, and any problems.
+    `recorded` is the number of messages in the hidden comment; None without a comment."""
     marks = {n: role for n in range(start, len(lines)) if (role := opening_role(lines[n]))}
     if recorded is not None and len(marks) >= recorded:
         return marks, []
@@ -398,8 +397,8 @@ def _follows_stamp(lines: Sequence[str], number: int) -> bool:
 
 
 def _find_question(lines: Sequence[str], start: int, marks: dict[int, ChatRole]) -> int | None:
-    """The line of a question that lost its mark: a heading above the first answer, or what ends
-    with the time of a message."""
+    """The line of a question that lost its mark: a heading above the first answer, or text that
+    ends with a message's time."""
     first = min(marks, default=len(lines))
     if marks.get(first) != "ai":
         return None

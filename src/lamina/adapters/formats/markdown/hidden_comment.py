@@ -1,7 +1,7 @@
-"""The hidden comment: what reading the visible form by its own rules would get wrong.
+"""The hidden comment: everything that the visible form alone would get wrong.
 
-Laws: whatever the visible form still says as it was written is restored exactly; where a person
-edited it, the edit wins, part by part. Nothing in the comment can close it.
+Laws: unedited parts of the visible form are restored exactly; where a person edited a part, the
+edit wins. Nothing in the comment can close it.
 """
 
 import re
@@ -32,28 +32,27 @@ from lamina.core.notes.note_names import NoteNames
 from lamina.errors import UsageError
 
 VERSION = 1
-# A record is made and used without paths: writer and reader must see the same.
+# Records are made and used without paths, so that writer and reader see the same.
 NO_PATHS = NoteNames(())
 
 COMMENT = re.compile(
-    # The format's own program takes the comment for text and puts its stamp behind it.
+    # The format's own program reads the comment as text and puts its time stamp after it.
     rf"^{COMMENT_OPENS} (\{{.*\}}) -->[ \t]*$(?:\n\[Timestamp: Unknown time\][ \t]*$)?",
     re.MULTILINE,
 )
-# What the visible body says and a person may have changed there.
+# Fields in the visible body, which a person may have edited.
 _OF_THE_TEXT = ("text", "thinking", "layout")
 _OF_THE_TAIL = ("calls", "results", "interrupted")
 
 
 class CommentRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One part of the file: digests of it as it was written, and the fields that reading it does
-    not give."""
+    """One part of the file: digests of it as written, and the fields that it does not show."""
 
     digest: str
     role: ChatRole = "user"
     body: str = ""
     fields: dict[str, Any] = {}
-    # What stands around the text without being part of it.
+    # Padding around the text.
     fencing: BlockPadding = NO_PADDING
 
 
@@ -64,14 +63,14 @@ class HiddenComment(Struct, frozen=True, kw_only=True):
 
 
 class RestoredMessage(Struct, frozen=True, kw_only=True):
-    """A message by its record and its visible form, and how it was changed by hand."""
+    """A message from its record and its visible form, and how a person edited it."""
 
     message: ChatMessage
     edits: tuple[str, ...] = ()
 
 
 def render_comment(comment: HiddenComment) -> str:
-    """The comment on one line.
+    """Render the comment on one line.
 
     Raises:
         UsageError: a value has no JSON form.
@@ -87,7 +86,7 @@ def render_comment(comment: HiddenComment) -> str:
 
 
 def read_comment(data: str) -> HiddenComment:
-    """What a comment holds.
+    """Read a comment.
 
     Raises:
         UsageError: it is damaged, or of a later version.
@@ -106,7 +105,7 @@ def part_digest(text: str) -> str:
 
 
 def differing_fields(value: Struct, base: Struct, *always: str) -> dict[str, Any]:
-    """The fields in which `value` is not `base`, and those that are kept `always`.
+    """The fields in which `value` differs from `base`, and those kept `always`.
 
     Raises:
         UsageError: a value has no JSON form.
@@ -123,7 +122,7 @@ def differing_fields(value: Struct, base: Struct, *always: str) -> dict[str, Any
 
 
 def record_message(message: ChatMessage, chunk: str, tz: tzinfo) -> CommentRecord:
-    """What a reader of `chunk` needs to know to get `message`."""
+    """Record what reading `chunk` needs to restore `message`."""
     tail, padding = render_tail(message), padding_of(message)
     view = read_message(chunk, message.role, tz=tz, note_names=NO_PATHS, tail=tail, padding=padding)
     # The reader may be in another time zone and know other paths.
@@ -137,7 +136,7 @@ def record_message(message: ChatMessage, chunk: str, tz: tzinfo) -> CommentRecor
 def pair_records(
     chunks: Sequence[tuple[ChatRole, str]], records: Sequence[CommentRecord]
 ) -> list[int | None]:
-    """For every message in the file the record that is its own; None if it has none."""
+    """Match every message in the file with its record; None if it has none."""
     same: defaultdict[str, deque[int]] = defaultdict(deque)
     for index, record in enumerate(records):
         same[record.digest].append(index)
@@ -165,10 +164,10 @@ def pair_records(
 def restore_message(
     record: CommentRecord, chunk: str, role: ChatRole, tz: tzinfo, note_names: NoteNames
 ) -> RestoredMessage:
-    """The message that was written as `chunk`, or that a person made of it.
+    """Restore the message written as `chunk`, with a person's edits.
 
     Raises:
-        UsageError: the record does not hold what it should.
+        UsageError: the record is not valid.
     """
     original = _apply(ChatMessage(role=role), record.fields)
     tail, padding = render_tail(original), record.fencing

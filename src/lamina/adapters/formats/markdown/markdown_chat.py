@@ -1,6 +1,6 @@
-"""A chat as Markdown, as values.
+"""The values of a Markdown chat.
 
-Law: a chat holds what was typed and answered and what applied to it, never the contents of items.
+Law: a chat contains messages and references to the items that applied, never the items' contents.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ ChatRole = Literal["user", "ai"]
 
 
 class ChatReference(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An item that applied to a message: which version, in which form, and what it was worth."""
+    """An item that applied to a message: its version, its form, and its worth."""
 
     item: ItemId
     version: str = ""
@@ -30,8 +30,7 @@ class ChatReference(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ChatContext(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was attached to a message. `other` holds sections of a context line that Lamina does
-    not know, as they stand there."""
+    """A message's attachments. `other` keeps unknown sections of a context line as they are."""
 
     references: tuple[ChatReference, ...] = ()
     absent: tuple[AbsentAttachment, ...] = ()
@@ -49,8 +48,8 @@ class ToolMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class LayoutPiece(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One block of a message whose blocks are not in the plain order. Its text is `size`
-    characters of the message's own; a thinking `block` keeps everything but that."""
+    """One block of a message whose blocks are not in the usual order. Its text is `size` characters
+    of the message's own; a thinking `block` keeps everything else."""
 
     kind: Literal["text", "thinking", "call", "block"]
     size: int = 0
@@ -58,7 +57,7 @@ class LayoutPiece(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ChatMessage(Struct, frozen=True, kw_only=True):
-    """What was typed, or an answer with the tool messages that followed it."""
+    """A question, or an answer with the tool messages that followed it."""
 
     role: ChatRole
     text: str = ""
@@ -77,8 +76,8 @@ class ChatMessage(Struct, frozen=True, kw_only=True):
 
 
 class MarkdownChat(Struct, frozen=True, kw_only=True):
-    """A conversation in one file. `epoch` and `accessed` are milliseconds; `frontmatter` holds
-    keys that Lamina does not know, as they stand there; `preamble` is text before the messages."""
+    """A conversation in one file. `epoch` and `accessed` are milliseconds; `frontmatter` keeps
+    unknown keys as they are; `preamble` is the text before the messages."""
 
     topic: str = ""
     epoch: int | None = None
@@ -117,7 +116,7 @@ def blocks_of(message: ChatMessage) -> tuple[Block, ...]:
 
 
 def fields_of_blocks(message: ChatMessage, blocks: Sequence[Block]) -> dict[str, Any]:
-    """The fields of `message` that say what its blocks are, less the first context."""
+    """The fields of `message` that describe its blocks, without the first context."""
     bare = list(blocks)
     context = next((block for block in bare if isinstance(block, Context)), None)
     if context is not None:
@@ -151,7 +150,7 @@ def _piece(block: Block) -> LayoutPiece:
 
 
 def _fits(message: ChatMessage) -> bool:
-    """Whether the layout fits these texts, which it does not once someone edited them."""
+    """Whether the layout still fits these texts, which someone may have edited."""
     sizes = {"text": 0, "thinking": 0, "call": 0, "block": 0}
     for piece in message.layout or ():
         sizes[piece.kind] += 1 if piece.kind == "call" else max(0, piece.size)

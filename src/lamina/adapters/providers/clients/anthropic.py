@@ -1,9 +1,9 @@
 """Asks Anthropic through its own SDK, and reads the answer event by event.
 
-Laws: only `ProviderError`s and cancellation get out. The result is the message that the API would
-have sent in one piece. An answer is complete only if `message_stop` came; one that broke off in the
-middle ends without a `Reply`, one that never began is asked for again. The key goes to the SDK and
-into no message. The SDK's own retries are off: the only policy is Lamina's.
+Laws: only `ProviderError`s and cancellation escape. The result is the message that the API would
+have sent in one piece. An answer is complete only after `message_stop`; one that broke off in the
+middle ends without a `Reply`, one that never began is requested again. The key goes only to the
+SDK and into no message. The SDK's own retries are off: only Lamina's policy applies.
 """
 
 import json
@@ -59,7 +59,7 @@ class AnthropicStreamReader:
                 # Totals; those that did not change are left out.
                 fields = event.usage.to_dict() if event.usage else {}
                 self._usage |= {name: value for name, value in fields.items() if value is not None}
-                # Said again where another model took over in the middle.
+                # Repeated where another model took over in the middle.
                 if (changes := event.to_dict().get(_CHANGES)) is not None:
                     self._head[_CHANGES] = changes
             case "message_stop":
@@ -68,7 +68,7 @@ class AnthropicStreamReader:
                 pass
 
     def _opening(self, index: int, block: dict[str, Any]) -> Iterator[Piece]:
-        """What a block holds from the start; with some other servers, all of it."""
+        """The initial content of a block; with some other servers, all of it."""
         match block["type"]:
             case "text" if block.get("text"):
                 yield self._mark_content(TextPiece(block["text"]))
@@ -167,7 +167,7 @@ class AnthropicClient:
         """How many tokens of input a request has, as Anthropic counts them.
 
         Raises:
-            ProviderError: it does not tell.
+            ProviderError: the count is not available.
         """
         fields = {name: body[name] for name in _COUNTED if name in body}
         with _ErrorTranslator(self._key):
@@ -175,10 +175,10 @@ class AnthropicClient:
         return count.input_tokens
 
     async def list_models(self) -> tuple[str, ...]:
-        """The models that the key can ask, which costs nothing.
+        """The models available to the key; listing them costs nothing.
 
         Raises:
-            ProviderError: it does not tell.
+            ProviderError: the list is not available.
         """
         with _ErrorTranslator(self._key):
             page = await self._client().models.list(limit=1_000)
@@ -213,7 +213,7 @@ class AnthropicClient:
                     for piece in reader.feed(event):
                         yield piece
             finally:
-                # Even if the caller has gone, so that the model stops.
+                # Even if the caller is gone, so that the model stops.
                 with anyio.CancelScope(shield=True):
                     await stream.close()
         if not reader.has_ended:
@@ -284,8 +284,8 @@ def _read_refusal(error: Any) -> tuple[int, str]:
 
 
 async def _require_events(response: Any) -> None:
-    """Refuses an answer with status 200 that is not a stream: the SDK would find no events in it
-    and stay silent."""
+    """Refuse an answer with status 200 that is not a stream: the SDK would find no events in it and
+    stay silent."""
     kind = response.headers.get("content-type", "")
     if "text/event-stream" in kind:
         return

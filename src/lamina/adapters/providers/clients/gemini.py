@@ -1,6 +1,6 @@
 """Asks Gemini through its own SDK, and reads the answer chunk by chunk, or its error.
 
-Laws: only `ProviderError`s and cancellation get out, and none of them holds the key. The result is
+Laws: only `ProviderError`s and cancellation escape, and no error contains the key. The result is
 the response that would have come in one piece. A stream that ends without a `finishReason` ends
 without a `Reply`. A caller that stops reading closes the connection. A refused key is reported as
 such, though the API calls it an invalid argument.
@@ -28,7 +28,7 @@ from lamina.core.values.settings import Target
 from lamina.core.values.wire import CallPiece, Piece, Reply, TextPiece, ThinkingPiece
 from lamina.errors import ProviderError, ReplyError
 
-# How the API says that a cache does not exist, or belongs to somebody else.
+# How the API says that a cache does not exist, or belongs to another key.
 CACHE_GONE = re.compile(
     r"cached ?content.*(not found|expired)|cache.*(not found|expired)", re.IGNORECASE
 )
@@ -225,15 +225,15 @@ class GeminiClient:
             await self._hang_up()
 
     async def release_session(self, session: str) -> None:
-        """Deletes the cache of a session that was closed, and closes connections that nobody uses
-        now; the next request opens others."""
+        """Delete the cache of a closed session, and close idle connections; the next request opens
+        new ones."""
         with anyio.CancelScope(shield=True):
             await self._caches.release_session(session)
             if not self._request_count:
                 await self._hang_up()
 
     def charge_caches(self, session: str, payer: CachePayer) -> None:
-        """Has somebody pay for the caches of a session."""
+        """Set who pays for the caches of a session."""
         self._caches.charge(session, payer)
 
     async def _hang_up(self) -> None:
@@ -263,7 +263,7 @@ class GeminiClient:
         """How many tokens the request has, as Gemini counts them.
 
         Raises:
-            ProviderError: it does not tell.
+            ProviderError: the count is not available.
         """
         config = body.get("config", {})
         # The SDK's own arguments leave out system and tools; the API takes a whole request.
@@ -282,10 +282,10 @@ class GeminiClient:
         return tokens
 
     async def list_models(self) -> tuple[str, ...]:
-        """The models that the key can ask, which costs nothing.
+        """The models available to the key; listing them costs nothing.
 
         Raises:
-            ProviderError: it does not tell.
+            ProviderError: the list is not available.
         """
         sdk = self.sdk()
         with self.translate_errors():
@@ -339,7 +339,7 @@ class GeminiClient:
             yield self._reply(reader, cache)
 
     async def _chunks(self, request: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        """The chunks of one response, whose connection is always closed in the end."""
+        """The chunks of one response; its connection is always closed."""
         responses: list[Any] = []
         sdk, stream = self.sdk(), None
         try:

@@ -1,8 +1,8 @@
 """The explicit caches of one client's sessions.
 
-Laws: one cache per session, known by the key of its plan; with another key the old one is deleted.
-Whatever goes wrong with a cache costs nothing but money: the request is then sent in full. Nothing
-is created or renewed that whoever pays for the session does not provide for.
+Laws: one cache per session, identified by the key of its plan; with another key the old one is
+deleted. A problem with a cache costs only money: the request is then sent in full. Caches are
+created and renewed only within the budget of the session's payer.
 """
 
 import time
@@ -28,7 +28,7 @@ class CacheCalls(Protocol):
     """Caches over the network; failures are `ProviderError`s."""
 
     async def create(self, config: dict[str, Any]) -> tuple[str, int]:
-        """Creates a cache; gives its name and its tokens."""
+        """Create a cache; return its name and its tokens."""
         ...
 
     async def renew(self, name: str) -> None: ...
@@ -46,8 +46,8 @@ class ExplicitCache(Struct, frozen=True, kw_only=True):
 
 
 class _SessionState:
-    """A session: the key it asked for last, its cache, whether creating one was refused, and what
-    is charged for the cache since when."""
+    """A session: the last key requested, its cache, whether creating one was refused, and the
+    charge for the cache with its start."""
 
     def __init__(self) -> None:
         self.key = ""
@@ -68,7 +68,7 @@ class ExplicitCaches:
         self._payers: dict[str, CachePayer] = {}
 
     def charge(self, session: str, payer: CachePayer) -> None:
-        """Who pays for the caches of a session; if nobody is named, nothing is reserved."""
+        """Set who pays for the caches of a session; without a payer, nothing is reserved."""
         self._payers[session] = payer
 
     async def use(self, plan: Mapping[str, Any], config: Mapping[str, Any]) -> ExplicitCache | None:
@@ -185,7 +185,7 @@ class ExplicitCaches:
     async def _reserve(
         self, session: str, tokens: int, *, creates: bool
     ) -> tuple[bool, CacheCharge | None]:
-        """Whether a cache may be kept for its lifetime, and what is charged for it."""
+        """Whether a cache may be kept for its lifetime, and the charge for it."""
         if (payer := self._payers.get(session)) is None:
             return True, None
         charge = await payer.reserve_cache(tokens, TTL_S, creates=creates)
@@ -201,7 +201,7 @@ class ExplicitCaches:
     async def _end_charge(
         self, state: _SessionState, cache: ExplicitCache, ended: float | None = None
     ) -> None:
-        """A cache is gone, or begins a new lifetime: what it was stored until now is charged."""
+        """Charge the storage until now, when a cache is gone or begins a new lifetime."""
         charge, state.charge, state.cache = state.charge, None, None
         if charge is not None:
             ended = self._now() if ended is None else ended

@@ -1,11 +1,11 @@
 """Asks OpenAI, or a server that speaks its wire, through OpenAI's own SDK, and reads the answer
 chunk by chunk.
 
-Laws: what is sent is what the encoder made, plus the request to stream the answer. Nothing that the
-chunks hold is lost, even if a server does not number calls, gives no ids or sends arguments as
-objects. An answer is complete only if the server gave a reason for its end; one that broke off in
-the middle ends without a `Reply`, one that never began is asked for again. Only provider errors and
-cancellation get out, and no error holds the key.
+Laws: the encoder's body is sent unchanged, plus the request to stream the answer. Nothing in the
+chunks is lost, even if a server does not number calls, gives no ids or sends arguments as objects.
+An answer is complete only if the server gave a finish reason; one that broke off in the middle ends
+without a `Reply`, one that never began is requested again. Only provider errors and cancellation
+escape, and no error contains the key.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -155,8 +155,8 @@ def connect(
     retry_policy: RetryPolicy = _DEFAULT_RETRY_POLICY,
     timeout: float = 600.0,
 ) -> "OpenAIClient":
-    """A client for a target: OpenAI, or the server at its address. `timeout` is how many seconds it
-    may be silent. The SDK is imported with the first request.
+    """A client for a target: OpenAI, or the server at its address. The server may be silent for
+    `timeout` seconds. The SDK is imported with the first request.
 
     Raises:
         KeyMissing: there is no key for OpenAI.
@@ -190,10 +190,10 @@ class OpenAIClient:
         return None
 
     async def list_models(self) -> tuple[str, ...]:
-        """The models that the key can ask, which costs nothing.
+        """The models available to the key; listing them costs nothing.
 
         Raises:
-            ProviderError: it does not tell.
+            ProviderError: the list is not available.
         """
         async with self._translate_errors(OpenAIStreamReader()):
             page = await self._client().models.list()
@@ -267,7 +267,7 @@ class OpenAIClient:
         import httpx2
         from openai import AsyncOpenAI, Omit
 
-        # The account at OpenAI, which the SDK takes from the environment, is not for other servers.
+        # The OpenAI account, which the SDK reads from the environment, is not for other servers.
         omitted_headers: Any = {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
         return AsyncOpenAI(
             api_key=self._key or _NO_KEY,

@@ -1,13 +1,13 @@
 """What went wrong with a provider, sorted by what to do about it.
 
-Laws: an overflow is never taken for throttling, nor the other way round. No error holds a key.
+Laws: an overflow is never mistaken for throttling, or the other way round. No error contains a key.
 """
 
 import re
 
 from lamina.errors import KeyMissing, ProviderBusy, ProviderError, RequestTooLong
 
-# How providers put it.
+# How providers word it.
 _OVERFLOW = re.compile(
     r"prompt is too long|input is too long for requested model|exceeds the context window"
     r"|input token count.*exceeds the maximum|maximum prompt length is \d+"
@@ -24,7 +24,7 @@ _THROTTLED = re.compile(
     re.IGNORECASE,
 )
 _BUSY = (408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)
-# What somebody in between says, or a vendor that gave up waiting: a model may have answered.
+# Statuses from a gateway, or a vendor that gave up waiting: a model may have answered.
 _UNDECIDED = (408, 502, 504, 520, 522, 524)
 _SECRETS = re.compile(
     r"(sk-[A-Za-z0-9_-]{4})[A-Za-z0-9_-]{6,}|(AIza[A-Za-z0-9_-]{4})[A-Za-z0-9_-]{10,}"
@@ -45,8 +45,8 @@ def is_overflow(status: int | None, text: str) -> bool:
 def refusal_error(
     provider: str, status: int | None, text: str, retry_after: float | None = None
 ) -> ProviderError:
-    """The error for a refusal by a provider. Most statuses are its own word that there is no
-    answer, and nothing is charged; without one, nobody knows what became of the request."""
+    """The error for a refusal by a provider. Most statuses mean that there is no answer and nothing
+    is charged; without a status, the outcome of the request is unknown."""
     error = _sort(provider, status, text, retry_after)
     error.is_refusal = status is not None and status not in _UNDECIDED
     return error

@@ -26,8 +26,8 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     max_wait_s: float = 30.0
 
     def wait(self, attempt: int, retry_after: float | None) -> float:
-        """Seconds until the next attempt: never less than the provider asked for, and spread so
-        that not everybody tries at the same moment."""
+        """Seconds until the next attempt: never less than the provider asked for, and randomised so
+        that clients do not all retry at once."""
         base_wait: float = min(self.max_wait_s, self.first_wait_s * 2**attempt)
         spread = base_wait * random.uniform(0.75, 1.25)
         return spread if retry_after is None else max(retry_after, 0.0) + 0.1 * spread
@@ -36,8 +36,8 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
 async def with_retries(
     target: str, attempt: Callable[[], AsyncIterator[Piece]], policy: RetryPolicy
 ) -> AsyncIterator[Piece]:
-    """The pieces of a target's answer, from as many attempts as the policy allows. Once a word was
-    passed on, there is no further attempt. What may be charged for twice is told by a piece."""
+    """The pieces of a target's answer, from as many attempts as the policy allows. Once any text
+    was passed on, there is no further attempt. A piece reports what may be charged twice."""
     for number in range(policy.attempts):
         has_content, problem = False, ""
         try:

@@ -121,7 +121,7 @@ class LocalStreamReader:
         return CallPiece(index=index, name=name, arguments=arguments)
 
     def _hold(self, text: str) -> list[Piece]:
-        """Nothing, while what came so far may be a call; else all of it."""
+        """Return nothing while the text so far may be a call; otherwise all of it."""
         assert self._held is not None
         self._held += text
         if may_be_call(self._held):
@@ -131,7 +131,7 @@ class LocalStreamReader:
         return pieces
 
     def _end_held(self) -> list[Piece]:
-        """What was held turns out to be a call, or text."""
+        """Release the held text as a call or as text."""
         text, self._held = self._held or "", None
         call = None if self._calls else read_written_call(text, self._tool_names)
         if call is None:
@@ -178,8 +178,8 @@ class LocalStreamReader:
 
 DATA = "data: "
 DONE = "[DONE]"
-# A small model that goes on behind its answer writes the person's next message, as we frame it.
-# llama.cpp ends the answer in front of it, so that nobody sees it and nothing records it.
+# A small model that continues past its answer writes the person's next message, in our framing.
+# llama.cpp ends the answer before it, so that it is neither seen nor recorded.
 FRAME_STOPS = (QUERY.text.rstrip(), QUERY.opening)
 
 
@@ -206,7 +206,7 @@ class LocalClient:
                     yield piece
 
     async def release_session(self, session: str) -> None:
-        """Saves what was read of a session to disk, if that is wanted, and frees its slot."""
+        """Save a session's slot to disk, if configured, and free it."""
         if not self._server.slots.has(session):
             return
         async with self._server.slots.lease(session) as lease:
@@ -215,8 +215,7 @@ class LocalClient:
         self._server.slots.release(session)
 
     async def _recall(self, lease: SlotLease, session: str) -> None:
-        """Restores what is remembered of a session into a slot that another had, after saving what
-        was the other's."""
+        """Restore a session into a slot that another session had, after saving that one."""
         files = self._server.slot_files
         if files is None:
             return

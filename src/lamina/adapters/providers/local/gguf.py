@@ -1,8 +1,8 @@
-"""Reads what a GGUF file says about its model, and counts tokens exactly by the vocabulary in it.
+"""Reads a GGUF file's facts about its model, and counts tokens exactly with its vocabulary.
 
 Laws: the file is not trusted. No more memory is allocated than the file's own bytes fill, and at
-most `LONGEST_HEADER` of them are read; the weights never are. Only vocabularies whose way of
-splitting text is known token for token are used; for the others the estimate has to do.
+most `LONGEST_HEADER` of them are read, never the weights. Only vocabularies whose way of splitting
+text is known exactly are used; for the others there is the estimate.
 """
 
 import struct
@@ -214,7 +214,7 @@ class _Header:
             _letter(element)
         # Before the number is used: can the rest of the file hold that many?
         if count * _SIZES.get(element, _LENGTH.size) > self._size - self._at:
-            raise _BrokenFile(f"an array is said to hold {count:,} values, more than the file has")
+            raise _BrokenFile(f"an array claims {count:,} values, more than the file has")
         return element, count
 
     def _walk(self, count: int, texts: list[str] | None = None) -> None:
@@ -257,7 +257,7 @@ class _Header:
 def _letter(kind: int) -> str:
     if letter := _NUMBERS.get(kind):
         return letter
-    raise _BrokenFile(f"it holds a value of an unknown type ({kind})")
+    raise _BrokenFile(f"it has a value of an unknown type ({kind})")
 
 
 def _text(data: bytes | bytearray) -> str:

@@ -1,6 +1,6 @@
 """The models that Lamina can fetch, and where they and others are on this machine.
 
-No name is ever removed from the catalogue, as journals hold it.
+No name is ever removed from the catalogue, since journals refer to it.
 """
 
 import os
@@ -152,7 +152,7 @@ def find_model_file(name: str) -> Path:
 
 
 def find_local_model(name: str, *others: str) -> LocalModel:
-    """The catalogue's entry for a model. `others` can be fetched, too, but are of another kind.
+    """The catalogue's entry for a model. `others` can be fetched too, but are of another kind.
 
     Raises:
         ModelMissing: it has none.

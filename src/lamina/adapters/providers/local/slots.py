@@ -1,5 +1,4 @@
-"""The slots of an embedded model: who has which, how much memory they take, and what is kept of
-them on disk.
+"""The slots of an embedded model: which session has which, their memory, and their files on disk.
 
 Laws: a session keeps its slot, and with it its cache, until more sessions than slots need one; then
 the session whose last turn is longest ago loses it. Slots are given first come, first served. What
@@ -21,7 +20,7 @@ from msgspec import Struct
 
 from lamina.adapters.providers.local.gguf import ARCHITECTURE, read_metadata
 
-# What the slots of a model may take, unless somebody says how many they want.
+# The memory for a model's slots, unless a number of slots is configured.
 MAX_BYTES = 2 << 30
 _NUMBER_BYTES = 2  # llama.cpp keeps keys and values as half floats
 
@@ -80,7 +79,7 @@ class SlotFiles:
         return (self.folder / self.file_name(session)).is_file()
 
     def drop(self, session: str) -> None:
-        """Forgets a session whose file turned out to be useless."""
+        """Forget a session whose file turned out to be useless."""
         with contextlib.suppress(OSError):
             (self.folder / self.file_name(session)).unlink()
 
@@ -90,7 +89,7 @@ class SlotFiles:
 
 
 def drop_slots(folder: Path, models: Iterable[Path], session: str) -> int:
-    """Forgets what these models read of a session; gives the bytes that are free now."""
+    """Delete these models' files of a session; return the number of bytes freed."""
     freed = 0
     for model in models:
         path = folder / _file_name(_identify(model), session)
@@ -187,8 +186,8 @@ class Slots:
             self._grant()
 
     def _grant(self) -> None:
-        """Gives free slots to waiting requests directly, so that none that comes back at once can
-        overtake those that wait."""
+        """Give free slots to waiting requests directly, so that a session that returns at once
+        cannot overtake them."""
         for wish in list(self._wishes):
             if (lease := self._find(wish.session)) is None:
                 continue

@@ -42,7 +42,7 @@ TTL_S = 3600
 
 
 def plan_cache(request: WireRequest) -> dict[str, Any] | None:
-    """What would identify an explicit cache for this request; None where it does not pay.
+    """Plan an explicit cache for this request; None if it does not pay.
 
     It pays if the front reaches the model's minimum; if it is at least as large as what follows,
     which implicit caching covers as well, and would save more even if it hit only every other time;
@@ -64,8 +64,9 @@ def plan_cache(request: WireRequest) -> dict[str, Any] | None:
 
 
 def requests_to_break_even(target: Target, prompt_tokens: int = 0) -> int | None:
-    """How many requests of that length earn a cache back within its lifetime: what each saves,
-    against filling it once and storing it to the end. None if they never do, or nobody knows."""
+    """How many requests of that length pay for a cache within its lifetime: the savings of each,
+    against filling it once and storing it to the end. None if they never do, or prices are
+    unknown."""
     if target.prices is None:
         return None
     tier = target.prices.tier_for(prompt_tokens)

@@ -4,8 +4,8 @@ Laws: a marker changes nothing but itself, so that what was cached is unchanged 
 Where caches are written only at markers, there are at most four: at the ends of what other sessions
 share and of the whole front (before anything was shared, of L1 and of L2), where what the previous
 request left in the cache ends, and where the next one continues; and if one is left, where what is
-shared of L1 ends, or the library ended before it grew. Other servers get nothing that only OpenAI
-knows.
+shared of L1 ends, or the library ended before it grew. Other servers get nothing specific to
+OpenAI.
 """
 
 from base64 import b64encode

@@ -21,12 +21,12 @@ from lamina.apps.web.routes import Call, Route
 from lamina.apps.wiring.stores import list_everywhere
 from lamina.core.audit.break_causes import CAUSES
 from lamina.doctor.collector import (
-    GivenFile,
     ReadFiles,
+    ReceivedFile,
     RequestCollector,
-    collect_given,
     collect_journal,
     collect_machine,
+    collect_uploads,
 )
 from lamina.doctor.doctor_report import (
     Advice,
@@ -152,8 +152,8 @@ async def examine_upload(call: Call) -> DoctorPage:
     upload: DoctorUpload = call.body
     if not upload.files:
         raise Refusal(422, "invalid", "there are no files to look at", ("files",))
-    files = [GivenFile(name=file.name, data=_decode(file)) for file in upload.files]
-    collector = await run_sync(collect_given, files)
+    files = [ReceivedFile(name=file.name, data=_decode(file)) for file in upload.files]
+    collector = await run_sync(collect_uploads, files)
     return await _show(collector, DoctorOptions(), upload.text)
 
 
