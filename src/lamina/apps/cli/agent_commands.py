@@ -69,7 +69,7 @@ from lamina.errors import UsageError
 
 app = typer.Typer(
     name="agent",
-    help="Agents on disk: create, list, show and check them, and see how they are used.",
+    help="Manage agents on disk: create, list, show and check them, and see how they are used.",
     no_args_is_help=True,
 )
 

@@ -123,7 +123,7 @@ def _about(row: Reason) -> list[str]:
     source = one_line(row.source, FROM)
     origin = f"{row.origin}{f' from {source}' if source else ''}"
     if row.origin == "model":
-        origin = f'found by the model, searching for "{source}"'
+        origin = f'found by the model, which searched for "{source}"'
     lines = (one_line(row.about, ABOUT), origin if row.origin else "", *row.notes)
     return list(filter(None, lines))
 
