@@ -251,7 +251,7 @@ def require_serving(line: str) -> None:
     pipe = subprocess.PIPE
     with subprocess.Popen(arguments, stdout=pipe, stderr=pipe, text=True) as serving:
         assert serving.stderr is not None
-        assert "Ctrl-C ends it" in serving.stderr.readline()
+        assert "Ctrl-C stops it" in serving.stderr.readline()
         serving.send_signal(signal.SIGINT)
         out, _ = serving.communicate(timeout=30)
     assert serving.returncode == 0

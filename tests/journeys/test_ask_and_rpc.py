@@ -194,7 +194,7 @@ def test_ctrl_c_keeps_what_came_and_the_session_goes_on(notes: Path) -> None:
     rest, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130
     lines = err.decode().splitlines()
-    assert lines[1:] == ["stopped: what came of the answer is kept"]
+    assert lines[1:] == ["stopped: the partial answer is kept"]
     session = lines[0].removeprefix("session ")
     kept = [
         entry

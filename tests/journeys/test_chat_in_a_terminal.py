@@ -84,7 +84,7 @@ def test_an_answer_that_was_killed_is_shown_as_interrupted_and_sent_again(notes:
         terminal.kill(signal.SIGKILL)
         assert terminal.wait_for_end() == -signal.SIGKILL
     with chat(notes, "--continue", "--max-tokens", str(SHORT)) as terminal:
-        terminal.wait_for("! interrupted: this was never answered. /resume sends it again")
+        terminal.wait_for("! interrupted: this question was never answered. /resume sends it again")
         terminal.wait_for_prompt()
         assert f"› {STORY}" in terminal.shown
         assert cached_share(terminal.say("/resume")) == 0

@@ -42,7 +42,7 @@ def test_a_name_with_new_begins_a_session_and_without_it_continues_one(folder: P
     begin(folder, "my-chat")
     code, _, err = command(*asked, "--new", cwd=folder)
     assert code == 1
-    assert "there is a session 'my-chat' already: leave out --new" in err
+    assert "session 'my-chat' already: leave out --new" in err
     assert command(*asked, cwd=folder)[0] == 0
 
 

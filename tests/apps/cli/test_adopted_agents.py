@@ -52,7 +52,7 @@ def test_why_shows_what_differs_and_sessions_adopt_takes_it_over(changed: Path) 
     ]
     taken = json.loads(output("sessions", "adopt", "pier", "--json", cwd=changed))
     assert taken["changes"] == machine
-    assert "Nothing differs" in output("sessions", "adopt", "pier", cwd=changed)
+    assert "Nothing to apply" in output("sessions", "adopt", "pier", cwd=changed)
     assert json.loads(output("why", "pier", "--json", cwd=changed))["agent_changes"] == []
     assert "adopt" in output("log", "pier", cwd=changed)
 
@@ -68,9 +68,9 @@ def test_items_of_a_chat_shows_what_differs_and_takes_it_over(changed: Path) -> 
     before, after = talked.out.split("/why shows what was used")[:2]
     assert re.search(r"^rule:brief +always in", before, re.M)
     assert "! rule:kind is new in the agent's files (include: always)" in before
-    assert "/items adopt takes over" in before
+    assert "/items adopt applies" in before
     assert re.search(r"^rule:kind +always in", after, re.M)
     assert "is new" not in after
-    assert "taken over: rule:kind is new in the agent's files" in talked.err
-    assert "the session has what the agent's files say" in talked.err
-    assert "use it as /items [adopt]" in talked.err
+    assert "applied: rule:kind is new in the agent's files" in talked.err
+    assert "the session matches the agent's files" in talked.err
+    assert "usage: /items [adopt]" in talked.err

@@ -125,7 +125,7 @@ def test_an_answer_that_a_hook_changes_is_told_of() -> None:
         voice.hear(BlockDelta(index=1, text="More."))
         voice.compare(answer)
         assert voice.warnings == [
-            "the answer was changed after it was written; --json gives what is kept"
+            "the answer was changed after it was written; --json prints the final version"
         ]
 
     run(body())
@@ -139,7 +139,7 @@ def test_what_was_written_before_a_retry_is_said_to_be_void() -> None:
     voice.hear(RequestRetried(reason="too long"))
     assert err.getvalue() == (
         "sent again, smaller: too long\n"
-        "warning: the answer begins anew: what was written of it so far is void\n"
+        "warning: the answer starts again: ignore what was written so far\n"
     )
 
 
@@ -345,7 +345,7 @@ def test_what_came_of_a_stopped_answer_is_kept() -> None:
         desk = Desk(saying("In the month of May."))
         assert await desk.ask("When?", abort_at=" the") == 1
         assert desk.said == "In the\n"
-        assert desk.err == "stopped: what came of the answer is kept\n"
+        assert desk.err == "stopped: the partial answer is kept\n"
         assert desk.kept == [("user", "When?"), ("assistant", "In the")]
 
     run(body())
@@ -449,9 +449,9 @@ def test_a_signal_with_nothing_to_abort_leaves_the_block() -> None:
     ("arguments", "problem"),
     [
         ((), "give a question"),
-        (("Q", "--resume"), "--resume goes with --session"),
-        (("--resume",), "--resume goes with --session"),
-        (("--session", "x", "--resume", "--attach", "a.md"), "--resume goes with --session"),
+        (("Q", "--resume"), "--resume needs --session"),
+        (("--resume",), "--resume needs --session"),
+        (("--session", "x", "--resume", "--attach", "a.md"), "--resume needs --session"),
         (("Q", "--max-tokens", "0"), "greater than or equal to 1"),
         (("Q", "--workspace", "nowhere"), "does not exist"),
         (("Q", "--mcp", "nowhere.json"), "does not exist"),

@@ -68,7 +68,7 @@ def test_what_is_not_utf_8_is_replaced_and_said(capsys: pytest.CaptureFixture[st
     with piped(b"caf\xe9") as stdin:
         assert read_question("-", stdin) == "caf\N{REPLACEMENT CHARACTER}"
     assert capsys.readouterr().err == (
-        "warning: standard input is not UTF-8 (byte 3): what could not be read is replaced\n"
+        "warning: standard input is not UTF-8 (byte 3); unreadable bytes were replaced\n"
     )
 
 

@@ -170,9 +170,9 @@ def test_a_session_goes_on_and_what_was_found_before_is_gone(shell: Shell) -> No
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--mode", "qa", "--files"), "--files goes with --mode agent or plan; qa calls no tools"),
+        (("--mode", "qa", "--files"), "--files needs --mode agent or plan; qa calls no tools"),
         (("--mode", "ask"), "'ask'"),
-        (("--mode", "qa", "--in", "#"), "--in '#' names no folder and no tag"),
+        (("--mode", "qa", "--in", "#"), "--in '#' is neither a folder nor a tag"),
         (("--web", "all"), "'all'"),
     ],
 )

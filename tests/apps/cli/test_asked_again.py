@@ -49,7 +49,7 @@ def test_what_stays_attached_goes_along_and_what_was_detached_does_not(notes: Pa
 
 def test_without_a_text_the_question_is_offered_to_be_edited(notes: Path) -> None:
     talked = talk(notes, "When?", "/edit", replies=[answer("May.")])
-    assert "/edit [ENTRY] [TEXT]; it was: When?" in talked.err
+    assert "/edit [ENTRY] [TEXT]; the question was: When?" in talked.err
     assert talked.chat.exit_code == 1
 
 
@@ -73,7 +73,7 @@ def test_an_answer_is_asked_for_again_and_both_stand_in_the_tree(notes: Path) ->
         ("/edit ffffff Q", "ffffff is no question"),
         ("/edit", "nothing was asked"),
         ("/regenerate", "nothing to repeat"),
-        ("/regenerate a b", "use it as /regenerate"),
+        ("/regenerate a b", "usage: /regenerate"),
         ("/regenerate nobody:here", "nobody:here"),
     ],
 )

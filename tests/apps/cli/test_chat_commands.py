@@ -108,7 +108,10 @@ def test_nothing_in_an_answer_or_a_name_steers_the_terminal(notes: Path) -> None
 def test_an_answer_that_was_cut_or_empty_is_said_to_be(notes: Path) -> None:
     replies = [answer("So much", stop="length"), answer(" ")]
     talked = talk(notes, "One?", "Two?", replies=replies)
-    assert "(cut off: the answer reached its limit; /settings max_tokens changes it)" in talked.err
+    assert (
+        "(cut off: the answer reached its token limit; /settings max_tokens changes it)"
+        in talked.err
+    )
     assert "(the model said nothing)" in talked.err
 
 
@@ -117,9 +120,9 @@ def test_the_cache_is_spoken_of_when_it_is_not_as_expected(notes: Path) -> None:
     talked = talk(notes, "x " * 900, "Two?", replies=[cold, cold])
     said = [line for line in talked.err.splitlines() if line.startswith("cache: ")]
     assert len(said) == 1
-    assert said[0] != "cache: the model was loaded anew, so its cache was empty"
+    assert said[0] != "cache: the model was reloaded, so its cache was empty"
     again = talk(notes, "Three?", session=talked.session.id, replies=[cold])
-    assert "cache: the model was loaded anew, so its cache was empty\n" in again.err
+    assert "cache: the model was reloaded, so its cache was empty\n" in again.err
 
 
 # -- leaving ---------------------------------------------------------------------------------------
@@ -127,7 +130,12 @@ def test_the_cache_is_spoken_of_when_it_is_not_as_expected(notes: Path) -> None:
 
 def test_ctrl_c_says_how_to_leave_and_a_second_one_leaves(notes: Path) -> None:
     talked = talk(notes, CTRL_C, "Hello?", CTRL_C, CTRL_C, "Never", replies=[answer("Yes.")])
-    assert talked.err.count("Ctrl-C again, Ctrl-D or /quit leaves; the session is kept") == 2
+    assert (
+        talked.err.count(
+            "press Ctrl-C again, or Ctrl-D, or type /quit to leave; the session is kept"
+        )
+        == 2
+    )
     assert talked.out == "Yes.\n"
 
 
@@ -195,7 +203,10 @@ def test_a_session_that_is_opened_again_shows_where_it_stands(notes: Path) -> No
 def test_an_interrupted_turn_is_shown_and_answered_by_resume(notes: Path) -> None:
     first = talk(notes, "Hello?", replies=[[ProviderError("gone")]])
     again = talk(notes, "/resume", "/resume", session=first.session.id, replies=[answer("Hi.")])
-    assert "› Hello?\n! interrupted: this was never answered. /resume sends it again" in again.err
+    assert (
+        "› Hello?\n! interrupted: this question was never answered. /resume sends it again"
+        in again.err
+    )
     assert again.out == "Hi.\n"
     assert "error: the last turn is complete: there is nothing to continue" in again.err
 
@@ -220,7 +231,7 @@ def test_damage_is_shown_once(notes: Path) -> None:
 def test_context_shows_layers_items_and_what_was_left_out(notes: Path) -> None:
     replies = [answer("1"), answer("2", cached=60)]
     talked = talk(notes, "/context", "One?", "@plan.md @no.md?", "/context", replies=replies)
-    assert "nothing was sent yet on this path" in talked.err
+    assert "nothing has been sent on this path yet" in talked.err
     shown = talked.out
     assert re.search(r"^request 2 to local:smollm2-135m: \d+ of [\d,]+ tokens", shown, re.M)
     assert re.search(r"^layer +tokens +cached$", shown, re.M)
@@ -290,13 +301,13 @@ def test_what_is_attached_stays_until_it_is_detached(notes: Path) -> None:
         ("/detach x", "x is not attached; /attach lists what is"),
         ("/pin gone.md", "cannot pin: gone.md does not exist in the workspace"),
         ("/unpin x", "x is not pinned; /pin lists what is"),
-        ("/unpin", "use it as /unpin PATH..."),
-        ("/context all", "use it as /context [--full]"),
-        ("/branch 77", "77 is no question; /tree lists them"),
-        ("/branch", "use it as /branch ENTRY; /tree lists the questions"),
-        ("/label", "use it as /label ENTRY [TEXT]"),
-        ("/log x", "use it as /log [COUNT]"),
-        ("/quit now", "/quit takes nothing behind it"),
+        ("/unpin", "usage: /unpin PATH..."),
+        ("/context all", "usage: /context [--full]"),
+        ("/branch 77", "77 is not a question; /tree lists them"),
+        ("/branch", "usage: /branch ENTRY; /tree lists the questions"),
+        ("/label", "usage: /label ENTRY [TEXT]"),
+        ("/log x", "usage: /log [COUNT]"),
+        ("/quit now", "/quit accepts no arguments"),
         ("/resume", "the last turn is complete: there is nothing to continue"),
         ("/contxt", "no command /contxt; did you mean /context?"),
         ("/se", "no command /se; did you mean /search or /settings?"),
@@ -316,7 +327,7 @@ def test_what_is_attached_stays_until_it_is_detached(notes: Path) -> None:
         ),
         ("/settings tool_search.size 2", "no setting 'tool_search.size'; /settings lists them"),
         ("/settings size 3", "no setting 'size'; /settings lists them"),
-        ("/settings window", "what should window be? use it as /settings [NAME VALUE]"),
+        ("/settings window", "what should window be? usage: /settings [NAME VALUE]"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_line(notes: Path, line: str, problem: str) -> None:
@@ -333,7 +344,7 @@ def test_pinned_notes_are_named_every_turn(notes: Path) -> None:
     )  # fmt: skip
     said = [line for line in talked.err.splitlines() if "pin" in line and "One" not in line]
     assert said[:4] == [
-        "nothing is pinned; /pin PATH pins", "pinned plan.md", "plan.md was pinned already",
+        "nothing is pinned; /pin PATH pins a file a file", "pinned plan.md", "plan.md is already pinned",
         "pinned: plan.md",
     ]  # fmt: skip
     assert "The pier opens" in str(provider.bodies[0]["messages"])
@@ -355,7 +366,7 @@ def test_a_question_can_be_asked_anew_and_the_tree_shows_both(notes: Path) -> No
         "* #  One?",
         "     #  Two?  «draft»",
         "* #  Two, better?",
-        "* is the active branch; /branch ENTRY asks one anew",
+        "* is the active branch; /branch ENTRY goes back to a question",
     ]
 
 
@@ -365,7 +376,7 @@ def test_only_questions_can_be_asked_anew(notes: Path) -> None:
     others = [entry.id for entry in first.session.path if entry.id != question]
     talked = talk(notes, *(f"/branch {entry}" for entry in others), session=first.session.id)
     assert [line for line in talked.err.splitlines() if "error" in line] == [
-        f"error: {entry} is no question; /tree lists them" for entry in others
+        f"error: {entry} is not a question; /tree lists them" for entry in others
     ]
     assert talked.session.state.leaf == first.session.state.leaf
 
@@ -381,7 +392,7 @@ def test_settings_are_shown_and_changed_with_their_types(notes: Path) -> None:
     settings = talked.session.settings
     assert (settings.window, settings.prune_to, settings.history) == (None, 1.0, "strip")
     assert talked.session.envelope.options.max_tokens == 7
-    assert "window is 4000 from the next message on" in talked.err
+    assert "window is 4000 remembered from the next message on" in talked.err
     assert re.search(r"^max_tokens +7 +none$", talked.out, re.M)
     assert re.search(r"^history +strip +full$", talked.out, re.M)
 
@@ -398,7 +409,7 @@ def test_settings_with_parts_are_changed_part_by_part_or_by_a_preset(notes: Path
     assert settings.tool_search == preset("conservative")
     assert (settings.tool_policy, settings.tool_joins) == ("exact", None)
     assert (settings.expand_results, settings.relevance_priority) == (True, True)
-    assert "guide_search.search is false from the next message on\n" in talked.err
+    assert "guide_search.search is false remembered from the next message on\n" in talked.err
     assert re.search(r"^guide_search +\(values of its own\) +normal$", talked.out, re.M)
     assert re.search(r"^guide_search\.top_n +3 +5$", talked.out, re.M)
     assert re.search(r"^tool_search +conservative +normal$", talked.out, re.M)
@@ -413,7 +424,7 @@ def test_that_nobody_can_answer_is_said_before_the_next_question(
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     talked = talk(notes, "/model", "/model anthropic:claude-opus-5")
     assert "local:smollm2-135m · window 8,192 · free" in talked.err
-    missing = "! nobody can answer: there is no key for 'anthropic': set ANTHROPIC_API_KEY"
+    missing = "! no model can answer: there is no key for 'anthropic': set ANTHROPIC_API_KEY"
     assert missing in talked.err
     assert "or /model local:smollm2-135m for the embedded model" in talked.err
     assert talked.session.settings.target == "anthropic:claude-opus-5"
@@ -476,9 +487,9 @@ def test_tools_says_what_is_offered_on_which_terms_and_what_is_withheld(notes: P
     host.withheld = [WithheldTool(what="far", reason="unreachable", detail="it does not answer")]
     talked = talk(notes, "/tools", host=host)
     assert re.search(r"^fake · wipe +you are asked +Does wipe\.", talked.out, re.M)
-    assert re.search(r"^fake · look +nobody is asked +Does look\.", talked.out, re.M)
+    assert re.search(r"^fake · look +runs without asking +Does look\.", talked.out, re.M)
     assert "! withheld: far (unreachable): it does not answer" in talked.out
-    assert "no tools: --mcp FILE brings those of MCP servers" in talk(notes, "/tools").out
+    assert "no tools; --mcp FILE adds those of MCP servers" in talk(notes, "/tools").out
 
 
 def test_help_lists_every_command(notes: Path) -> None:

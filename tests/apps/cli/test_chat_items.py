@@ -81,7 +81,7 @@ can be added     until then       what it is
 rule:be kind     not sent         Tone.
 reference:tides  found by search  When it is high.
 tool:fake/wipe   not sent         Wipes.
-/add NAME and /remove NAME change it; /why shows what was used
+/add NAME and /remove NAME change this; /why shows what was used
 """)
     assert talked.code == 0
 
@@ -91,9 +91,9 @@ def test_laminas_own_tools_are_taken_out_by_name_and_can_be_added_again(notes: P
         notes, "Hello.", "/remove tool:read_result", "/items", "Still there?",
         "/add tool:read_result", "/items", "And now?",
     )  # fmt: skip
-    assert "tool:read_result is out from the next message on" in talked.err
+    assert "tool:read_result is excluded from the next message on" in talked.err
     first, second = talked.out.split("in this session")[1:]
-    assert re.search(r"^tool:/read_result +taken out +Reads what was left out", first, re.M)
+    assert re.search(r"^tool:/read_result +removed +Reads what was left out", first, re.M)
     assert re.search(r"^tool:/read_result +added", second, re.M)
     removable = [name for name, _ in talked.chat.members.removable]
     assert removable.count("tool:/read_result") == 1
@@ -122,7 +122,7 @@ def test_what_is_added_applies_from_the_next_message_on_and_what_is_removed_does
     notes: Path,
 ) -> None:
     talked = talk(notes, "/add rule:be kind", "/add tool:fake/wipe", "Hello?")
-    assert "rule:be kind is in from the next message on\n" in talked.err
+    assert "rule:be kind is included from the next message on\n" in talked.err
     assert sent(talked) == snapshot(
         [
             "rule:be kind manual",
@@ -135,7 +135,9 @@ def test_what_is_added_applies_from_the_next_message_on_and_what_is_removed_does
         notes, "/remove rule:house-style", "/remove ref:tides", "/remove tool:fake/ask",
         "When is the tide?",
     )  # fmt: skip
-    expected = "ref:tides is out from the next message on, also of search, until you /add it\n"
+    expected = (
+        "ref:tides is excluded from the next message on, also from search, until you /add it\n"
+    )
     assert expected in talked.err
     assert sent(talked) == []
 
@@ -148,12 +150,12 @@ def test_what_changes_nothing_is_said_to(notes: Path) -> None:
     said = talked.err.splitlines()[1:]
     assert said == snapshot(
         [
-            "rule:House-Style was in already",
-            "rule:be kind was not there",
-            "ref:tides is in from the next message on",
-            "ref:tides was in already",
-            "ref:tides is out from the next message on, also of search, until you /add it",
-            "ref:tides was not there",
+            "rule:House-Style is already included",
+            "rule:be kind was not included",
+            "ref:tides is included from the next message on",
+            "ref:tides is already included",
+            "ref:tides is excluded from the next message on, also from search, until you /add it",
+            "ref:tides was not included",
         ]
     )
     assert talked.code == 0
@@ -162,13 +164,13 @@ def test_what_changes_nothing_is_said_to(notes: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("/add", "use it as /add rule:NAME|ref:NAME|tool:SERVER/NAME; /items lists"),
-        ("/remove", "use it as /remove rule:NAME|ref:NAME|tool:SERVER/NAME; /items lists"),
+        ("/add", "usage: /add rule:NAME|ref:NAME|tool:SERVER/NAME; /items lists"),
+        ("/remove", "usage: /remove rule:NAME|ref:NAME|tool:SERVER/NAME; /items lists"),
         ("/add tides", "'tides' is not of the form rule:NAME, ref:NAME or tool:SERVER/NAME"),
         ("/add rule:house-stlye", "no rule 'house-stlye'; did you mean rule:house-style?"),
         ("/remove tool:fake/gone", "there is no tool 'fake/gone'; did you mean"),
-        ("/items all", "use it as /items [adopt]"),
-        ("/why me", "use it as /why [N]"),
+        ("/items all", "usage: /items [adopt]"),
+        ("/why me", "usage: /why [N]"),
         ("/why", "nothing was asked yet on this path"),
     ],
 )
@@ -241,7 +243,7 @@ def test_a_mentioned_rule_is_added_and_is_no_path(notes: Path) -> None:
 
 def test_without_rules_and_references_a_mention_is_text(notes: Path) -> None:
     talked = talk(notes, "By @rule:x?", selector=SelectorFake())
-    told = "rule:x: this session has no rules and references to add; sent as text\n"
+    told = "rule:x: this session has no rules or references to add; sent as text\n"
     assert told in talked.err
 
 

@@ -64,7 +64,7 @@ def test_a_folder_is_attached_until_it_is_taken_away(vault: Path) -> None:
     assert said(talked) == [
         "attached sea/ (2 more items, 123 characters in all) until /detach",
         "attached: sea/",
-        "sea/ is attached no longer; what was sent of it stays in history",
+        "sea/ is no longer attached; what was sent of it stays in history",
     ]
     assert sent(talked) == []
 
@@ -147,7 +147,7 @@ def test_the_open_note_brings_its_pictures_until_another_is_open(vault: Path) ->
         "map is open (22 characters, 1 picture), until /active none",
         "open: map",
         "! not sent: 1 picture of map.md, as local:smollm2-135m cannot see pictures",
-        "no note is open any more",
+        "no note is open now",
         "no note is open; /active NOTE",
     ]
     shown = [item for item in talked.session.state.library.items.values() if item.pictures]
@@ -159,7 +159,7 @@ def test_a_note_that_cannot_be_opened_leaves_the_one_that_is(vault: Path) -> Non
     assert said(talked)[1:] == [
         "error: gone does not exist in the workspace",
         "open: map",
-        "error: use it as /active [NOTE|none]",
+        "error: usage: /active [NOTE|none]",
     ]
 
 
@@ -179,13 +179,13 @@ def test_a_search_shows_places_that_can_be_attached(vault: Path) -> None:
     assert talked.out == (
         "words  sea/harbour.md#L1-L3  ·  Berths\n"
         "       # Berths The north quay has nine berths.\n"
-        "nothing fits in 5 notes\n"
+        "no match in 5 notes\n"
     )
     assert "notes are searched by their words alone" in talked.err
 
 
 def test_a_search_wants_something_to_look_for(vault: Path) -> None:
-    assert said(talk(vault, "/search")) == ["error: use it as /search QUERY"]
+    assert said(talk(vault, "/search")) == ["error: usage: /search QUERY"]
 
 
 # -- /refresh ------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def test_a_refresh_says_what_changed_and_the_model_sees_it(vault: Path) -> None:
 
 
 def test_a_refresh_takes_nothing_behind_it(vault: Path) -> None:
-    assert said(talk(vault, "/refresh all")) == ["error: /refresh takes nothing behind it"]
+    assert said(talk(vault, "/refresh all")) == ["error: /refresh accepts no arguments"]
 
 
 # -- /remember -----------------------------------------------------------------------------------
@@ -223,9 +223,9 @@ def test_what_is_remembered_is_kept_for_every_session(vault: Path, tmp_path: Pat
         vault, "/remember", "/remember I drink tea.", "/remember I drink tea.", "/remember"
     )
     assert said(talked) == [
-        "nothing is remembered; /remember TEXT does",
-        "from the next message on; `lamina memory` shows and forgets",
-        "it was remembered already; `lamina memory` shows and forgets",
+        "no memories yet; /remember TEXT adds one",
+        "remembered from the next message on; manage memories with `lamina memory`",
+        "already remembered; manage memories with `lamina memory`",
         "  1  I drink tea.",
     ]
     assert (tmp_path / "memory.md").read_text("utf-8") == "- I drink tea.\n"
@@ -329,4 +329,4 @@ def test_the_open_note_can_be_named_from_the_root_of_the_machine(vault: Path) ->
 def test_no_command_takes_files_with_answers_from_notes(vault: Path, command: str) -> None:
     question = ["Why?"] if command == "ask" else []
     said = error(command, *question, "--mode", "qa", "--files", cwd=vault, code=2)
-    assert "--files goes with --mode agent or plan" in said
+    assert "--files needs --mode agent or plan" in said

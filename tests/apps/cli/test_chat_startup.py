@@ -44,7 +44,7 @@ def test_what_is_attached_at_the_start_is_read_at_once(notes: Path) -> None:
 
 def test_a_session_by_name_and_the_latest_exclude_one_another(notes: Path) -> None:
     said = error("chat", "--session", "x", "--continue", cwd=notes, code=2)
-    assert "--session and --continue exclude one another" in said
+    assert "--session and --continue cannot be combined" in said
 
 
 def test_an_unknown_session_model_or_path_is_an_error_before_anything_is_loaded(

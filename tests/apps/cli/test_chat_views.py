@@ -239,7 +239,7 @@ def test_what_is_sent_anew_takes_the_place_of_what_came_before() -> None:
     shown = draw(
         Glass(), *stream("Void.", 2)[:-1], RequestRetried(reason="too long"), *stream("Good.", 9)
     )
-    assert shown == ["(sent anew, made smaller: too long)", "", "Good."]
+    assert shown == ["(sent again, smaller: too long)", "", "Good."]
 
 
 def test_a_warning_is_told_once() -> None:

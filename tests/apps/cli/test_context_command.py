@@ -59,9 +59,9 @@ def test_a_request_is_shown_as_markdown(folder: Path) -> None:
     assert shown == snapshot("""\
 # Request to openai:gpt-4o
 
-44 of 111,616 tokens (window 128,000, 16,384 kept for the answer)
+44 of 111,616 tokens (window 128,000, 16,384 reserved for the answer)
 
-$0.000110 to $0.16, by its cache and the length of its answer
+$0.000110 to $0.16, depending on the cache and the length of the answer
 
 | layer | tokens | segments | digest |
 |---|--:|--:|---|
@@ -73,11 +73,11 @@ Boundary: the first request of this session.
 
 ## Items
 
-| item | stands in | tokens | priority | included | why |
+| item | placed in | tokens | priority | included | why |
 |---|---|---|---|---|---|
 | plan.txt | message | 26 | 5 | manual | attached to this message |
 
-> warning: `lamina ask` would not send this: there is no key for 'openai': set OPENAI_API_KEY, or keep it in the system's keyring (keyring set lamina openai)
+> warning: `lamina ask` would not send this: there is no key for 'openai': set OPENAI_API_KEY, or store it in the system's keyring (keyring set lamina openai)
 
 ## Envelope
 

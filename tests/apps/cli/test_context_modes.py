@@ -105,7 +105,7 @@ def test_what_is_found_is_listed_with_the_numbers_it_would_be_cited_by(folder: P
     nothing = output("context", QUESTION, "--mode", "qa", "--until", "2001-01-01", cwd=folder)
     assert "Nothing was found in 0 notes." in nothing
     tight = output("context", QUESTION, "--mode", "qa", "--window", "100", cwd=folder)
-    assert "Nothing that was found in 4 notes goes along." in tight
+    assert "Nothing found in 4 notes fits into the request." in tight
     assert "> warning: there is no room for any of the " in tight
 
 
@@ -149,7 +149,7 @@ def test_what_would_have_no_effect_is_refused_as_by_ask(folder: Path) -> None:
     said = error("context", "Why?", "--in", "sea", cwd=folder)
     assert said == error("ask", "Why?", "--in", "sea", cwd=folder)
     said = error("context", "Why?", "--mode", "qa", "--files", cwd=folder, code=2)
-    assert "--files goes with --mode agent or plan" in " ".join(said.replace("│", " ").split())
+    assert "--files needs --mode agent or plan" in " ".join(said.replace("│", " ").split())
 
 
 def test_a_name_that_fits_several_is_refused_as_by_ask(folder: Path) -> None:

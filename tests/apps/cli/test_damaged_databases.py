@@ -73,7 +73,7 @@ def test_commands_work_with_what_is_left_beside_a_bad_page(rows: Path) -> None:
     (row,) = json.loads(listed)
     assert (code, row["messages"] > 40) == (0, True)
     assert others == (
-        "Of this workspace there are more: 1 session in the other store (LAMINA_STORE=jsonl).\n"
+        "This workspace has more sessions: 1 session in the other store (LAMINA_STORE=jsonl).\n"
     )
 
     async def go_on() -> None:
@@ -140,7 +140,7 @@ def test_old_sessions_are_deleted_beside_a_damaged_workspace(
     everything = ("sessions", "delete", "--older-than", "1h", "--all", "--yes")
     code, deleted, problem = lamina(*everything, cwd=rows)
     assert (code, deleted) == (1, "Deleted: 1 session.\n")
-    assert problem.startswith(f"not looked into: {str(garbled)!r} is not a session database")
+    assert problem.startswith(f"not examined: {str(garbled)!r} is not a session database")
     code, deleted, _ = lamina(*everything, "--json", cwd=rows)
     (row,) = json.loads(deleted)
     assert (code, row["session"], row["workspace"]) == (1, "", garbled.parent.name)

@@ -38,7 +38,7 @@ def test_one_screen_says_totals_causes_findings_fixes_and_what_is_not_known(
     for heading in (
         "Lamina doctor: Claude Code, Codex, Copilot CLI, Gemini CLI, OpenCode, pi,\nrequest log, 2026",
         "Input at list price", "Lost to breaks", "Avoidable", "How sure", "Where it went",
-        "The dearest", "Not known, and what would show it", "it is quota, not money",
+        "Most expensive", "Unknown, and what would reveal it", "it is quota, not money",
     ):  # fmt: skip
         assert heading in shown
     assert max(map(len, shown.splitlines())) < 80
@@ -110,7 +110,7 @@ def test_a_pipeline_fails_over_its_limit(sessions: Path) -> None:
     done = lamina("doctor", str(sessions), "--fail-over", "5%", cwd=sessions)
     assert done.returncode == 1
     assert re.fullmatch(r"\d+\.\d% was lost, more than --fail-over 5%\n", done.stderr)
-    assert "The dearest" in done.stdout
+    assert "Most expensive" in done.stdout
     assert lamina("doctor", str(sessions), "--fail-over", "100%", cwd=sessions).returncode == 0
     # 1 is a check that failed, and nothing else.
     assert "accepts a share" in error("doctor", "--fail-over", "lots", cwd=sessions, code=2)
@@ -193,7 +193,7 @@ def test_standard_input_and_a_path_that_is_not_there(tmp_path: Path) -> None:
 def test_files_of_no_known_form_are_named(tmp_path: Path) -> None:
     (tmp_path / "notes.json").write_text('{"hello": "world"}', "utf-8")
     shown = output("doctor", str(tmp_path), cwd=tmp_path)
-    assert "1 file of no known form" in shown
+    assert "1 file in unknown formats" in shown
     assert "notes.json" in shown
 
 

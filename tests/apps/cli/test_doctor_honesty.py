@@ -90,7 +90,7 @@ def test_what_a_fix_saved_has_no_price_where_none_is_known(tmp_path: Path) -> No
     earlier.write_text(output("doctor", "old.jsonl", "--json", cwd=tmp_path), "utf-8")
     against = report("new.jsonl", "--against", "old.json", cwd=tmp_path)["against"]
     assert against["saved"] is None
-    assert "no price is known" in draw("new.jsonl", "--against", "old.json", cwd=tmp_path)
+    assert "price unknown" in draw("new.jsonl", "--against", "old.json", cwd=tmp_path)
 
 
 # -- nothing that fits ---------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_what_was_asked_for_and_is_not_there_is_said_and_fails_a_check(
     lamina("doctor", ".", *arguments, "--html", "page.html", cwd=tmp_path)
     page = (tmp_path / "page.html").read_text("utf-8")
     assert sentence.replace("'", "&#x27;") in page
-    assert "No breaks were found" not in page
+    assert "No breaks found" not in page
 
 
 def test_a_check_of_nothing_or_of_records_without_cache_figures_does_not_pass(

@@ -168,7 +168,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]] | str] = {
     "import": (("chat.md",), ()),
     "sessions": ((), (SESSION, "24,691,356", "24,691,354")),
     "sessions list": (("--all",), (SESSION, "24,691,356", "24,691,354")),
-    "sessions adopt": ((SESSION,), ("Nothing differs",)),
+    "sessions adopt": ((SESSION,), ("Nothing to apply",)),
     "sessions delete": (("damaged", "--yes"), ()),
     "spend": (("--by", "session"), ("24,691,356", "24,691,354")),
     "spend clear": (("--all",), ("nothing is reserved",)),

@@ -47,7 +47,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def answer(folder: Path, *arguments: str, keys: str) -> str:
     """What a person sees who runs a command on a terminal and types that."""
     with Terminal([str(LAMINA), *arguments], cwd=folder, columns=120) as terminal:
-        terminal.wait_for("Trust it as it is? [y/N]")
+        terminal.wait_for("Trust its current contents? [y/N]")
         terminal.type(keys)
         terminal.wait_for_end()
         return terminal.everything
@@ -78,13 +78,13 @@ def test_a_person_trusts_a_file_and_is_asked_again_when_it_changes(folder: Path)
     assert not (folder / "ran").exists()
     assert "Be brief." in output(*CONTEXT, cwd=folder)
     assert (folder / "ran").exists()
-    assert "You trust it as it is." in output("trust", "hooks.py", cwd=folder)
-    assert "trusted as it is" in output("trust", "--list", cwd=folder)
+    assert "You trust its current contents." in output("trust", "hooks.py", cwd=folder)
+    assert "trusted" in output("trust", "--list", cwd=folder)
     (folder / "hooks.py").write_text(HOOKS.replace("brief", "long"), "utf-8")
     assert "changed since you trusted it" in error(*CONTEXT, cwd=folder)
     assert "changed since" in output("trust", "--list", cwd=folder)
     shown = answer(folder, "trust", "hooks.py", keys="n\r")
-    assert "It changed since you trusted it:" in shown
+    assert "It has changed since you trusted it:" in shown
     assert "It is not trusted." in shown
     (folder / "hooks.py").write_text(HOOKS, "utf-8")
     assert "Be brief." in output(*CONTEXT, cwd=folder)

@@ -85,7 +85,7 @@ def test_ask_tells_what_is_kept_if_a_hook_changes_words_that_were_written() -> N
         assert await desk.ask() == 0
         assert desk.said == "All is dirty.\n"
         assert desk.err == (
-            "warning: hook cleaner changed the answer after it was written; this is kept:\n"
+            "warning: hook cleaner changed the answer after it was written; the new version is:\n"
             "| All is clean.\n"
         )
         assert desk.kept[-1] == ("assistant", "All is clean.")
@@ -121,7 +121,7 @@ def test_a_chat_says_what_a_hook_does_to_an_answer(tmp_path: Path, declared: boo
         assert "(waiting for hook cleaner)" in talked.err
         assert talked.out == "All is clean.\n"
     else:
-        assert "(hook cleaner changed the answer; this is kept:)" in talked.err
+        assert "(hook cleaner changed the answer; the new version is:)" in talked.err
         assert talked.out == "All is dirty.\nAll is clean.\n"
 
 

@@ -109,7 +109,7 @@ def test_an_export_goes_into_a_folder_and_never_over_a_file(pier: Path) -> None:
     (made,) = (pier / "chats").iterdir()
     before = made.read_bytes()
     assert error("export", "pier", "-o", "chats", cwd=pier) == snapshot(
-        "error: chats/When_does_the_pier_open@20261106_212000.md is there already; nothing was written\n"
+        "error: chats/When_does_the_pier_open@20261106_212000.md exists already; nothing was written\n"
     )
     assert made.read_bytes() == before
 
@@ -130,7 +130,7 @@ def test_a_slash_at_the_end_means_a_folder_which_is_made(pier: Path, form: str) 
 def test_a_folder_that_is_a_file_is_refused(pier: Path) -> None:
     (pier / "chats").write_text("mine", "utf-8")
     said = error("export", "pier", "-o", "chats/", cwd=pier)
-    assert said == "error: chats is a file and no folder; nothing was written\n"
+    assert said == "error: chats is a file, not a folder; nothing was written\n"
     assert (pier / "chats").read_text("utf-8") == "mine"
 
 
@@ -196,7 +196,7 @@ def test_a_chat_comes_in_with_its_notes_as_they_are_now(notes: Path) -> None:
     (notes / "chat.md").write_text(CHAT, "utf-8")
     assert output("import", "chat.md", "-s", "pier", cwd=notes) == snapshot("""\
 pier: 3 entries from markdown
-  in the library as they are now: note:plan.md
+  added to the library in their current version: note:plan.md
   line 8: missing: 'gone.md' is not in the workspace; it is left out
 """)
     assert "The session is sound." in output("verify", "pier", cwd=notes)
@@ -208,7 +208,7 @@ def test_the_same_file_is_imported_once_under_one_id(notes: Path) -> None:
     assert lamina("import", "chat.md", cwd=notes) == snapshot(
         (
             1,
-            "chat.md: there is a session 'chat-2adfd1ab' already, perhaps of the same file; look at it with `lamina log`, or give another id\n",
+            "chat.md: session 'chat-2adfd1ab' exists already, perhaps from the same file; look at it with `lamina log`, or choose another id\n",
             "",
         )
     )
@@ -255,7 +255,7 @@ def test_a_target_that_is_not_known_imports_nothing(notes: Path) -> None:
 
 
 def test_an_id_is_for_one_file(notes: Path) -> None:
-    assert "--session is for one file" in error(
+    assert "--session works with one file only" in error(
         "import", "a.md", "b.md", "-s", "c", cwd=notes, code=2
     )
 

@@ -64,7 +64,7 @@ def test_markdown_chats_of_a_folder_are_imported_and_notes_passed_over(notes: Pa
     (folder / "old" / "two.markdown").unlink()
     done = lamina("import", "chats", cwd=notes)
     assert done.returncode == 0
-    assert done.stdout.endswith("2 Markdown files are no chat and were passed over\n")
+    assert done.stdout.endswith("2 Markdown files no chat and were passed over\n")
 
 
 def test_a_pipe_that_is_named_is_not_waited_for(notes: Path) -> None:

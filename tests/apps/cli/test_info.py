@@ -63,7 +63,7 @@ def test_what_is_missing_is_told_with_how_to_install_it(
     lines = output("info", cwd=notes).splitlines()
     at = lines.index("chat       the embedded model, typing at a terminal: missing xllamacpp")
     assert lines[at + 1] == "           pip install 'lamina-context[chat]'"
-    assert "search     search, search by meaning: here" in lines
+    assert "search     search, search by meaning: installed" in lines
 
 
 def installation(sessions: int, workspaces: int) -> Installation:

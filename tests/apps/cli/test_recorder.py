@@ -92,7 +92,7 @@ def difference(notes: Path, *options: str) -> str:
 def test_all_requests_are_listed_with_what_came_of_them(notes: Path) -> None:
     keep(notes, all_kinds, tools=[SEARCH])
     assert shown(notes, "--requests") == snapshot("""\
-#  entry   when            target         tokens  agree  new  cached  what came of it
+#  entry   when            target         tokens  match  new  cached  outcome
 1  000003  11-06 21:20:20  openai:gpt-4o     106      0  106       0  nothing was sent before it
 2  000007  11-06 21:20:42  openai:gpt-4o     144    106   38       0  too short for the cache · not on the active path
 3  00000c  11-06 21:21:05  openai:gpt-4o     239    144   95       0  too short for the cache · not on the active path
@@ -125,7 +125,7 @@ def test_the_first_request_is_all_new(notes: Path) -> None:
 
 entry    000003 of session pier, 2026-11-06 21:20:20
 target   openai:gpt-4o, lazy
-size     106 tokens of 111,616 (window 128,000, 16,384 kept for the answer)
+size     106 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    106 in, 0 cached, 5 out
 cache    nothing was sent before it (the first request of this session)
 answer   In May. [stop, after 2.5 s]
@@ -142,7 +142,7 @@ Boundary: the first request of this session.
 
 ## Items
 
-| item    | stands in             | tokens | priority | included | why                      |
+| item    | placed in             | tokens | priority | included | why                      |
 |---------|-----------------------|-------:|---------:|----------|--------------------------|
 | plan.md | this message, in full |     56 |        5 | manual   | attached to this message |
 
@@ -152,7 +152,7 @@ Boundary: the first request of this session.
 |--------|-------:|----------|
 | search |     22 | always   |
 
-## Nothing was sent before it on its path
+## The first request on its path
 
 + tools       tools      tool:search                22  search: Searches.
 + L1 system   system     system:system              12  Answer from the notes. …(+1 line)
@@ -169,7 +169,7 @@ def test_a_note_that_is_only_named_is_not_sent_again(notes: Path) -> None:
 
 entry    000007 of session pier, 2026-11-06 21:20:42
 target   openai:gpt-4o, lazy
-size     144 tokens of 111,616 (window 128,000, 16,384 kept for the answer)
+size     144 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    144 in, 0 cached, 5 out
 cache    too short for the cache (106 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
 answer   3. [stop, after 2.5 s]
@@ -187,7 +187,7 @@ note     not on the active path
 
 ## Items
 
-| item    | stands in                      | tokens | priority | included | why                      |
+| item    | placed in                      | tokens | priority | included | why                      |
 |---------|--------------------------------|-------:|---------:|----------|--------------------------|
 | plan.md | above, where it was first sent |     56 |        5 | manual   | attached to this message |
 
@@ -197,9 +197,9 @@ note     not on the active path
 |--------|-------:|----------|
 | search |     22 | always   |
 
-## Against request 1 (000003)
+## Compared with request 1 (000003)
 
-= 5 segments, 106 tokens stay: tools … L4 history
+= 5 segments, 106 tokens unchanged: tools … L4 history
 + L4 history  assistant  message:000004       7  In May.
 + L3 turn     user       names:000006        21  Context attached to this message: …(+3 lines)
 + L3 turn     user       frame:000006         6  --- …(+2 lines)
@@ -214,7 +214,7 @@ def test_a_note_that_changed_is_shown_with_its_changed_lines(notes: Path) -> Non
 
 entry    00000c of session pier, 2026-11-06 21:21:05
 target   openai:gpt-4o, lazy
-size     239 tokens of 111,616 (window 128,000, 16,384 kept for the answer)
+size     239 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    239 in, 0 cached, 5 out
 cache    too short for the cache (144 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
 answer   No: …(+1 line) [stop, after 2.5 s]
@@ -232,7 +232,7 @@ note     not on the active path
 
 ## Items
 
-| item    | stands in             | tokens | priority | included | why                      |
+| item    | placed in             | tokens | priority | included | why                      |
 |---------|-----------------------|-------:|---------:|----------|--------------------------|
 | plan.md | this message, in full |     56 |        5 | manual   | attached to this message |
 
@@ -242,13 +242,13 @@ note     not on the active path
 |--------|-------:|----------|
 | search |     22 | always   |
 
-## Against request 2 (000007)
+## Compared with request 2 (000007)
 
-= 9 segments, 144 tokens stay: tools … L4 history
+= 9 segments, 144 tokens unchanged: tools … L4 history
 + L4 history  assistant  message:000008              6  3.
 + L3 turn     user       names:00000b               22  Changed since it was last shown; the version below replaces the one above: …(+1 line)
 + L3 turn     user       note:plan.md@853dd8f1      57
-    above stands note:plan.md@88e95158:
+    now above note:plan.md@88e95158:
     @@ -7,5 +7,5 @@
      # Plan
 
@@ -270,7 +270,7 @@ def test_the_request_behind_a_tool_call_adds_the_call_and_its_result(notes: Path
 
 entry    000014 of session pier, 2026-11-06 21:21:07
 target   openai:gpt-4o, lazy
-size     288 tokens of 111,616 (window 128,000, 16,384 kept for the answer)
+size     288 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    330 in, 0 cached, 5 out
 cache    too short for the cache (296 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
 answer   It is not. [stop, after 0.0 s]
@@ -291,9 +291,9 @@ note     not on the active path
 |--------|-------:|----------|
 | search |     22 | always   |
 
-## Against request 4 (000010)
+## Compared with request 4 (000010)
 
-= 16 segments, 258 tokens stay: tools … L5 message
+= 16 segments, 258 tokens unchanged: tools … L5 message
 + L4 history  assistant  message:000011      14  calls search {}
 + L4 history  tool       message:000013      16  search: Nothing …(+1 line)
 """)
@@ -306,7 +306,7 @@ def test_a_boundary_is_shown_with_its_reason_where_the_prefix_moves(notes: Path)
 
 entry    000019 of session pier, 2026-11-06 22:21:27
 target   openai:gpt-4o, lazy
-size     230 tokens of 111,616 (window 128,000, 16,384 kept for the answer)
+size     230 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    230 in, 0 cached, 5 out
 cache    the cache had forgotten it (3620 s since the last request; entries live 300 s); expected 0, reported 0
 answer   Noted. [stop, after 2.5 s]
@@ -324,11 +324,11 @@ note     not on the active path
 
 Boundary: 3620 s since the last request; the cache lives 300 s.
 
-History is read afresh: 96 tokens for $0.0002.
+History is processed again: 96 tokens for $0.000240.
 
 ## Items
 
-| item    | stands in      | tokens | priority | included | why                      |
+| item    | placed in      | tokens | priority | included | why                      |
 |---------|----------------|-------:|---------:|----------|--------------------------|
 | plan.md | system library |     56 |        5 | manual   | attached to this message |
 
@@ -344,28 +344,28 @@ History is read afresh: 96 tokens for $0.0002.
 |--------------|------------|---------------------------------------|
 | note:plan.md | superseded | plan.md: 1 earlier version(s) removed |
 
-## Against request 5 (000014)
+## Compared with request 5 (000014)
 
-= 2 segments, 34 tokens stay: tools … L1 system
+= 2 segments, 34 tokens unchanged: tools … L1 system
 ! the prefix moves here (L2 library, system:library): 3620 s since the last request; the cache lives 300 s
 - L2 library  user       note:plan.md@88e95158      60  <note_context> …(+12 lines)
 - L4 history  user       frame:000002                6  --- …(+2 lines)
 - L4 history  user       message:000002              6  When does the pier open?
 + L2 library  system     system:library             13  ## Context Library …(+2 lines)
 + L2 library  system     note:plan.md@853dd8f1      56  <note_context> …(+12 lines)
-+ L4 history  user       message:000002             10  When does the pier open?  (the same text, joined otherwise to what is in front of it)
-= 1 segment, 7 tokens are the same behind what changed, and processed again: L4 history
++ L4 history  user       message:000002             10  When does the pier open?  (same text, joined differently to the text before it)
+= 1 segment, 7 tokens unchanged but after the change, so processed again: L4 history
 - L4 history  user       names:000006               21  Context attached to this message: …(+3 lines)
 - L4 history  user       frame:000006                6  --- …(+2 lines)
 - L4 history  user       message:000006              4  And the tickets?
-+ L4 history  user       message:000006              8  And the tickets?  (the same text, joined otherwise to what is in front of it)
-= 1 segment, 6 tokens are the same behind what changed, and processed again: L4 history
++ L4 history  user       message:000006              8  And the tickets?  (same text, joined differently to the text before it)
+= 1 segment, 6 tokens unchanged but after the change, so processed again: L4 history
 - L4 history  user       names:00000b               22  Changed since it was last shown; the version below replaces the one above: …(+1 line)
 - L2 library  user       note:plan.md@853dd8f1      57  <note_context> …(+12 lines)
 - L4 history  user       frame:00000b                6  --- …(+2 lines)
 - L4 history  user       message:00000b              4  Still in May?
-+ L4 history  user       message:00000b              8  Still in May?  (the same text, joined otherwise to what is in front of it)
-= 4 segments, 49 tokens are the same behind what changed, and processed again: L4 history
++ L4 history  user       message:00000b              8  Still in May?  (same text, joined differently to the text before it)
+= 4 segments, 49 tokens unchanged but after the change, so processed again: L4 history
 + L4 history  assistant  message:000015              8  It is not.
 + L3 turn     user       names:000018               21  Context attached to this message: …(+3 lines)
 + L3 turn     user       frame:000018                6  --- …(+2 lines)
@@ -380,7 +380,7 @@ def test_a_branch_is_compared_with_the_request_it_goes_on_from(notes: Path) -> N
 
 entry    00001f of session pier, 2026-11-06 22:21:50
 target   openai:gpt-4o, lazy
-size     128 tokens of 111,616 (window 128,000, 16,384 kept for the answer)
+size     128 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    128 in, 0 cached, 5 out
 cache    the cache had forgotten it (3642 s since the last request; entries live 300 s); expected 0, reported 0
 answer   Noted. [stop, after 2.5 s]
@@ -396,7 +396,7 @@ answer   Noted. [stop, after 2.5 s]
 
 Boundary: 3642 s since the last request; the cache lives 300 s.
 
-History is read afresh: 17 tokens for under $0.0001.
+History is processed again: 17 tokens for $0.000043.
 
 ## Tools
 
@@ -404,16 +404,16 @@ History is read afresh: 17 tokens for under $0.0001.
 |--------|-------:|----------|
 | search |     22 | always   |
 
-## Against request 1 (000003), the last one before it that was answered on its path
+## Compared with request 1 (000003), the last answered one on its path
 
-= 2 segments, 34 tokens stay: tools … L1 system
+= 2 segments, 34 tokens unchanged: tools … L1 system
 ! the prefix moves here (L2 library, system:library): 3642 s since the last request; the cache lives 300 s
 - L3 turn     user       note:plan.md@88e95158      60  <note_context> …(+12 lines)
 - L3 turn     user       frame:000002                6  --- …(+2 lines)
 - L5 message  user       message:000002              6  When does the pier open?
 + L2 library  system     system:library             13  ## Context Library …(+2 lines)
 + L2 library  system     note:plan.md@88e95158      56  <note_context> …(+12 lines)
-+ L4 history  user       message:000002             10  When does the pier open?  (the same text, joined otherwise to what is in front of it)
++ L4 history  user       message:000002             10  When does the pier open?  (same text, joined differently to the text before it)
 + L4 history  assistant  message:000004              7  In May.
 + L5 message  user       message:00001e              8  Who sells them?
 """)
@@ -426,7 +426,7 @@ def test_a_request_that_was_never_answered_is_shown_as_such(notes: Path) -> None
 
 entry    000023 of session pier, 2026-11-06 22:21:52
 target   openai:gpt-4o, lazy
-size     143 tokens of 111,616 (window 128,000, 16,384 kept for the answer)
+size     143 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 answer   none
 note     never answered
 note     not on the active path
@@ -446,16 +446,16 @@ note     not on the active path
 |--------|-------:|----------|
 | search |     22 | always   |
 
-## Against request 7 (00001f)
+## Compared with request 7 (00001f)
 
-= 7 segments, 128 tokens stay: tools … L4 history
+= 7 segments, 128 tokens unchanged: tools … L4 history
 + L4 history  assistant  message:000020       7  Noted.
 + L5 message  user       message:000022       8  Are you there?
 """)
     assert difference(notes, "--request", "last") == snapshot("""\
-## Against request 7 (00001f), the last one before it that was answered on its path
+## Compared with request 7 (00001f), the last answered one on its path
 
-= 7 segments, 128 tokens stay: tools … L4 history
+= 7 segments, 128 tokens unchanged: tools … L4 history
 + L4 history  assistant  message:000020       7  Noted.
 + L5 message  user       message:000024       6  Hello?
 """)
@@ -470,7 +470,7 @@ def test_a_changed_system_part_is_shown_line_by_line(notes: Path) -> None:
 
     keep(notes, change)
     assert difference(notes, "--request", "2") == snapshot("""\
-## Against request 1 (000003)
+## Compared with request 1 (000003)
 
 ! the prefix moves here (L1 system, system:system): too many words
 - L1 system   system     system:system              12  Answer from the notes. …(+1 line)
@@ -478,14 +478,14 @@ def test_a_changed_system_part_is_shown_line_by_line(notes: Path) -> None:
 - L3 turn     user       frame:000002                6  --- …(+2 lines)
 - L5 message  user       message:000002              2  When?
 + L1 system   system     system:system              13
-    instead of system:system:
+    replaces system:system:
     @@ -1,2 +1,2 @@
      Answer from the notes.
     -Be brief.
     +Be very brief.
 + L2 library  system     system:library             13  ## Context Library …(+2 lines)
 + L2 library  system     note:plan.md@88e95158      56  <note_context> …(+12 lines)
-+ L4 history  user       message:000002              6  When?  (the same text, joined otherwise to what is in front of it)
++ L4 history  user       message:000002              6  When?  (same text, joined differently to the text before it)
 + L4 history  assistant  message:000004              7  Noted.
 + L5 message  user       message:000008              6  Why?
 """)
@@ -505,7 +505,7 @@ def test_a_compaction_shows_what_gave_way_to_the_summary(notes: Path) -> None:
 
 entry    00002b of session pier, 2026-11-06 21:24:05
 target   openai:gpt-4o, lazy
-size     2,356 tokens of 4,500 (window 6,000, 1,500 kept for the answer)
+size     2,356 tokens of 4,500 (window 6,000, 1,500 reserved for the answer)
 usage    2,356 in, 0 cached, 5 out
 cache    the prefix was moved, and the cache served what was left of it (moved at message:summary: as expected); expected 0, reported 0
 answer   Noted. [stop, after 2.5 s]
@@ -525,9 +525,9 @@ Boundary: compaction (manual).
 |---------|---------|---------------------------------------------------------------|
 | history | history | 8 earlier messages gave way to a summary: compaction (manual) |
 
-## Against request 10 (000026)
+## Compared with request 10 (000026)
 
-= 1 segment, 12 tokens stay: L1 system
+= 1 segment, 12 tokens unchanged: L1 system
 ! the prefix moves here (L4 history, message:summary): compaction (manual)
 - L4 history  user       message:000001      159  Question 0? tide tide tide tide tide tide tide tide tide tide tide tide tide tide tide tide tide ti…
 - L4 history  assistant  message:000003      155  ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb…
@@ -538,7 +538,7 @@ Boundary: compaction (manual).
 - L4 history  user       message:00000d      159  Question 3? tide tide tide tide tide tide tide tide tide tide tide tide tide tide tide tide tide ti…
 - L4 history  assistant  message:00000f      155  ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb…
 + L4 history  user       message:summary     453  [Earlier messages were removed. What they were about:] …(+35 lines)
-= 11 segments, 1,729 tokens are the same behind what changed, and processed again: L4 history
+= 11 segments, 1,729 tokens unchanged but after the change, so processed again: L4 history
 + L4 history  assistant  message:000027      155  ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb ebb…
 + L5 message  user       message:00002a        7  And now?
 """)
@@ -555,7 +555,7 @@ def test_eager_moves_the_note_and_says_so(notes: Path) -> None:
 
 entry    000008 of session pier, 2026-11-06 21:20:42
 target   openai:gpt-4o, eager
-size     128 tokens of 111,616 (window 128,000, 16,384 kept for the answer)
+size     128 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    128 in, 0 cached, 5 out
 cache    too short for the cache (12 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
 answer   Noted. [stop, after 2.5 s]
@@ -573,21 +573,21 @@ Boundary: eager promotion into the library.
 
 ## Items
 
-| item    | stands in      | tokens | priority | included | why                      |
+| item    | placed in      | tokens | priority | included | why                      |
 |---------|----------------|-------:|---------:|----------|--------------------------|
 | plan.md | system library |     56 |        5 | manual   | attached to this message |
 
-## Against request 1 (000003)
+## Compared with request 1 (000003)
 
-= 1 segment, 12 tokens stay: L1 system
-! what goes away here was for that request only, and never to be cached; eager promotion into the library
+= 1 segment, 12 tokens unchanged: L1 system
+! removed here: content that was only for that request and never cached; eager promotion into the library
 - L3 turn     user       note:plan.md@88e95158      60  <note_context> …(+12 lines)
 + L2 library  system     system:library             13  ## Context Library …(+2 lines)
 + L2 library  system     note:plan.md@88e95158      56  <note_context> …(+12 lines)
 + L4 history  user       message:000002              6  When?
 + L4 history  assistant  message:000004              7  Noted.
 + L3 turn     user       names:000007               26  Context attached to this message: …(+3 lines)
-= 1 segment, 6 tokens are the same behind what changed, and processed again: L3 turn
+= 1 segment, 6 tokens unchanged but after the change, so processed again: L3 turn
 - L5 message  user       message:000002              2  When?
 + L5 message  user       message:000007              2  Tickets?
 """)
@@ -600,14 +600,14 @@ def test_text_for_one_request_only_goes_away_without_a_broken_prefix(notes: Path
 
     keep(notes, planned)
     assert difference(notes, "--request", "2") == snapshot("""\
-## Against request 1 (000003)
+## Compared with request 1 (000003)
 
-= 1 segment, 12 tokens stay: L1 system
-! what goes away here was for that request only, and never to be cached
+= 1 segment, 12 tokens unchanged: L1 system
+! removed here: content that was only for that request and never cached
 - L3 turn     user       tool_texts          17  # Additional context: …(+4 lines)
 - L3 turn     user       frame:000001         6  --- …(+2 lines)
 - L5 message  user       message:000001       2  When?
-+ L4 history  user       message:000001       6  When?  (the same text, joined otherwise to what is in front of it)
++ L4 history  user       message:000001       6  When?  (same text, joined differently to the text before it)
 + L4 history  assistant  message:000004       7  Noted.
 + L5 message  user       message:000006       6  Sure?
 """)
@@ -620,11 +620,11 @@ def test_another_target_is_said_to_have_a_cache_of_its_own(notes: Path) -> None:
 
     keep(notes, switch)
     assert difference(notes, "--request", "2") == snapshot("""\
-## Against request 1 (000002)
+## Compared with request 1 (000002)
 
-That went to openai:gpt-4o, whose cache is not this one's.
+That went to openai:gpt-4o, which has a different cache.
 
-= 2 segments, 20 tokens stay: L1 system … L4 history
+= 2 segments, 20 tokens unchanged: L1 system … L4 history
 + L4 history  assistant  message:000003       8  Noted.
 + L5 message  user       message:000005       6  Why?
 """)
@@ -640,7 +640,7 @@ def test_what_a_person_does_while_an_answer_is_awaited_does_not_hide_it(notes: P
 
     keep(notes, meanwhile)
     assert shown(notes, "--requests") == snapshot("""\
-#  entry   when            target         tokens  agree  new  cached  what came of it
+#  entry   when            target         tokens  match  new  cached  outcome
 1  000002  11-06 21:20:00  openai:gpt-4o      18      0   18       ?  the provider said nothing of its cache
 2  000007  11-06 21:20:00  openai:gpt-4o      32     18   14          not answered yet
 """)
@@ -662,15 +662,17 @@ def test_an_answer_that_broke_off_and_a_question_asked_again_are_marked(notes: P
             "12  00002d  11-06 21:23:45  openai:gpt-4o   2,356     12  2,344       ?  the provider said nothing of its cache · asked again, smaller: the provider had said it was too long · the answer broke off",
         ]
     )
-    assert "## Against request 10 (000026), the last one before it" in shown(notes, "-r", "last")
+    assert "## Compared with request 10 (000026), the last answered one" in shown(
+        notes, "-r", "last"
+    )
 
 
 def test_nothing_is_shortened_in_full(notes: Path) -> None:
     keep(notes, all_kinds, tools=[SEARCH])
     assert difference(notes, "--request", "3", "--full") == snapshot("""\
-## Against request 2 (000007)
+## Compared with request 2 (000007)
 
-= 9 segments, 144 tokens stay: tools … L4 history
+= 9 segments, 144 tokens unchanged: tools … L4 history
 = tools       tools      tool:search                22
     search: Searches.
 = L1 system   system     system:system              12
@@ -715,7 +717,7 @@ def test_nothing_is_shortened_in_full(notes: Path) -> None:
     Changed since it was last shown; the version below replaces the one above:
     - plan.md
 + L3 turn     user       note:plan.md@853dd8f1      57
-    above stands note:plan.md@88e95158:
+    now above note:plan.md@88e95158:
     @@ -1,13 +1,13 @@
      <note_context>
      <title>plan</title>
@@ -781,7 +783,7 @@ def test_a_session_without_requests_says_so(notes: Path) -> None:
         await talk.session.rename("Empty")
 
     keep(notes, nothing)
-    assert shown(notes, "--requests") == "No request was made in this session.\n"
+    assert shown(notes, "--requests") == "This session has no requests.\n"
     assert error("log", "pier", "--request", "1", cwd=notes) == snapshot(
         "error: the session has no requests that could be shown\n"
     )
@@ -852,7 +854,7 @@ def test_an_image_that_is_gone_is_named_and_the_rest_is_shown(notes: Path) -> No
     assert code == 1
     assert json.loads(out)["messages"][-1]["content"][-1]["text"].endswith("What?")
     assert err.startswith(
-        f"not as it was sent: an image is missing, and a sentence stands in its place: blob {digest!r} cannot"
+        f"differs from what was sent: an image is missing, and a sentence stands in its place: blob {digest!r} cannot"
     )
     # The view of layers needs no bytes of images.
     assert "image/png 10x10 6105d6cc" in shown(notes, "-r", "1")
@@ -869,7 +871,7 @@ def test_a_request_that_is_not_as_it_was_sent_says_so(notes: Path) -> None:
 
 entry    000007 of session pier, 2026-11-06 21:20:42
 target   openai:gpt-4o, lazy
-size     144 tokens of 111,616 (window 128,000, 16,384 kept for the answer)
+size     144 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    144 in, 0 cached, 5 out
 cache    too short for the cache (106 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
 answer   3. [stop, after 2.5 s]
@@ -889,7 +891,7 @@ note     not on the active path
 
 ## Items
 
-| item    | stands in                      | tokens | priority | included | why                      |
+| item    | placed in                      | tokens | priority | included | why                      |
 |---------|--------------------------------|-------:|---------:|----------|--------------------------|
 | plan.md | above, where it was first sent |     56 |        5 | manual   | attached to this message |
 
@@ -899,9 +901,9 @@ note     not on the active path
 |--------|-------:|----------|
 | search |     22 | always   |
 
-## Against request 1 (000003)
+## Compared with request 1 (000003)
 
-= 5 segments, 106 tokens stay: tools … L4 history
+= 5 segments, 106 tokens unchanged: tools … L4 history
 + L3 turn     user       names:000006        21  Context attached to this message: …(+3 lines)
 + L3 turn     user       frame:000006         6  --- …(+2 lines)
 + L5 message  user       message:000006       4  And the tickets?
@@ -916,7 +918,7 @@ note     not on the active path
     assert (code, err) == snapshot(
         (
             1,
-            "not as it was sent: this request is shown otherwise than it was sent: it differs at segment 5 (L3, names:000006); 9 segments were recorded, 8 are rebuilt\n",
+            "differs from what was sent: this request is shown otherwise than it was sent: it differs at segment 5 (L3, names:000006); 9 segments were recorded, 8 are rebuilt\n",
         )
     )
 
@@ -926,7 +928,7 @@ def test_a_request_whose_base_is_lost_is_shown_without_it(notes: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(line for line in lines if b'"id":"000007"' not in line))
     assert shown(notes, "--requests") == snapshot("""\
-#  entry   when            target         tokens  agree  new  cached  what came of it
+#  entry   when            target         tokens  match  new  cached  outcome
 1  000003  11-06 21:20:20  openai:gpt-4o     106      0  106       0  nothing was sent before it
 2  00000c  11-06 21:21:05  openai:gpt-4o     239    144   95       0  too short for the cache · not on the active path
 3  000010  11-06 21:21:07  openai:gpt-4o     258    239   19       0  too short for the cache · not on the active path
@@ -935,7 +937,7 @@ def test_a_request_whose_base_is_lost_is_shown_without_it(notes: Path) -> None:
 6  00001f  11-06 22:21:50  openai:gpt-4o     128     34   94       0  the cache had forgotten it
 7  000023  11-06 22:21:52  openai:gpt-4o     143    128   15          never answered · not on the active path
 8  000025  11-06 22:21:52  openai:gpt-4o     141    128   13          not answered yet
-request 000007 is lost; a reply to it is there
+request 000007 is lost; only its reply is left
 
 ## Damage (3)
 
@@ -948,7 +950,7 @@ request 000007 is lost; a reply to it is there
 
 entry    00000c of session pier, 2026-11-06 21:21:05
 target   openai:gpt-4o, lazy
-size     239 tokens of 111,616 (window 128,000, 16,384 kept for the answer)
+size     239 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    239 in, 0 cached, 5 out
 cache    too short for the cache (144 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
 answer   No: …(+1 line) [stop, after 2.5 s]
@@ -970,7 +972,7 @@ note     not on the active path
 
 ## Items
 
-| item    | stands in             | tokens | priority | included | why                      |
+| item    | placed in             | tokens | priority | included | why                      |
 |---------|-----------------------|-------:|---------:|----------|--------------------------|
 | plan.md | this message, in full |     56 |        5 | manual   | attached to this message |
 
@@ -980,13 +982,13 @@ note     not on the active path
 |--------|-------:|----------|
 | search |     22 | always   |
 
-## Against request 000007, which is lost
+## Compared with request 000007, which is lost
 
-= 9 segments, 144 tokens stay: tools … L4 history
+= 9 segments, 144 tokens unchanged: tools … L4 history
 + L4 history  assistant  message:000008              6  3.
 + L3 turn     user       names:00000b               22  Changed since it was last shown; the version below replaces the one above: …(+1 line)
 + L3 turn     user       note:plan.md@853dd8f1      57
-    above stands note:plan.md@88e95158:
+    now above note:plan.md@88e95158:
     @@ -7,5 +7,5 @@
      # Plan
 

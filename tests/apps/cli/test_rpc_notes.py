@@ -112,7 +112,7 @@ def test_whoever_answers_from_notes_runs_no_tools_and_takes_messages(vault: Path
             ("prompt", {"text": "When does the ferry sail?"}),
         )
         assert kept == {"running": False}
-        assert decided["message"] == "this session answers from notes: it runs no tools"
+        assert decided["message"] == "this session answers from notes and runs no tools"
         assert outcome["answer"].startswith("At noon.")
         (body,) = provider.bodies
         assert body["messages"][-2]["content"] == "I am at the pier."

@@ -267,7 +267,7 @@ def test_tools_that_cannot_be_read_are_named() -> None:
 def test_tools_and_agent_do_not_go_together(tools: str, agent: str) -> None:
     ran = Ran("select", "x", "--tools", tools, "--agent", agent)
     assert ran.code == 2
-    assert "do not go together" in ran.error
+    assert "cannot be combined" in ran.error
 
 
 def test_top_and_preset_do_not_go_together(tools: str) -> None:
@@ -434,7 +434,7 @@ def test_an_index_that_cannot_be_kept_is_not_called_done(tools: str, tmp_path: P
     (tmp_path / "data").write_text("not a folder")
     ran = Ran("index", tools, "--lexical")
     assert ran.code == 1
-    assert ran.out.endswith("5 new chunks could not be kept, and will be indexed again\n")
+    assert ran.out.endswith("5 new chunks could not be saved, and will be indexed again\n")
     assert "cannot be" in ran.error
 
 
@@ -541,10 +541,10 @@ def test_what_is_alike_comes_along_by_search_and_by_graph(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("select", "q", "--graph"), "--graph goes with --expand"),
-        (("select", "q", "--expand", "0", "--graph"), "--graph goes with --expand"),
+        (("select", "q", "--graph"), "--graph needs --expand"),
+        (("select", "q", "--expand", "0", "--graph"), "--graph needs --expand"),
         (("select", "q", "--top", "3", "--expand", "1"), "--top and --expand"),
-        (("index", "--stats", "--graph"), "--graph goes with what is to be indexed"),
+        (("index", "--stats", "--graph"), "--graph needs something to index"),
         (("index", "--lexical", "--graph"), "--graph and --lexical"),
     ],
 )
@@ -644,4 +644,4 @@ def test_a_rule_that_the_question_names_is_in_and_one_that_is_not_there_is_said(
 def test_trust_goes_with_an_agent(tools: str) -> None:
     ran = Ran("select", "Hello?", "--tools", tools, "--trust")
     assert ran.code == 2
-    assert "--trust goes with an agent" in ran.error
+    assert "--trust needs an agent" in ran.error

@@ -112,7 +112,7 @@ def test_a_long_id_leaves_room_for_what_it_is_about_and_every_figure(
         assert lines.pop(0) == "notes"
     heading, *rows = lines
     assert all(len(line) == width for line in lines)
-    assert "what it is about" in heading
+    assert "title" in heading
     figures = [row for row in rows if "When does the" in row]
     assert len(figures) == 2
     for row in figures:
@@ -139,13 +139,13 @@ def test_an_option_before_a_command_about_sessions_is_not_ignored(
     keep(notes, "pier", ask_twice)
     shown = error("sessions", option, *command, cwd=notes.parent, code=2)
     problem = " ".join(shown.replace("│", " ").split())
-    assert f"options stand behind the command: lamina sessions {command[0]}" in problem
+    assert f"options go after the command: lamina sessions {command[0]}" in problem
     assert output("log", "pier", cwd=notes)
 
 
 def test_where_there_are_no_sessions_this_is_said(notes: Path) -> None:
     assert output("sessions", cwd=notes) == snapshot(
-        "No sessions here yet. --all looks in every workspace.\n"
+        "No sessions here yet. --all lists those of every workspace.\n"
     )
     assert json.loads(output("sessions", "--json", cwd=notes)) == []
 
@@ -259,7 +259,7 @@ def test_what_an_old_record_cannot_prove_is_told_and_is_no_failure(notes: Path) 
         """\
 15 of 15 requests rebuilt byte for byte.
 - not covered: options and parameters of 15 requests: older records lack them
-Nothing that is covered is wrong.
+The covered parts are correct.
 """
     )
     report = json.loads(output("verify", old, "--json", cwd=notes))
@@ -328,7 +328,7 @@ session pier
 000013  11-06 21:20:00  reply      stop · in 219, cached 0, out 5 · below_minimum
 000014  11-06 21:20:00  user       Are you there?
 000015  11-06 21:20:00  request    openai:gpt-4o · 234 tokens, 15 of them new
-The last request was never answered; the session can go on with it.
+The last request was never answered; the session can continue with it.
 """)
 
 
@@ -349,7 +349,7 @@ session pier
 * 000007 request openai:gpt-4o · 181 tokens, 31 of them new
 * 000008 assistant In May.  «the answer»
 * 000009 reply stop · in 120, cached 0, out 5 · below_minimum
-* 00000a label 000008: the answer  (goes on at 00000b, 00000f)
+* 00000a label 000008: the answer  (continues at 00000b, 00000f)
   ├─00000b user And [bold]the museum[/bold]?
   │ 00000c request openai:gpt-4o · 201 tokens, 20 of them new
   │ 00000d assistant Noted.
@@ -395,7 +395,7 @@ session pier
 000013  11-06 21:20:00  reply      stop · in 219, cached 0, out 5 · below_minimum
 000014  11-06 21:20:00  user       Are you there?
 000015  11-06 21:20:00  request    openai:gpt-4o · 234 tokens, 15 of them new
-The last request was never answered; the session can go on with it.
+The last request was never answered; the session can continue with it.
 """)
 
 
@@ -452,7 +452,7 @@ def test_what_was_cut_off_a_result_is_read_back_and_missed_if_it_is_gone(notes: 
     by_digest = output("log", "tides", "--result", shown["digest"][:12], cwd=notes)
     assert by_digest == f"{long}\n"
     assert "there is no result 'c2' here" in error("log", "tides", "--result", "c2", cwd=notes)
-    assert "exclude one another" in error(
+    assert "cannot be combined" in error(
         "log", "tides", "--result", "c1", "--tree", cwd=notes, code=2
     )
     assert "The session is sound." in output("verify", "tides", cwd=notes)
@@ -463,7 +463,7 @@ def test_what_was_cut_off_a_result_is_read_back_and_missed_if_it_is_gone(notes: 
 
 def test_a_session_without_compactions_dropped_nothing(notes: Path) -> None:
     keep(notes, "pier", ask_twice)
-    assert output("log", "pier", "--dropped", cwd=notes) == "Nothing was dropped.\n"
+    assert output("log", "pier", "--dropped", cwd=notes) == "Nothing has been dropped.\n"
 
 
 def test_a_session_can_be_looked_at_while_it_is_open(notes: Path) -> None:
@@ -546,7 +546,7 @@ def lose_a_question(data: bytes) -> bytes:
 - checksum: line 4, byte 1,148: the checksum does not fit; the line begins '{"at":1794000000.0,"id":"000003","message":{"blocks":[{"text'
 - missing_entries: line 5, byte 1,332: in front of it is missing: 000003
 - missing_parent: line 5, byte 1,332: the parent '000003' of entry '000004' is missing; put behind '000002'
-`lamina repair` writes a copy of all that can be read.
+`lamina repair` writes a copy of everything that can be read.
 """),
             False,
         ),
@@ -556,7 +556,7 @@ def lose_a_question(data: bytes) -> bytes:
 2 of 2 requests rebuilt byte for byte.
 - torn: line 9, byte 2,735: the last write was cut off; it begins '{"at":1794000000.0,"id":"000008","parent":"000007","request"'
 - incomplete_write: line 8, byte 2,550: the last write is not whole: 1 more entry was to follow
-`lamina repair` writes a copy of all that can be read.
+`lamina repair` writes a copy of everything that can be read.
 """),
             True,
         ),
@@ -565,7 +565,7 @@ def lose_a_question(data: bytes) -> bytes:
             snapshot("""\
 2 of 2 requests rebuilt byte for byte.
 - line_endings: line 1, byte 0: lines end in CR LF from here on: an editor or git converted the file
-`lamina repair` writes a copy of all that can be read.
+`lamina repair` writes a copy of everything that can be read.
 """),
             True,
         ),
@@ -575,7 +575,7 @@ def lose_a_question(data: bytes) -> bytes:
 2 of 2 requests rebuilt byte for byte.
 - bad_header: the session's header cannot be read: its system prompt, tools and settings are lost; the conversation is kept
 - missing_entries: line 1, byte 0: in front of it is missing: 000000
-`lamina repair` writes a copy of all that can be read.
+`lamina repair` writes a copy of everything that can be read.
 """),
             True,
         ),
@@ -590,7 +590,7 @@ def test_damage_is_named_and_a_repaired_copy_stands_beside_it(
     assert lamina("verify", "pier", cwd=notes) == (1, said, "")
     shown = tidy(output("repair", "pier", cwd=notes), path)
     assert shown.startswith("~/pier.repaired.jsonl: ")
-    assert "~/pier.jsonl is as it was. What was wrong with it:\n- " in shown
+    assert "~/pier.jsonl is unchanged. What was wrong with it:\n- " in shown
     assert path.read_bytes() == harmed
     code, again, _ = lamina("verify", "pier.repaired", "--json", cwd=notes)
     assert (code == 0) is is_whole_again
@@ -682,6 +682,6 @@ def test_a_list_of_sessions_says_what_its_sums_leave_out(
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert [line.split()[-1] for line in lines[1:4]] == ["$0.25", "$0.25+?", "?"]
-    assert lines[4] == "?: nobody knows the price of requests that are left out of the sum"
+    assert lines[4] == "?: the total excludes requests with unknown prices"
     show_sessions([known], as_json=False)
     assert "?" not in capsys.readouterr().out

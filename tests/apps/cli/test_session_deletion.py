@@ -125,9 +125,9 @@ def test_old_ones_of_every_workspace_go_with_all(talks: Path, tmp_path: Path) ->
     ("arguments", "problem"),
     [
         ("", "name sessions, or give --older-than"),
-        ("harbour --older-than 3d", "exclude one another"),
-        ("harbour --all", "--all goes with --older-than"),
-        ("harbour --json", "--json goes with --yes"),
+        ("harbour --older-than 3d", "cannot be combined"),
+        ("harbour --all", "--all needs --older-than"),
+        ("harbour --json", "--json needs --yes"),
     ],
 )
 def test_what_does_not_go_together_is_refused(talks: Path, arguments: str, problem: str) -> None:

@@ -51,7 +51,7 @@ def test_a_program_sets_how_answers_are_made() -> None:
 def test_a_default_of_an_agent_is_changed_by_name(tmp_path: Path) -> None:
     write(tmp_path, {".lamina/agents/harbour/agent.yaml": "name: harbour  # ours\n"})
     said = output("agent", "set", "harbour", "temperature", "0.3", cwd=tmp_path)
-    assert "temperature is 0.3 for sessions that are opened from now on" in said
+    assert "temperature is 0.3 in sessions opened from now on" in said
     file = tmp_path / ".lamina/agents/harbour/agent.yaml"
     assert file.read_text("utf-8") == "name: harbour  # ours\nsettings:\n  temperature: 0.3\n"
     # Who answers needs the person's trust, where a folder says so.

@@ -67,7 +67,7 @@ def test_days_are_summed_and_the_sum_says_what_it_leaves_out(account: SpendFile)
         ["total", "4", "240,000", "180,000", "3,000", "$0.23*"],
     ]
     assert " ".join(" ".join(lines[4:]).split()) == (
-        "* The sum leaves out up to $0.50 more for answers that did not say what they took and 1 "
+        "* The total excludes up to $0.50 more for answers that did not say what they took and 1 "
         "request of unknown price."
     )
     assert all(len(line) <= 80 for line in lines)
@@ -93,7 +93,7 @@ def test_since_takes_days_and_ages_and_refuses_the_rest(account: SpendFile) -> N
 def test_what_is_reserved_is_shown_and_cleared_after_a_question(account: SpendFile) -> None:
     held = hold(account)
     text = spend("--all")
-    assert "Reserved: up to $0.25 for an answer that has not come" in " ".join(text.split())
+    assert "Reserved: up to $0.25 for an answer that has not arrived" in " ".join(text.split())
     row = next(line for line in text.splitlines() if line.startswith(held.id))
     assert "openai:gpt-5.6" in row
     assert row.endswith("$0.25")
@@ -117,7 +117,7 @@ def test_a_line_that_was_cut_off_is_told_and_left(account: SpendFile) -> None:
     with account.path.open("ab") as file:
         file.write(b'{"act":"res')
     result = CliRunner().invoke(app, ["spend", "--all"])
-    assert "not read and left as it is: line 5" in result.stderr
+    assert "not readable and left unchanged: line 5" in result.stderr
     assert "$0.23*" in result.stdout
 
 

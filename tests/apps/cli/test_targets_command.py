@@ -31,9 +31,9 @@ def test_every_line_fits_80_columns_and_no_name_is_cut(tmp_path: Path) -> None:
 
 def test_what_nobody_knows_is_no_price_and_an_assumed_window(tmp_path: Path) -> None:
     shown = output("targets", "openai:gpt-99", cwd=tmp_path)
-    assert "price        unknown; give it in a file that LAMINA_MODELS names" in shown
+    assert "price        unknown; set it in the file that LAMINA_MODELS names" in shown
     assert "128,000 tokens, answers up to 16,384" in shown
-    assert "nobody: assumed, to be on the safe side" in shown
+    assert "assumed, to be on the safe side" in shown
     others = output("targets", "openai", cwd=tmp_path)
     row = next(line for line in others.splitlines() if line.startswith("any other model"))
     assert row.split()[3:] == ["?", "?", "?", "?", "~128k", "5m"]
@@ -50,7 +50,7 @@ def test_prices_that_a_vendor_has_announced_are_shown_until_they_hold(
     before = shown_on(date(2026, 11, 30))
     assert "price            $2 in, $10 out, $0.1 read, $2 written" in before
     assert "from 2026-12-01  $4 in, $20 out" in before
-    assert "$4.5 a million tokens and hour" in before
+    assert "$4.5 per million tokens and hour" in before
     after = shown_on(date(2026, 12, 1))
     assert "price        $4 in, $20 out" in after
     assert "from 2026" not in after

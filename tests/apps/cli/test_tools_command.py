@@ -35,7 +35,7 @@ def test_a_tool_whose_words_changed_is_held_back_until_it_is_approved(servers: P
 
     assert output("tools", "approve", "pier__echo", cwd=servers) == "Approved: pier__echo.\n"
     assert "pier__echo" in output("tools", "list", "--mcp", "mcp.json", cwd=servers)
-    nothing = "No tool changed since it was approved.\n"
+    nothing = "No tool has changed since it was approved.\n"
     assert output("tools", "approve", "--all", cwd=servers) == nothing
     assert output("tools", "changes", cwd=servers) == nothing
 
@@ -43,7 +43,7 @@ def test_a_tool_whose_words_changed_is_held_back_until_it_is_approved(servers: P
 def test_what_cannot_be_approved_says_why(tmp_path: Path) -> None:
     said = error("tools", "approve", "nothing", cwd=tmp_path)
     assert "no tool 'nothing' was ever offered here" in said
-    assert "name the tools, or say --all" in error("tools", "approve", cwd=tmp_path)
+    assert "give the names of tools, or --all" in error("tools", "approve", cwd=tmp_path)
 
 
 def test_a_description_moves_nothing_on_the_terminal(servers: Path) -> None:

@@ -35,7 +35,9 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
 
 
-def answer(clone: Path, *arguments: str, keys: str, question: str = "Trust it as it is?") -> str:
+def answer(
+    clone: Path, *arguments: str, keys: str, question: str = "Trust its current contents?"
+) -> str:
     """What a person sees who runs a command on a terminal and types that."""
     with Terminal([str(LAMINA), *arguments], cwd=clone, columns=200) as terminal:
         terminal.wait_for(f"{question} [y/N]")
@@ -50,9 +52,9 @@ def test_a_person_sees_what_would_run_trusts_it_and_takes_that_back(clone: Path)
     assert f"runs {sys.executable} ./server.py" in shown
     assert f"with STARTS={starts}" in shown
     assert f"file {clone / 'server.py'} (" in shown
-    assert "Trusted. You are asked again when any of this changes." in shown
-    assert "You trust it as it is." in output("trust", cwd=clone)
-    assert "trusted as it is" in output("trust", "--list", cwd=clone)
+    assert "Trusted. You will be asked again when any of this changes." in shown
+    assert "You trust its current contents." in output("trust", cwd=clone)
+    assert "trusted" in output("trust", "--list", cwd=clone)
     write(clone, {"server.py": "raise SystemExit"})
     assert "changed since" in output("trust", "--list", cwd=clone)
     shown = answer(clone, "trust", keys="n\r")
@@ -89,7 +91,7 @@ def test_an_agent_that_is_named_in_a_chat_is_asked_about_first(clone: Path) -> N
     starts = clone.parent / "starts"
     chat = [str(LAMINA), "chat", "--agent", ".", "-m", "openai:gpt-5"]
     with Terminal(chat, cwd=clone, columns=200) as terminal:
-        terminal.wait_for("Trust it as it is? [y/N]")
+        terminal.wait_for("Trust its current contents? [y/N]")
         assert f"runs {sys.executable} ./server.py" in terminal.everything
         terminal.type("n\r")
         assert "! withheld: odd (untrusted): the folder" in terminal.say("/tools")
@@ -97,7 +99,7 @@ def test_an_agent_that_is_named_in_a_chat_is_asked_about_first(clone: Path) -> N
         terminal.enter("/quit")
         terminal.wait_for_end()
     with Terminal(chat, cwd=clone, columns=200) as terminal:
-        terminal.wait_for("Trust it as it is? [y/N]")
+        terminal.wait_for("Trust its current contents? [y/N]")
         terminal.type("y\r")
         assert "odd · echo" in terminal.say("/tools")
         assert starts.exists()
@@ -112,7 +114,7 @@ def test_an_agent_that_is_named_in_a_chat_is_asked_about_first(clone: Path) -> N
 def test_ctrl_c_at_the_question_trusts_nothing_and_ends_the_command(clone: Path) -> None:
     ask = [str(LAMINA), "ask", "Hello?", "--agent", "."]
     with Terminal(ask, cwd=clone, columns=200) as terminal:
-        terminal.wait_for("Trust it as it is? [y/N]")
+        terminal.wait_for("Trust its current contents? [y/N]")
         terminal.type("\x03")
         assert terminal.wait_for_end() == 130
     assert json.loads(output("trust", "--list", "--json", cwd=clone)) == []
@@ -145,5 +147,5 @@ def test_a_script_says_so_for_one_command_and_nothing_is_remembered(
 
 def test_trust_needs_something_to_trust(clone: Path) -> None:
     assert "--trust needs --agent" in error("ask", "Hello?", "--trust", cwd=clone)
-    assert "goes alone" in error("trust", "--list", ".", cwd=clone, code=2)
+    assert "cannot be combined" in error("trust", "--list", ".", cwd=clone, code=2)
     assert "goes with a folder" in error("trust", "--revoke", cwd=clone, code=2)

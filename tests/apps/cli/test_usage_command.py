@@ -140,7 +140,7 @@ def test_damaged_sessions_are_named_and_cost_no_others(notes: Path) -> None:
     assert use["used"] >= 2
     assert {each["session"] for each in shown["unread"]} == {"two", "three"}
     drawn = usage(notes)
-    assert "! session two: damaged, counted as far as it can be read: " in drawn
+    assert "! session two: damaged, counted as far as it could be read: " in drawn
     assert "! session three: " in drawn
 
 
@@ -177,13 +177,13 @@ def test_nothing_is_written_over_or_in_a_form_nobody_asked_for(notes: Path) -> N
     taken = notes / "taken.csv"
     taken.write_text("mine", "utf-8")
     said = refusal(notes, "--export", str(taken))
-    assert said == f"{taken} is there already; nothing was written"
+    assert said == f"{taken} exists already; nothing was written"
     assert (there.read_bytes(), taken.read_text("utf-8")) == (before, "mine")
     assert "cannot be written" in refusal(notes, "--export", str(notes / "no" / "use.csv"))
 
 
 def test_an_agent_that_no_session_names_is_told_from_one_without_turns(notes: Path) -> None:
-    assert "No question was answered yet in this workspace." in usage(notes)
+    assert "No question has been answered in this workspace yet." in usage(notes)
     keep(notes, "one", [])
     assert "pilot · 0 answered turns in 0 sessions" in usage(notes, "pilot")
     said = refusal(notes, "pilto")

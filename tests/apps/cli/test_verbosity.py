@@ -53,7 +53,7 @@ def test_the_log_is_on_standard_error_and_leaves_json_alone(
 def test_a_level_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     done = show(tmp_path, log="loud")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "error: LAMINA_LOG is debug or info or warning, not 'loud'\n"
+    assert done.stderr == "error: LAMINA_LOG must be debug or info or warning, not 'loud'\n"
 
 
 def test_the_help_says_so(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_behind_a_command_it_is_told_where_it_stands(
 ) -> None:
     shown = error(*command, "--verbose", cwd=tmp_path, code=2)
     problem = " ".join(shown.replace("│", " ").split())
-    assert f"--verbose stands before the command: lamina --verbose {command[0]}" in problem
+    assert f"--verbose goes before the command: lamina --verbose {command[0]}" in problem
 
 
 def test_a_question_may_be_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

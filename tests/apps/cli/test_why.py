@@ -298,7 +298,7 @@ def test_the_log_and_the_recorder_say_how_items_and_tools_came_to_be_there(notes
     assert items == snapshot("""\
 ## Items
 
-| item        | stands in             | tokens | priority | included                                      | why                                       |
+| item        | placed in             | tokens | priority | included                                      | why                                       |
 |-------------|-----------------------|-------:|---------:|-----------------------------------------------|-------------------------------------------|
 | glossary    | system library        |     26 |        5 | always                                        | always included                           |
 | tides       | this message, in full |     27 |        5 | agent 0.66, expansion from reference:glossary | like reference:glossary, which was chosen |
@@ -372,7 +372,7 @@ def test_nothing_asked_and_nothing_sent_are_told_apart(notes: Path) -> None:
             pass
 
     anyio.run(body)
-    assert "nothing was asked yet on this path" in error("why", "pier", cwd=notes)
+    assert "no questions yet on this path" in error("why", "pier", cwd=notes)
     log = notes / "log.jsonl"
     asked = [{"role": "user", "content": "Hi?"}]
     logged = {

@@ -211,7 +211,7 @@ def test_an_id_that_is_taken_is_refused_before_anything_is_written(
     async def body() -> None:
         first = await import_data(CHAT, name="chat.md", workspace=notes, store=store)
         before = store.path_of(first.session).read_bytes()
-        with pytest.raises(UsageError, match="there is a session 'chat-"):
+        with pytest.raises(UsageError, match="session 'chat-"):
             await import_data(CHAT, name="chat.md", workspace=notes, store=store)
         assert store.path_of(first.session).read_bytes() == before
         # Other content under the same name is another session.

@@ -40,17 +40,17 @@ def test_files_are_the_default_and_the_environment_chooses(
 def test_a_store_that_nobody_knows_is_an_error_that_names_those_that_are_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UsageError, match="store is 'csv'; it can be 'jsonl' or 'sqlite'"):
+    with pytest.raises(UsageError, match="store is 'csv', but must be 'jsonl' or 'sqlite'"):
         choose_store("csv", tmp_path)
     monkeypatch.setenv("LAMINA_STORE", "postgres")
-    with pytest.raises(UsageError, match="LAMINA_STORE is 'postgres'; it can be"):
+    with pytest.raises(UsageError, match="LAMINA_STORE is 'postgres', but must be"):
         default_store(tmp_path)
 
 
 @pytest.mark.parametrize("thing", [Path("x.db"), 3, lamina.SqliteStore, object()])
 def test_what_is_no_store_is_refused_before_anything_is_written(tmp_path: Path, thing: Any) -> None:
     async def body() -> None:
-        with pytest.raises(UsageError, match="which keeps no sessions: it can be 'jsonl'"):
+        with pytest.raises(UsageError, match="which is not a store: it can be 'jsonl'"):
             await open_named(tmp_path, thing)
 
     anyio.run(body)

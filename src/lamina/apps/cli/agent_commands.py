@@ -1,7 +1,7 @@
-"""`lamina agent`: what agents there are, what they hold, what is wrong with them, and how their
-rules, references and tools were used.
+"""`lamina agent`: list and check agents, show what they contain, and how their rules, references
+and tools were used.
 
-Law: a session that cannot be read costs its own turns and nothing else, and is named.
+Law: a session that cannot be read loses only its own turns, and is named.
 """
 
 import shlex
@@ -69,11 +69,11 @@ from lamina.errors import UsageError
 
 app = typer.Typer(
     name="agent",
-    help="Agents on disk: create, list, show and check them, and see how they are used.",
+    help="Manage agents on disk: create, list, show and check them, and see how they are used.",
     no_args_is_help=True,
 )
 
-# How many sessions it takes for reading them to be shown.
+# From this many sessions on, reading them shows a progress bar.
 MANY = 20
 NO_AGENT = "(no agent)"
 # On a narrower screen, the modes in which an item was in force are left to --json.
@@ -85,14 +85,14 @@ _FIGURES = ("in force", *_MODES, "chosen", "score", "used")
 async def report_usage(
     workspace: Path, agent: str | None, export: Path | None, *, as_json: bool
 ) -> None:
-    """What the command does.
+    """Write the usage report on the screen, and to a file if `export` is given.
 
     Raises:
         UsageError: no session names the agent, or the file cannot be written.
     """
     writers = {".json": write_json, ".csv": write_csv}
     if export is not None and export.suffix.lower() not in writers:
-        raise UsageError(f"{str(export)!r} is neither .json nor .csv; name the file by its form")
+        raise UsageError(f"{str(export)!r} ends in neither .json nor .csv")
     usage = await collect_usage(
         default_store(workspace), agent, partial(track, description="reading sessions", many=MANY)
     )
@@ -113,9 +113,9 @@ def draw_usage(usage: UsageReport, width: int) -> ConsoleRenderable:
     for agent in usage.agents:
         parts += [*_agent(agent, width), Text()]
     if not usage.agents:
-        parts.append(Text("No question was answered yet in this workspace.", style="dim"))
+        parts.append(Text("No question has been answered in this workspace yet.", style="dim"))
     for lost in usage.unread:
-        what = "damaged, counted as far as it can be read" if lost.counted else "not counted"
+        what = "damaged, counted as far as it could be read" if lost.counted else "not counted"
         problem = f"! session {one_line(lost.session)}: {what}: {one_line(lost.problem)}"
         parts.append(Text(problem, style="yellow"))
     return Group(*parts)
@@ -146,34 +146,34 @@ def _figures(use: ItemUse) -> tuple[str, ...]:
 
 
 # From this width on agents are listed as a table.
-# From here on a table of rules has room for what they are about.
+# From this width on a table of rules has room for their descriptions.
 WIDE_GUIDES = 100
-# What is counted of an agent, with the singular.
+# The counts shown for an agent, with the singular noun.
 _PARTS = {"rules": "rule", "references": "reference", "skills": "skill", "servers": "server"}
 
 
 def write_new_agent(name: str, parent: Path | None, workspace: Path) -> str:
-    """Writes an agent to start from, and says where it is.
+    """Write a starter agent, and return a message that says where it is.
 
     Raises:
-        UsageError: there is one already, or the name is not allowed.
+        UsageError: the agent exists already, or the name is not allowed.
     """
     folder = write_skeleton(name, parent or dict(agent_folders(workspace))["workspace"])
-    # Those of the workspace are known by name.
+    # The workspace's own agents are found by name.
     where = "" if workspace == Path() else f" -w {shlex.quote(str(workspace))}"
     which = shlex.quote(name if parent is None else str(folder))
     return (
-        f"Wrote {folder}. Say who it is in persona.md, look at it with `lamina agent show {which}"
+        f"Wrote {folder}. Describe it in persona.md, inspect it with `lamina agent show {which}"
         f"{where}`, and talk to it with `lamina chat --agent {which}{where}`."
     )
 
 
 def set_agent_default(which: str, workspace: Path, name: str, text: str) -> str:
-    """Changes a default of an agent, and says what was done.
+    """Change a default of an agent, and return what was done.
 
     Raises:
         UsageError: there is no such agent or setting, or its file cannot be changed.
-        InvalidSetting: it is no value of the setting.
+        InvalidSetting: the value does not suit the setting.
     """
     name = session_name(name)
     if text.lower() == NONE:
@@ -183,7 +183,7 @@ def set_agent_default(which: str, workspace: Path, name: str, text: str) -> str:
         value = text if name == MODEL else parse_setting(name, text)
     place = find_agent(which, workspace)
     file = change_setting(place, bringer_of(place, workspace), name, value)
-    line = f"{file}: {name} is {write_value(value)} for sessions that are opened from now on"
+    line = f"{file}: {name} is {write_value(value)} in sessions opened from now on"
     notice = run_async(read_agent_defaults, place, workspace).trust.notice()
     return f"{line}\n{notice}" if notice else line
 
@@ -221,7 +221,7 @@ def _table(agents: tuple[FoundAgent, ...]) -> Table:
 
 
 def _blocks(agents: tuple[FoundAgent, ...]) -> Group:
-    """A few lines per agent, where a table would be all folds."""
+    """A few lines per agent, for screens too narrow for a table."""
     parts: list[ConsoleRenderable] = []
     for agent in agents:
         row = describe_found_agent(agent)
@@ -234,7 +234,7 @@ def _blocks(agents: tuple[FoundAgent, ...]) -> Group:
 
 
 def _where(agent: FoundAgent, agents: tuple[FoundAgent, ...]) -> str:
-    """Where an agent is; one whose name is that of the user's own is reached by its path."""
+    """Where an agent is; one with the name of a user's own agent is reached by its path."""
     own = {other.name for other in agents if other.where == "user"}
     is_shadowed = agent.where == "workspace" and agent.name in own
     return f"{agent.where}, by path" if is_shadowed else agent.where
@@ -290,7 +290,7 @@ def _render_value(value: Any) -> str:
 
 
 def _render_setting(name: str, value: Any) -> str:
-    """A setting; of search settings, the preset, or only what differs from the defaults."""
+    """A setting; for search settings, the preset or only what differs from the defaults."""
     if name.endswith("_search"):
         usual = msgspec.structs.asdict(SearchSettings())
         own = {key: part for key, part in value.items() if usual[key] != part}
@@ -312,7 +312,7 @@ def _draw_guides(console: Console, agent: Agent) -> None:
 
 
 def _guide_blocks(rows: Sequence[GuideRow]) -> Group:
-    """A line per rule or reference with its name whole, and what it is about below."""
+    """A line per rule or reference with its full name, and its description below."""
     parts: list[ConsoleRenderable] = []
     for row in rows:
         badge = (f"{f'[{row.include}]':<8}", BADGES[row.include])
@@ -372,14 +372,14 @@ def _draw_rest(console: Console, agent: Agent) -> None:
 def print_problems(
     paths: list[str], workspace: Path, strict: bool, as_json: bool
 ) -> tuple[str, bool]:
-    """Every problem of the agents, by default of all agents, and whether they pass.
+    """The problems of the agents (by default all agents), and whether they pass the check.
 
     Raises:
-        UsageError: a path leads to no agent, or there is nothing to check.
+        UsageError: a path is not an agent, or there is nothing to check.
     """
     agents = read_agents(paths, workspace) if paths else read_all_agents(workspace)
     if not agents:
-        raise UsageError("there is nothing to check here; name a folder or a file of an agent")
+        raise UsageError("there is nothing to check here; name an agent's folder or file")
     problems = tuple(dict.fromkeys(problem for agent in agents for problem in agent.problems))
     errors, warnings = count_levels(problems)
     is_fine = not errors and not (strict and warnings)
@@ -402,13 +402,13 @@ def _render_counts(errors: int, warnings: int) -> str:
 
 @app.command("new")
 def new_agent(
-    name: Annotated[str, typer.Argument(help="The agent's name, and its folder's.")],
+    name: Annotated[str, typer.Argument(help="The name of the agent and of its folder.")],
     parent: Annotated[
         Path | None, typer.Option("--in", metavar="FOLDER", help="Where to put its folder.")
     ] = None,
     workspace: AgentWorkspace = Path(),
 ) -> None:
-    """Create an agent to start from, in the workspace's .lamina/agents or in the --in folder.
+    """Create a starter agent in the workspace's .lamina/agents, or in the --in folder.
 
     Existing files are never overwritten.
     """
@@ -417,7 +417,7 @@ def new_agent(
 
 @app.command("list")
 def list_command(workspace: AgentWorkspace = Path(), as_json: AsJson = False) -> None:
-    """List the workspace's agents and your own, and what the workspace's folder holds."""
+    """List your own agents, the workspace's agents, and what the workspace's folder defines."""
     show_agents(workspace, as_json)
 
 
@@ -443,13 +443,13 @@ def set_default(
             help="model, or a setting such as temperature, max_tokens, search or search.top_n."
         ),
     ],
-    value: Annotated[str, typer.Argument(help="Its value; none leaves it to the session.")],
+    value: Annotated[str, typer.Argument(help="Its value, or none to leave it to the session.")],
     workspace: AgentWorkspace = Path(),
 ) -> None:
-    """Change a default in an agent's file: sessions that are opened with it have it then.
+    """Change a default in an agent's file, for sessions opened from now on.
 
-    Comments and everything else in the file stay as they are. What a session set for itself counts
-    for more.
+    Comments and everything else in the file stay as they are. A setting of the session itself takes
+    precedence.
     """
     print_text(set_agent_default(which, workspace, setting, value))
 
@@ -466,7 +466,7 @@ def check_agents(
     strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings, too.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print every problem in agents' files as file:line; exits with 1 if one is an error."""
+    """Print every problem in agents' files as file:line. Exits with 1 if any is an error."""
     report, is_fine = print_problems(paths or [], workspace, strict, as_json)
     print_outcome(report, is_fine, as_json=as_json)
 

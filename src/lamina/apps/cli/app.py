@@ -1,9 +1,8 @@
-"""The command line as a whole: its commands in the order of `lamina --help`, and what all of them
-share.
+"""The command line as a whole: its commands in the order of `lamina --help`, and what they share.
 
-Laws: only the module of the command that is called is imported; `lamina --help` imports none. An
-option of the outermost group that stands behind a command is answered with where it belongs. In
-the help a flag stands alone: it takes no value, so none is named behind it.
+Laws: only the module of the called command is imported; `lamina --help` imports none. A global
+option after a command is refused with a message that shows its right place. The help shows flags
+without a value, as they have none.
 """
 
 import inspect
@@ -47,8 +46,8 @@ def _plain(parameters: list[Any]) -> list[Any]:
 
 
 def _process_value(parameter: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
-    """What Typer's own `process_value` gives. It imports Pydantic to convert even an option that is
-    not given, and that takes longer than many a command."""
+    """Return what Typer's own `process_value` returns, without importing Pydantic for options that
+    are absent: that import takes longer than many commands."""
     if value is not None or parameter.required:
         return convert(ctx, value)
     absent = () if parameter.multiple or parameter.nargs == -1 else None
@@ -56,7 +55,7 @@ def _process_value(parameter: Any, convert: Callable[[Any, Any], Any], ctx: Any,
 
 
 class CommandGroup(PlainGroup):
-    """Commands below options that go before all of them."""
+    """Commands, with global options that come before the command."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         own = {option for parameter in self.params for option in parameter.opts}
@@ -64,7 +63,7 @@ class CommandGroup(PlainGroup):
         for word in takewhile(lambda word: word != "--", words):
             if word in own:
                 place = f"lamina {word} {command}"
-                raise typer.BadParameter(f"{word} stands before the command: {place} ...", ctx=ctx)
+                raise typer.BadParameter(f"{word} goes before the command: {place} ...", ctx=ctx)
         name, found, rest = super().resolve_command(ctx, args)
         return name, load_command(name) if name else found, rest
 
@@ -76,55 +75,55 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-# The commands in the order of `lamina --help`: the module of each, and its line there, which is the
-# first paragraph of its own help.
+# The commands in the order of `lamina --help`: each command's module, and its line there, which is
+# the first paragraph of its own help.
 LISTED_COMMANDS = {
-    "chat": ("chat.startup", "Talk to a model about a folder, and see what it was shown."),
-    "ask": ("ask", "Ask one question and print the answer as it comes."),
+    "chat": ("chat.startup", "Chat with a model about a folder, and see what it was shown."),
+    "ask": ("ask", "Ask one question and print the answer as it arrives."),
     "rpc": (
         "rpc.rpc_server",
         "Serve one session over JSON-RPC 2.0: one message per line on standard input and output.",
     ),
     "web": (
         "web_command",
-        "Open the web app: chat, what each request was made of, caches, costs, agents and notes.",
+        "Open the web app: chat, the contents of each request, caches, costs, agents and notes.",
     ),
     "notes": (
         "notes_commands",
-        "The notes of a workspace: search them, query their properties, find what is wrong.",
+        "Work with a workspace's notes: search them, query their properties, find problems.",
     ),
     "agent": (
         "agent_commands",
-        "Agents on disk: create, list, show and check them, and see how they are used.",
+        "Manage agents on disk: create, list, show and check them, and see how they are used.",
     ),
     "trust": (
         "trust_command",
-        "Show what an agent's folder or a file of hooks would run, and trust it as it is.",
+        "Show what an agent's folder or a hooks file would run, and trust its current contents.",
     ),
     "select": (
         "search_commands",
-        "Choose the rules, references and tools that a question needs, as a session would.",
+        "Select the rules, references and tools that a question needs, as a session would.",
     ),
     "search": (
         "search_commands",
-        "Rank rules, references and tools by how well they fit: score, rank by words, best text.",
+        "Rank rules, references and tools by relevance: score, rank by words, best passage.",
     ),
     "index": (
         "search_commands",
-        "Index tools, rules and references now, instead of when they are first searched.",
+        "Index tools, rules and references now instead of at their first search.",
     ),
     "context": (
         "context",
-        "Show the request for a question as `lamina ask` would send it: layers, items, what "
-        "is left out, and why.",
+        "Show the request that `lamina ask` would send for a question: layers, items, what is "
+        "left out, and why.",
     ),
     "why": (
         "why_command",
-        "Show which rules, references and tools a question was answered with, and why.",
+        "Show which rules, references and tools were used to answer a question, and why.",
     ),
     "demo": (
         "demo_command",
-        "Talk to the embedded model and measure what it has to read again: lazy, eager, naive.",
+        "Chat with the embedded model and measure what it has to reread: lazy, eager, naive.",
     ),
     "targets": (
         "targets_command",
@@ -133,11 +132,11 @@ LISTED_COMMANDS = {
     ),
     "memory": (
         "memory_command",
-        "What every chat is told about you: a file that becomes a part of the system prompt.",
+        "Manage what every chat knows about you: a file that is part of the system prompt.",
     ),
     "log": (
         "log",
-        "Show a session's entries: what was said, sent, changed and left out, and what it cost.",
+        "Show a session's entries: messages, requests, changes, what was left out, and the cost.",
     ),
     "verify": (
         "verify_command",
@@ -145,44 +144,44 @@ LISTED_COMMANDS = {
     ),
     "repair": (
         "verify_command",
-        "Write a repaired copy beside a damaged session; the damaged file is not touched.",
+        "Write a repaired copy next to a damaged session; the damaged file is not touched.",
     ),
     "export": (
         "import_export",
-        "Write a session as a Markdown chat (Obsidian Copilot's format), as its journal, or "
-        "what its requests were made of (docs/requests.md).",
+        "Export a session as a Markdown chat (Obsidian Copilot's format), as its journal, or as "
+        "a list of what each request contained (docs/requests.md).",
     ),
-    "import": ("import_export", "Turn what other systems store into sessions."),
+    "import": ("import_export", "Import sessions from other tools."),
     "sessions": (
         "session_commands",
-        "List the stored sessions, with what they cost; `sessions delete` deletes some.",
+        "List the stored sessions and their cost; `sessions delete` deletes them.",
     ),
-    "spend": ("spending_command", "Show what was spent, in all workspaces, and what is reserved."),
+    "spend": ("spending_command", "Show spending across all workspaces, and what is reserved."),
     "doctor": (
         "doctor_command",
-        "Where did the cache go? Looks through sessions for what was paid for twice, and says why.",
+        "Find out where the cache was lost: what sessions paid for twice, and why.",
     ),
     "info": (
         "info_command",
-        "Show where everything is and how large, versions, what is installed, and what is missing.",
+        "Show where data is stored and how large it is, versions, and what is missing.",
     ),
     "emulate": (
         "emulate_command",
-        "Speak a vendor's wire on this machine, and account for its prefix cache by its rules.",
+        "Emulate a vendor's API on this machine, and account for its prefix cache by its rules.",
     ),
     "models": (
         "model_commands",
-        "Models that run on this machine: list, download, locate and remove them.",
+        "Manage models that run on this machine: list, download, locate and remove them.",
     ),
     "tools": (
         "tool_commands",
-        "The tools of MCP servers: list them, see what changed, and approve it.",
+        "Manage the tools of MCP servers: list them, see what changed, and approve changes.",
     ),
 }
 
 
 def _stub() -> None:
-    """Stands for a command until it is called."""
+    """A placeholder for a command until it is called."""
 
 
 for _name, (_, _line) in LISTED_COMMANDS.items():
@@ -190,7 +189,7 @@ for _name, (_, _line) in LISTED_COMMANDS.items():
 
 
 def load_command(name: str) -> Any:
-    """A command with its flags, or a group with its commands."""
+    """Load a command with its flags, or a group with its commands."""
     module = import_module(f"lamina.apps.cli.{LISTED_COMMANDS[name][0]}")
     outer = typer.Typer()
     outer.add_typer(module.app)
@@ -199,8 +198,8 @@ def load_command(name: str) -> Any:
 
 
 def _flow(group: typer.Typer) -> None:
-    """Lets the help of commands fill the terminal: paragraphs of a docstring end at empty lines,
-    and not where its lines do; and flags take no room for values."""
+    """Let help texts fill the terminal: only empty lines end a paragraph of a docstring. Flags get
+    no column for values."""
     for command in group.registered_commands:
         command.cls = PlainCommand
         if command.callback is not None and command.help is None:
@@ -214,7 +213,7 @@ def _flow(group: typer.Typer) -> None:
 
 
 def run() -> None:
-    """Runs the command line; an error of ours is one line and an exit code, not a traceback."""
+    """Run the command line. One of our own errors is one line and an exit code, not a traceback."""
     ignore_interrupts_at_exit()
     try:
         app()
@@ -240,8 +239,8 @@ def root(
         bool,
         typer.Option(
             "--verbose",
-            help="Tell on standard error what happens: sessions, requests, caches, tools. "
-            "LAMINA_LOG=debug tells more.",
+            help="Log what happens to standard error: sessions, requests, caches, tools. "
+            "LAMINA_LOG=debug logs more.",
         ),
     ] = False,
 ) -> None:

@@ -1,13 +1,14 @@
-"""`lamina ask`: one question, its answer on standard output and nothing else there.
+"""`lamina ask`: one question; standard output contains the answer and nothing else.
 
-Laws: standard output holds the answer, or one JSON object; all else goes to standard error. The
-answer is written as it comes. If tools are offered and a file or a pipe takes it, words wait
-until it is certain that no call follows them: only then are they the answer. What has arrived of
-an answer is kept, whatever stops it. Nothing that a model or a tool says can steer a terminal.
+Laws: standard output contains the answer, or one JSON object; everything else goes to standard
+error. The answer is written as it arrives. If tools are offered and the output is a file or a pipe,
+words wait until it is certain that no call follows them: only then are they the answer. Whatever
+stops an answer, the part that has arrived is kept. Nothing that a model or a tool says can steer a
+terminal.
 
-Nobody is asked about tools: one that needs permission is denied, or allowed by `--allow-tools`
-for each call once, which leaves the session's own settings as they are. About a price a person
-is asked at their terminal; where there is none, what would have to be asked is not sent.
+There are no prompts about tools: a tool that needs permission is denied, or `--allow-tools` allows
+each call once, which leaves the session's own settings as they are. A person at a terminal is asked
+about a price; without a terminal, a request that needs consent is not sent.
 """
 
 import sys
@@ -81,11 +82,11 @@ WIDTH = 200
 
 
 class AskOutput:
-    """With `quiet` no words of the answer are written: an object is printed at the end."""
+    """Writes a turn's output. With `quiet`, only an object is printed, at the end."""
 
     def __init__(self, out: TextIO, console: Console, *, quiet: bool = False) -> None:
         self.warnings: list[str] = []
-        # Called when nobody reads the answer any more.
+        # Called when the reader of the answer is gone.
         self.on_gone: Callable[[], object] | None = None
         self._out = out
         self._console = console
@@ -99,7 +100,7 @@ class AskOutput:
         self._is_gone = False
         self._start = time.monotonic()
         self._omissions: set[str] = set()
-        # The names of tools for people, by the ids of their calls.
+        # The display names of tools, by the ids of their calls.
         self._labels: dict[str, str] = {}
 
     # -- events ----------------------------------------------------------------------------------
@@ -137,7 +138,7 @@ class AskOutput:
                 name = self._labels.get(result.call_id, result.name)
                 self.say(_shortened(f"tool {name} {word} {outcome} ({seconds:.1f} s)"))
             case SummaryStep(step=step, of=of):
-                self.say(f"summing up part {step} of {of} of what was said")
+                self.say(f"summarising part {step} of {of} of the history")
             case RequestRetried(reason=reason):
                 self._retry(reason)
             case WarningIssued(text=text):
@@ -156,7 +157,7 @@ class AskOutput:
         has_tools = any(size.layer == "tools" and size.segments for size in event.layers)
         self._pending = [] if has_tools and not self._is_terminal else None
         if self._text and self._pending is None:
-            # Words in front of a call, and now what follows it.
+            # The words before a call are complete; what follows the call begins.
             self._write("\n" if self._text.endswith("\n") else "\n\n")
         self._text = ""
         if self._console.is_terminal and self._status is None:
@@ -178,26 +179,26 @@ class AskOutput:
             self._write(text)
 
     def _show(self, shown: HookDisplay) -> None:
-        """What a hook wants a person to be shown; all of it, if they want to know more."""
+        """Show what a hook wants to display; all of it if the log is on."""
         self.say(_shortened(describe_display(shown)))
         if is_log_written():
             for line in display_lines(shown.display):
                 self.say(f"| {line}")
 
     def _correct(self, hooks: Sequence[str], text: str) -> None:
-        """A hook changed the answer: it is written as it is kept, or told if that is too late."""
+        """A hook changed the answer: write the new one, or warn if the old one is out already."""
         names, self._text = ", ".join(hooks), text
         if self._is_quiet:
             return
         if self._pending is not None:
             self._pending = [text]
             return
-        self.warn(f"hook {names} changed the answer after it was written; this is kept:")
+        self.warn(f"hook {names} changed the answer after it was written; the new version is:")
         for line in text.splitlines():
             self.say(f"| {line}")
 
     def _put_aside(self) -> None:
-        """A call followed: the words in front of it are no answer."""
+        """A call followed: the words before it are not the answer."""
         pending, self._pending = self._pending, None if self._pending is None else []
         if pending:
             self.say(_shortened(f"said {''.join(pending)}"))
@@ -208,7 +209,7 @@ class AskOutput:
         if self._pending:
             self._pending, self._text = [], ""
         elif self._text:
-            self.warn("the answer begins anew: what was written of it so far is void")
+            self.warn("the answer starts again: ignore what was written so far")
 
     def _rest(self) -> None:
         if self._status:
@@ -222,7 +223,7 @@ class AskOutput:
             self.print(text)
 
     def print(self, text: str) -> None:
-        """Writes on the stream of the answer; once nobody reads it, the turn is to stop."""
+        """Write to the answer's stream; if its reader is gone, stop the turn."""
         if self._is_gone or not text:
             return
         shown = visible(text) if self._is_terminal else text
@@ -236,7 +237,7 @@ class AskOutput:
         self._has_open_line = not shown.endswith("\n")
 
     def end_line(self) -> None:
-        """Ends the line that is open, so that nothing sticks to it."""
+        """End the current line, so that nothing is appended to it."""
         self._rest()
         pending, self._pending = self._pending, None
         self._write("".join(pending or ()))
@@ -244,9 +245,11 @@ class AskOutput:
             self.print("\n")
 
     def compare(self, answer: Answer) -> None:
-        """Warns if the answer that is kept is not the one that was written."""
+        """Warn if the stored answer differs from the one that was written."""
         if answer.ending == "answered" and self._text.strip() != answer.text.strip():
-            self.warn("the answer was changed after it was written; --json gives what is kept")
+            self.warn(
+                "the answer was changed after it was written; --json prints the final version"
+            )
 
     # -- all else --------------------------------------------------------------------------------
 
@@ -255,7 +258,7 @@ class AskOutput:
         self.say(f"warning: {text}")
 
     def say(self, line: str) -> None:
-        """One line on standard error."""
+        """Write one line to standard error."""
         self._rest()
         if self._has_open_line and self._is_terminal and self._console.is_terminal:
             self.print("\n")
@@ -263,7 +266,7 @@ class AskOutput:
         print_note(self._console, shown)
 
     def close(self, answer: Answer, session: str) -> None:
-        """Shows the cost to a person who watches."""
+        """Show the cost if a person is watching."""
         if not self._console.is_terminal:
             return
         usage = answer.usage
@@ -278,7 +281,7 @@ class AskOutput:
 
 
 def _write_cost(answer: Answer) -> str:
-    """What an answer cost; empty if nothing was charged, as by a model on this machine."""
+    """What an answer cost; empty if nothing was charged, as with a model on this machine."""
     is_free = answer.cost == 0 and not answer.unpriced
     return "" if is_free else write_sum(answer.cost, answer.unpriced)
 
@@ -291,11 +294,11 @@ STDIN = "-"
 
 
 def read_question(question: str | None, stdin: TextIO | None) -> str:
-    """The question with what is piped beside it, which stands under it as a block that cannot close
-    itself. `-`, or no question at all, means that what is piped is the question.
+    """Return the question, followed by piped text in a block that the text cannot close. With `-`,
+    or without a question, the piped text is the question.
 
     Raises:
-        UsageError: nothing is asked, or nothing that can be sent.
+        UsageError: there is no question, or it cannot be sent.
     """
 
     def say(line: str) -> None:
@@ -310,7 +313,7 @@ def read_question(question: str | None, stdin: TextIO | None) -> str:
         raise UsageError(
             "give a question, '-' to read it from standard input, or --session ID --resume"
         )
-    # Before a session is made for it.
+    # Before a session is created for it.
     require_text(question, "the question")
     piped = read_text(stdin, say) if is_piped(stdin) else ""
     if not piped.strip():
@@ -319,8 +322,8 @@ def read_question(question: str | None, stdin: TextIO | None) -> str:
 
 
 class AskPlace(Struct, frozen=True, kw_only=True):
-    """Where in a session is asked: in place of the question `edit`, or for the answer `regenerate`
-    again. By default behind everything."""
+    """Where in a session to ask: in place of the question `edit`, or again for the answer
+    `regenerate`. By default at the end."""
 
     edit: str | None = None
     regenerate: str | None = None
@@ -339,8 +342,8 @@ async def ask_model(
     as_json: bool = False,
     asks_price: bool = True,
 ) -> int:
-    """Asks, and returns the exit code. Without a `text` the turn that was interrupted goes on,
-    unless an answer is asked for again."""
+    """Ask, and return the exit code. Without a `text`, continue the interrupted turn, unless an
+    answer is to be regenerated."""
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     # Before standard input is put aside.
     asks = can_ask(console)
@@ -377,12 +380,12 @@ async def ask_model(
                 output.print(msgspec.json.encode({"ending": "failed", "error": problem}).decode())
             raise
         finally:
-            # Also in front of the line that says what went wrong.
+            # Also before the line that says what went wrong.
             output.end_line()
 
 
 async def agree_to_price(console: Console, output: AskOutput, text: str) -> bool:
-    """Asks the person at the terminal whether a price is fine."""
+    """Ask the person at the terminal whether a price is acceptable."""
     output.end_line()
     console.print(visible(text))
     return await ask_trust(console, "Send it?")
@@ -396,10 +399,10 @@ async def put_question(
     hear: Listener | None = None,
     place: AskPlace = AT_THE_END,
 ) -> Answer:
-    """Puts the question, or goes on with the one that was interrupted.
+    """Ask the question, or continue the one that was interrupted.
 
     Raises:
-        TurnStateError: there is nothing to go on with.
+        TurnStateError: there is nothing to continue.
         UsageError: there is no such question or answer.
     """
     session = runner.session
@@ -415,8 +418,8 @@ async def put_question(
         return await runner.resume(on_event=hear)
     if session.interrupted or session.pending_calls:
         output.warn(
-            "the last question of this session was left without an answer; it is put aside for "
-            "this one (--resume would have gone on with it)"
+            "this session's last question was never answered; it is set aside for this one "
+            "(--resume would have continued it)"
         )
     return await runner.run(text, attach=prompt.attachments(), on_event=hear)
 
@@ -424,7 +427,7 @@ async def put_question(
 def report_answer(
     answer: Answer, runner: ChatRunner, output: AskOutput, *, as_json: bool = False
 ) -> int:
-    """Tells how the turn ended, and returns the exit code."""
+    """Report how the turn ended, and return the exit code."""
     session = runner.session
     if as_json:
         report = describe_answer(answer, session, output.warnings)
@@ -435,12 +438,12 @@ def report_answer(
     if not as_json and (notes := render_footnotes(answer)):
         output.print("\n" + "\n".join(notes) + "\n")
     if answer.ending == "aborted":
-        remains = "what came of the answer is kept" if answer.text else "nothing came of the answer"
+        remains = "the partial answer is kept" if answer.text else "no answer arrived"
         is_open = session.interrupted or session.pending_calls
         hint = f"; lamina ask --session {session.id} --resume asks again" if is_open else ""
         output.say(f"stopped: {remains}{hint}")
     if not as_json and answer.turn and answer.turn.stop_reason in CUT_OFF:
-        output.say("cut off: the answer reached its limit; --max-tokens changes it")
+        output.say("cut off: the answer reached its token limit; --max-tokens changes it")
     output.close(answer, session.id)
     return 0 if answer.ending == "answered" else 1
 
@@ -449,63 +452,63 @@ def report_answer(
 @expand_flags
 def ask(
     question: Annotated[
-        str | None, typer.Argument(help="What you ask; '-' reads it from standard input.")
+        str | None, typer.Argument(help="Your question; '-' reads it from standard input.")
     ] = None,
     *,
     prompt: PersonFlags,
     opening: SessionFlags,
     resume: Annotated[
-        bool, session_flag("--resume", help="With --session: continue a turn that was interrupted.")
+        bool, session_flag("--resume", help="With --session: continue an interrupted turn.")
     ] = False,
     edit: Annotated[
         str | None,
         session_flag(
             "--edit", metavar="ENTRY",
-            help="With --session: ask in place of an earlier question, or of the `last` one, which "
-            "stays as a branch. What was attached to it goes along, unless you attach anything.",
+            help="With --session: replace an earlier question, or the `last` one, which stays as a "
+            "branch. Its attachments are sent again unless you attach something else.",
         ),
     ] = None,
     regenerate: Annotated[
         str | None,
         session_flag(
             "--regenerate", metavar="ENTRY",
-            help="With --session: ask for an answer again, or for the `last` one, which stays as "
-            "a branch. No tool is run again for it.",
+            help="With --session: regenerate an answer, or the `last` one, which stays as a "
+            "branch. No tool is run again.",
         ),
     ] = None,
     allow_tools: AllowTools = False,
     yes: SpendUnasked = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object at the end, instead of text.")
+        bool, typer.Option("--json", help="Print one JSON object at the end instead of text.")
     ] = False,
 ) -> None:  # fmt: skip
-    """Ask one question and print the answer as it comes.
+    """Ask one question and print the answer as it arrives.
 
-    Standard output holds the answer and nothing else; the session's id, warnings and tool calls
-    go to standard error. Text that is piped in follows the question as <stdin>...</stdin>; without
-    a question it is the question. Terminals and sockets are not waited for. Tool calls that need
-    your permission are denied unless you give --allow-tools. Before a request that writes a cache
-    again at a price you are asked; where nobody can be, it is not sent unless you give --yes.
+    Standard output contains only the answer; the session's id, warnings and tool calls go to
+    standard error. Piped text follows the question as <stdin>...</stdin>; without a question it is
+    the question. Terminals and sockets are not waited for. Tool calls that need your permission are
+    denied unless you give --allow-tools. You are asked before a request that rewrites a cache at a
+    price; without a terminal, it is not sent unless you give --yes.
 
-    Exits with 0 if there is an answer, 1 if not, 130 after Ctrl-C; what has arrived is kept.
+    Exits with 0 if there is an answer, 1 if not, 130 after Ctrl-C; partial answers are kept.
     """
     along = prompt.options()
     has_more = opening.session is None or question is not None or along != PromptOptions()
     refuse_if(
-        resume and has_more, "--resume goes with --session, and with no question or attachment"
+        resume and has_more, "--resume needs --session, and accepts no question or attachment"
     )
     refuse_if(
         regenerate is not None and has_more,
-        "--regenerate goes with --session, and with no question or attachment",
+        "--regenerate needs --session, and accepts no question or attachment",
     )
-    refuse_if(edit is not None and opening.session is None, "--edit goes with --session")
+    refuse_if(edit is not None and opening.session is None, "--edit needs --session")
     refuse_if(
         opening.new and (resume or edit is not None or regenerate is not None),
-        "--new begins a session: there is nothing in it to --resume, --edit or --regenerate",
+        "--new starts a session, so there is nothing to --resume, --edit or --regenerate",
     )
     refuse_if(
         sum((resume, edit is not None, regenerate is not None)) > 1,
-        "--resume, --edit and --regenerate exclude one another",
+        "--resume, --edit and --regenerate cannot be combined",
     )
     try:
         is_asked = not resume and regenerate is None

@@ -1,5 +1,5 @@
-"""What is shown on a console while a session is made ready: models that are fetched, how far
-indexing is, and what a folder brings."""
+"""What a console shows while a session is prepared: model downloads, indexing progress, and what a
+folder brings."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ConsoleNotices:
-    """With `asks`, there is a person at the terminal who can be asked."""
+    """Notices on a console. With `asks`, a person at the terminal can be asked."""
 
     def __init__(self, console: Console, *, asks: bool = False) -> None:
         self._console = console

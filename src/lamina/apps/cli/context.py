@@ -1,11 +1,10 @@
-"""`lamina context`: a question as `lamina ask` would send it, prepared and not sent; and a context
+"""`lamina context`: a question as `lamina ask` would send it, prepared but not sent; and a context
 as Markdown.
 
-Laws: what is opened is what `ask` opens, and refused as there; only who answers is not needed.
-Nothing is kept: what a session would gain is forgotten, and searches are made on a copy of the
-index. The context as it stands is laid out from the state, as a request is, so what was applied
-or added shows at once, also before the first request. No text in it can close the fence it
-stands in.
+Laws: it opens and refuses what `ask` opens and refuses; only a model is not needed. Nothing is
+kept: additions to the session are forgotten, and searches use a copy of the index. The current
+context is laid out from the state, as a request is, so changes show at once, even before the first
+request. No text can close the fence around it.
 """
 
 import re
@@ -92,7 +91,7 @@ SHOWN = 600
 
 
 def context_markdown(session: Session) -> str:
-    """The context of a session, with the question under way, if there is one."""
+    """The context of a session, with the current question, if there is one."""
     state, target = session.state, session.target()
     assembler = core_of(session).layouts.assembler_for(target, state.settings.promotion)
     assemble = assemble_standing if state.requests.open is None else assemble_turn
@@ -108,7 +107,7 @@ def context_markdown(session: Session) -> str:
 
 
 def layer_table(prompt: Prompt) -> list[str]:
-    """How much of a prompt each layer takes."""
+    """A table of the size of each layer in a prompt."""
     rows = [
         f"| {size.layer} | {size.tokens:,} | {size.segments} | `{size.digest[:8]}` |"
         for size in measure_layers(prompt)
@@ -118,8 +117,7 @@ def layer_table(prompt: Prompt) -> list[str]:
 
 
 def segment_lines(prompt: Iterable[Segment], *, full: bool = True) -> Iterator[str]:
-    """Every segment of a prompt with its text; of long ones the beginning and the end, unless they
-    are shown in `full`."""
+    """Every segment of a prompt with its text; long texts are cut in the middle unless `full`."""
     for segment in prompt:
         uncached = "" if segment.cached else ", uncached"
         text = segment.text or msgspec.json.encode(segment.content).decode()
@@ -131,7 +129,7 @@ def segment_lines(prompt: Iterable[Segment], *, full: bool = True) -> Iterator[s
 
 
 def fenced(text: str) -> list[str]:
-    """A text in a fence that is longer than any in it."""
+    """A text in a fence that is longer than any fence in it."""
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
     return [fence, text.strip("\n"), fence, ""]
 
@@ -144,7 +142,7 @@ def render_preview(session: Session, preview: Preview, *, full: bool) -> str:
         f"# Request to {context.target}",
         "",
         f"{fit.tokens:,} of {fit.window - fit.reserve:,} tokens "
-        f"(window {fit.window:,}, {fit.reserve:,} kept for the answer)",
+        f"(window {fit.window:,}, {fit.reserve:,} reserved for the answer)",
         "",
         *_price(turn.cost_range, turn.rewrite),
         *layer_table(turn.prompt),
@@ -192,21 +190,22 @@ def render_plan_preview(preview: PlanPreview, *, full: bool) -> str:
 
 
 def _price(cost: CostRange | None, rewrite: CacheRewrite | None = None) -> list[str]:
-    """What a request may cost: from all of its cache being read and no answer, to nothing being
-    read and the longest answer."""
+    """What a request may cost: from a full cache read and no answer, to no cache read and the
+    longest answer."""
     if cost is None:
         lines = ["price unknown"]
     elif not cost.high:
         lines = ["free"]
     else:
-        lines = [f"{dollar_range(cost.low, cost.high)}, by its cache and the length of its answer"]
+        price = dollar_range(cost.low, cost.high)
+        lines = [f"{price}, depending on the cache and the length of the answer"]
     if rewrite is not None and rewrite.price:
         lines += ["", describe_rewrite(rewrite)]
     return [*lines, ""]
 
 
 def _found(found: NoteSearchResult | None) -> list[str]:
-    """The sources that went along, each with the number it would be cited by."""
+    """The sources sent with the question, each with its citation number."""
     if found is None:
         return []
     rows = [
@@ -216,7 +215,7 @@ def _found(found: NoteSearchResult | None) -> list[str]:
     notes = count_of(found.searched, "note")
     if not rows:
         if found.without_room:
-            return [f"Nothing that was found in {notes} goes along.", ""]
+            return [f"Nothing found in {notes} fits into the request.", ""]
         return [f"Nothing was found in {notes}.", ""]
     method = f", {found.tier.words}" if found.tier else ""
     title = f"Found in {notes}{method}"
@@ -242,7 +241,7 @@ def _agreement(turn: Turn) -> list[str]:
     lines += describe_history_price(turn.context.history_price)
     if not agreement.first:
         lines.append(
-            f"{agreement.tokens:,} tokens agree with the request before; "
+            f"{agreement.tokens:,} tokens match the previous request; "
             f"{agreement.reprocessed:,} are new to the provider."
         )
     if agreement.broke:
@@ -288,23 +287,23 @@ async def show_context(
     wire: bool = False,
     full: bool = False,
 ) -> str:
-    """The text that the command prints. Without a question it is about the script's last one.
+    """Return the text that the command prints. Without a question, use the script's last one.
 
     Raises:
-        UsageError: options contradict one another, or something cannot be attached.
-        BudgetError: it does not fit.
+        UsageError: options contradict each other, or something cannot be attached.
+        BudgetError: the request does not fit.
     """
     require_extras(options, prompt, sends=False)
     require_fetchable(prompt.references, options)
     played = read_script(script) if script else Script(turns=())
     turns = [*played.turns, *([] if question is None else [ScriptTurn(ask=question)])]
     if not turns:
-        raise UsageError("no question was given")
+        raise UsageError("there is no question")
     if script:
         options = replace(options, system=options.system or played.system)
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     notices = ConsoleNotices(console, asks=can_ask(console))
-    # Nothing is kept of the notes either.
+    # Nothing about the notes is kept either.
     folder, index = FolderWorkspace(options.workspace, watch=False), LazyIndex(keep=False)
     try:
         await require_readable(prompt.references, folder)
@@ -314,12 +313,12 @@ async def show_context(
             options, notices, workspace=stage.workspace, rehearsal=rehearsal
         ) as runner:
             preview = await stage.play(runner, prompt)
-            told = tuple(
+            refusals = tuple(
                 f"`lamina ask` would not send this: {refusal}"
                 for refusal in await why_refused(runner.session, preview)
             )
-            preview = replace(preview, warnings=preview.warnings + told)
-            # The wire's own form has no place for what a limit says.
+            preview = replace(preview, warnings=preview.warnings + refusals)
+            # The wire format has no place for a limit's message.
             if (
                 wire
                 and isinstance(preview, Preview)
@@ -345,28 +344,28 @@ def _show(
 
 
 def _body(arguments: dict[str, Any]) -> dict[str, Any]:
-    """What goes over the wire as a body: a vendor's client takes headers, and what it has no word
-    for, by themselves."""
+    """The body that goes over the wire: a vendor's client accepts headers, and fields it has no
+    parameter for, separately."""
     extra: dict[str, Any] = arguments.get("extra_body", {})
     besides = ("extra_body", "extra_headers")
     return {name: value for name, value in arguments.items() if name not in besides} | extra
 
 
 class _Stage:
-    """Where turns are played up to the last one, which is only prepared."""
+    """Plays all turns but the last one, which is only prepared."""
 
     def __init__(
         self, options: SessionOptions, folder: WorkspaceSource, turns: Sequence[ScriptTurn]
     ) -> None:
         self._turns = turns
         self.clock = ScriptClock()
-        # Searches and tools see the folder itself, so there is nothing in between without need.
+        # Searches and tools see the folder itself, so edits are layered on it only if needed.
         self._edits: EditedWorkspace | None = None
         if any(turn.edit for turn in turns):
             if options.mode != "agent" or options.files:
                 raise UsageError(
-                    "the script edits notes, which searches and tools would not see: leave out "
-                    "its edits, or --mode and --files"
+                    "the script edits notes, but searches and tools would not see that: remove the "
+                    "edits, or leave out --mode and --files"
                 )
             self._edits = EditedWorkspace(folder)
         self.workspace: WorkspaceSource = self._edits or folder
@@ -390,7 +389,7 @@ class _Stage:
 @expand_flags
 def context(
     question: Annotated[
-        str | None, typer.Argument(help="What you would ask; '-' reads it from standard input.")
+        str | None, typer.Argument(help="Your question; '-' reads it from standard input.")
     ] = None,
     *,
     prompt: PersonFlags,
@@ -402,8 +401,8 @@ def context(
     promotion: Annotated[
         Promotion | None,
         _limit_option(
-            help="When the text of items moves to the system prompt: at boundaries (lazy), or from "
-            "the next turn on (eager). By default as the session or its agent says, else lazy."
+            help="When the text of items moves to the system prompt: at boundaries (lazy) or with "
+            "the next turn (eager). Default: the setting of the session or its agent, or lazy."
         ),
     ] = None,
     window: Annotated[
@@ -415,24 +414,24 @@ def context(
     ] = None,
     attachment_limit: Annotated[
         int | None,
-        _limit_option(metavar="TOKENS", help="Limit all attachments to this many tokens together."),
+        _limit_option(metavar="TOKENS", help="Limit all attachments together to this many tokens."),
     ] = None,
     as_json: AsJson = False,
-    wire: Annotated[bool, typer.Option(help="The request in the vendor's wire format.")] = False,
+    wire: Annotated[bool, typer.Option(help="Show the vendor's wire format.")] = False,
     full: Annotated[bool, typer.Option(help="Do not shorten long texts.")] = False,
 ) -> None:
-    """Show the request for a question as `lamina ask` would send it: layers, items, what is left
+    """Show the request that `lamina ask` would send for a question: layers, items, what is left
     out, and why.
 
-    It takes what `ask` takes and refuses what `ask` refuses, but needs no key and no model. Nothing
-    is sent to a model and nothing is kept, also of a session that is continued (--session).
-    Attached pages are fetched if you allow it, and tool servers that you trust are started, as
-    `ask` would: their tools are part of the request. Where a model is asked first (--mode plan, a
-    summary of a history that is too long), what depends on its answer cannot be shown.
+    It accepts and refuses the same arguments as `ask`, but needs no key and no model. Nothing is
+    sent to a model and nothing is saved, even with --session. Like `ask`, it fetches attached pages
+    if you allow it and starts tool servers that you trust, as their tools are part of the request.
+    Where a model is asked first (--mode plan, or a summary of a history that is too long), what
+    depends on its answer cannot be shown.
     """
     refuse_if(
         script is not None and opening.session is not None,
-        "--script and --session do not go together: a script plays a session of its own",
+        "--script and --session cannot be combined: a script plays its own session",
     )
     if question is not None or script is None:
         refuse_if(

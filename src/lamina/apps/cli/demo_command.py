@@ -1,9 +1,9 @@
-"""`lamina demo`: a conversation with the embedded model, assembled three ways, measured and drawn.
+"""`lamina demo`: one conversation with the embedded model, assembled in three ways and measured.
 
-Law: nothing on the screen is made up. Answers are the model's, token figures and times are its
-own counters; `demo_ways` says what is fair. Where the model cannot be had, or with `--no-model`,
-the same conversation is played without one: its answers are the script's, and its tokens are
-counted and not measured.
+Law: nothing on the screen is made up. The answers are the model's, and token figures and times
+come from its own counters; `demo_ways` defines what is fair. If the model is not available, or with
+`--no-model`, the same conversation is played without one: the answers come from the script, and
+tokens are counted, not measured.
 """
 
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ from lamina.errors import ModelMissing, RequestTooLong, UsageError
 
 app = typer.Typer()
 
-# With its name and three figures behind it, a line of 79 characters.
+# With a name before it and three figures after it, the line has 79 characters.
 BAR = 34
 STYLES = {
     "tools": "magenta",
@@ -75,8 +75,8 @@ LAYER_NAMES = {"L1": "system", "L2": "library", "L3": "this turn", "L4": "histor
 
 
 EXPLANATION = (
-    "lazy:  an item stays where it was first sent; later turns only name it\n"
-    "eager: an item moves into the system prompt on the turn after it came\n"
+    "lazy:  an item stays where it was first sent; later turns only refer to it\n"
+    "eager: an item moves into the system prompt one turn after it was sent\n"
     "naive: every attached note is sent again with every question\n"
 )
 
@@ -89,7 +89,7 @@ def draw_legend() -> Styled:
 
 
 def label_items(items: Sequence[ContextItem], *aside: str) -> list[str]:
-    """Which items are new in a request, and which are only named, but for placements `aside`."""
+    """Labels for new items and for items only referred to, except placements in `aside`."""
     labels = {
         "new": [item.label for item in items if item.placement == "message"],
         "named": [item.label for item in items if item.placement not in ("message", *aside)],
@@ -98,9 +98,9 @@ def label_items(items: Sequence[ContextItem], *aside: str) -> list[str]:
 
 
 def draw_bar(name: str, layers: Sequence[tuple[str, int]], kept: int, scale: float) -> Styled:
-    """The bar of a request, padded to one width; `scale` is tokens a cell."""
+    """The bar of a request, padded to a fixed width; `scale` is tokens per cell."""
     total = sum(tokens for _, tokens in layers)
-    # One scale for all bars, unless one would run over its line.
+    # All bars share a scale, unless one would overflow its line.
     scale = max(scale, total / BAR)
     bar = Styled(f"  {name:<6}")
     before = 0
@@ -118,7 +118,7 @@ def _width(tokens: int, scale: float) -> int:
 
 
 class DryRunCost(Struct):
-    """What one way of assembling has cost so far."""
+    """The cost of one way of assembling so far."""
 
     sent: int = 0
     reprocessed: int = 0
@@ -128,7 +128,7 @@ class DryRunCost(Struct):
 async def play_scripted(
     console: Console, script: Script, workspace: WorkspaceSource, target: Target
 ) -> None:
-    """Plays the conversation; edits in it stay in memory."""
+    """Play the conversation; its edits stay in memory."""
     await _ScriptedDemo(console, script, EditedWorkspace(workspace), target).play()
 
 
@@ -148,11 +148,11 @@ class _ScriptedDemo:
     async def play(self) -> None:
         title = self.script.title or "A conversation"
         lifetime = self.target.cache.lifetime_s
-        lives = "as long as its process" if lifetime is None else f"{lifetime / 60:g} minutes"
+        lives = "until its process ends" if lifetime is None else f"{lifetime / 60:g} minutes"
         self.console.print(
             f"\n[bold]{title}[/bold]: {len(self.script.turns)} turns, no model.\n"
             f"Counted as {self.target.name} does; its cache lives {lives}.\n"
-            f"░ stays where it was sent before   █ is processed again"
+            f"░ unchanged since the last request   █ processed again"
         )
         self.console.print(draw_legend())
         count = load_book().counter(self.target).count
@@ -265,7 +265,7 @@ class _Naive:
 
 
 WAYS = 3
-# The sample needs half of the model's window; the rest would only cost memory.
+# The sample needs half of the model's window; more would only cost memory.
 SAMPLE_WINDOW = 4_096
 SAMPLE_WRITTEN = "2026-05-04T08:00:00.000Z"
 COUNTED_AS = "openai:gpt-5"
@@ -282,11 +282,11 @@ def sample_script() -> Path:
 async def play_demo(
     workspace: Path | None, script: Path | None, target: str | None, with_model: bool
 ) -> bool:
-    """Plays the conversation; False if it had to do without the model.
+    """Play the conversation; return False if the model was not available.
 
     Raises:
         ExtraMissing: the model's runtime is not installed.
-        UsageError: the script cannot be read, or nobody here answers for the target.
+        UsageError: the script cannot be read, or the target is not a local model.
     """
     conversation = read_script(script or sample_script())
     console = Console()
@@ -300,7 +300,7 @@ async def play_demo(
     asked = book.find(target or DEFAULT_TARGET)
     if asked.provider != "local":
         raise UsageError(
-            f"{asked.name!r} is not a model on this machine; --no-model counts as it would"
+            f"{asked.name!r} is not a model on this machine; --no-model counts tokens as it would"
         )
     require(asked.wire)
     window = SAMPLE_WINDOW if workspace is None else asked.window
@@ -315,14 +315,14 @@ async def play_demo(
             await clients.provider(asked)
     except ModelMissing as error:
         aside.print(
-            f"The model cannot be had: {error}\n\n"
-            "Here is the same conversation without one: its answers come from a script, and what "
-            "would be processed again is counted, not measured.",
+            f"The model is not available: {error}\n\n"
+            "Here is the same conversation without it: the answers come from a script, and "
+            "reprocessed tokens are counted, not measured.",
             highlight=False,
         )
         await play_scripted(console, conversation, folder, book.find(COUNTED_AS))
         return False
-    # Asked for again: now that its file is here, its counts are exact.
+    # Looked up again: now that the model's file is here, its counts are exact.
     await _MeasuredDemo(
         console, conversation, folder, book.find(asked.name), clients, window
     ).play()
@@ -350,9 +350,9 @@ class _MeasuredDemo:
         title = self._script.title or "A conversation"
         self._console.print(
             f"\n[bold]{title}[/bold]: {len(turns)} turns with {self._target.name}.\n"
-            f"Lazy, eager and naive each have a slot of their own, cold at the start, and\n"
-            f"give their own answers: the likeliest word, at most {MAX_TOKENS} tokens. All "
-            f"figures\nare the model's own.\n\n  ░ stays in the cache   █ is processed again",
+            f"Lazy, eager and naive each start with their own empty cache slot and give their\n"
+            f"own answers: always the likeliest word, at most {MAX_TOKENS} tokens. All figures\n"
+            f"come from the model.\n\n  ░ cached   █ processed again",
             highlight=False,
         )
         self._console.print(draw_legend())
@@ -369,7 +369,7 @@ class _MeasuredDemo:
                 try:
                     await self._turn(way, turn)
                 except RequestTooLong as error:
-                    # Lamina makes itself smaller; glue has nothing to do it with.
+                    # Lamina shrinks its requests; the naive way cannot.
                     self._console.print(f"  {way.name:<6} drops out: {error}", highlight=False)
                     ways.remove(way)
                     del self._measurements[way.name]
@@ -439,15 +439,15 @@ class _MeasuredDemo:
         self._console.print(table)
         self._console.print(
             f"{EXPLANATION}"
-            "limit: the system prompt, each version of a note and each question, once\n\n"
-            "Ask it yourself: lamina chat\n"
+            "limit: the system prompt, each version of a note and each question, all once\n\n"
+            "Try it yourself: lamina chat\n"
             'See a request: lamina context "Why?" --attach NOTE.md\n',
             highlight=False,
         )
 
 
 class _Watch:
-    """What a way is doing right now, for a terminal."""
+    """The current activity of a way, for a terminal."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -470,7 +470,7 @@ class _Watch:
 
 
 def _ignore(event: Event) -> None:
-    """Where nothing can be redrawn, nothing is drawn before it is known."""
+    """Draw nothing: where lines cannot be redrawn, only results are shown."""
 
 
 def _reprocessed(turns: list[Measurement]) -> int:
@@ -487,7 +487,7 @@ def demo(
         Path | None, typer.Option("--workspace", "-w", help="Your own folder, with --script.")
     ] = None,
     script: Annotated[
-        Path | None, typer.Option(help="Your own conversation, written as --show-script is.")
+        Path | None, typer.Option(help="Your own conversation, in the form of --show-script.")
     ] = None,
     target: Annotated[
         str | None,
@@ -497,13 +497,13 @@ def demo(
         ),
     ] = None,
     no_model: Annotated[
-        bool, typer.Option("--no-model", help="Take the answers from the script, and only count.")
+        bool, typer.Option("--no-model", help="Use the script's answers, and only count tokens.")
     ] = False,
     show_script: Annotated[
         bool, typer.Option("--show-script", help="Print the sample conversation and stop.")
     ] = False,
 ) -> None:  # fmt: skip
-    """Talk to the embedded model and measure what it has to read again: lazy, eager, naive.
+    """Chat with the embedded model and measure what it has to reread: lazy, eager, naive.
 
     Five turns over a sample folder take two or three minutes. The model is downloaded if it is
     missing (93 MB, once); if that fails, the conversation is played without it and the exit code
@@ -512,6 +512,6 @@ def demo(
     if show_script:
         typer.echo(sample_script().read_text("utf-8"), nl=False)
         return
-    refuse_if((workspace is None) != (script is None), "--workspace and --script go together")
+    refuse_if((workspace is None) != (script is None), "--workspace and --script need each other")
     if not run_async(play_demo, workspace, script, target, not no_model):
         raise typer.Exit(1)

@@ -1,11 +1,11 @@
-"""One conversation, assembled in several ways on one model and measured by its own counters.
+"""One conversation, assembled in several ways for one model and measured by its own counters.
 
-Laws: what is fair is the same for every way. Each has a session and a slot of its own, which is
-cold at the start, and gets the same system prompt, questions and notes, in the same wrapper. Each
-says its own answers, always the likeliest word and at most so many: what it sends next is then what
-its slot holds, as in real use. To put one way's answers into the mouths of the others would charge
-them for reading what they never said. Answers thus differ in length between ways, by some tokens;
-they are generated and not read, so the limit that all are compared with does not depend on them.
+Laws: all ways are treated alike. Each has its own session and its own slot, which starts cold, and
+gets the same system prompt, questions and notes, in the same wrapper. Each gives its own answers,
+always the likeliest word and at most so many: its next request then continues what its slot
+contains, as in real use. Giving one way the answers of another would charge it for reading what it
+never said. Answers thus differ between ways by some tokens; they are generated and not read, so the
+limit that all ways are compared with does not depend on them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,8 +39,8 @@ Listener = Callable[[Event], None]
 
 
 class Measurement(Struct, frozen=True, kw_only=True):
-    """What one turn of one way came to. `layers` are runs of one layer in wire order, by our count;
-    all other figures are the model's."""
+    """The figures of one turn of one way. `layers` are runs of one layer in wire order, by our
+    count; all other figures are the model's."""
 
     way: str
     layers: tuple[tuple[str, int], ...]
@@ -56,13 +56,13 @@ class Measurement(Struct, frozen=True, kw_only=True):
 
 
 class Way(Protocol):
-    """A way to put a conversation before a model."""
+    """A way to assemble a conversation for a model."""
 
     @property
     def name(self) -> str: ...
 
     async def ask(self, asked: ScriptTurn, listen: Listener) -> Measurement:
-        """Asks the next question.
+        """Ask the next question.
 
         Raises:
             ProviderError: there is no answer.
@@ -102,7 +102,7 @@ class LaminaWay:
 
 
 class NaiveWay:
-    """Glue: bare history, then every attached note in full and the question."""
+    """The naive way: bare history, then every attached note in full and the question."""
 
     name = "naive"
 
@@ -116,7 +116,7 @@ class NaiveWay:
         self._workspace = workspace
         self._provider = provider
         self._count = count
-        # The key of a slot is a session's; this one is no session.
+        # A slot's key is a session's id; this way has no session.
         self._key = f"naive-{id(self):x}"
         self._system = system
         self._history: list[tuple[str, str]] = []
@@ -172,7 +172,7 @@ async def open_ways(
     script: Script, workspace: WorkspaceSource, target: Target, providers: Providers,
     counter: TokenCounter, window: int | None = None,
 ) -> list[Way]:  # fmt: skip
-    """Lazy, eager and naive, each at the beginning of the conversation."""
+    """Open lazy, eager and naive at the beginning of the conversation."""
 
     async def open_lamina(promotion: Promotion) -> LaminaWay:
         runner = await open_chat(
@@ -189,9 +189,9 @@ async def open_ways(
 async def physical_limit(
     script: Script, workspace: WorkspaceSource, count: Callable[[str], int]
 ) -> int:
-    """Tokens that any way has to have processed: the system prompt, each version of a note as all
-    ways send it, and each question, once. Answers are in the model's cache as it says them; what a
-    chat template puts around messages is not counted."""
+    """Count the tokens that every way has to process: the system prompt, each version of a note as
+    all ways send it, and each question, once. Answers are in the model's cache as it gives them;
+    what a chat template puts around messages is not counted."""
     edited = EditedWorkspace(workspace)
     texts = {script.system}
     asked = 0
@@ -205,19 +205,19 @@ async def physical_limit(
 async def longest_request(
     script: Script, workspace: WorkspaceSource, count: Callable[[str], int]
 ) -> int:
-    """About how many tokens the last request has, for the scale of bars."""
+    """Estimate the tokens of the last request, for the scale of bars."""
     answers = sum(count(turn.answer) for turn in script.turns)
     return await physical_limit(script, workspace, count) + answers + 45 * len(script.turns)
 
 
 async def read_notes(paths: Sequence[str], workspace: WorkspaceSource) -> list[str]:
-    """The notes as they are sent; what cannot be read is left out, as Lamina does."""
+    """Read the notes as they are sent; unreadable ones are left out, as in Lamina."""
     readings = [await workspace.read(path, "attached") for path in paths]
     return [render_item(reading.item) for reading in readings if not isinstance(reading, LeftOut)]
 
 
 def layer_runs(turn: Turn) -> tuple[tuple[str, int], ...]:
-    """Runs of one layer in wire order, as a bar shows them."""
+    """The runs of one layer in wire order, as a bar shows them."""
     runs: list[tuple[str, int]] = []
     for segment in turn.prompt:
         if runs and runs[-1][0] == segment.layer:
@@ -228,8 +228,8 @@ def layer_runs(turn: Turn) -> tuple[tuple[str, int], ...]:
 
 
 class SampleWorkspace:
-    """Notes that are as old on every machine: when they were installed would be other tokens on
-    each, and a small model other words."""
+    """Notes with the same date on every machine: installation dates would change the tokens, and
+    with a small model the words."""
 
     def __init__(self, inner: WorkspaceSource, written: str) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""What `lamina doctor` prints: one screen, and no more than it knows."""
+"""`lamina doctor`: a report on one screen that claims no more than it knows."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -52,12 +52,12 @@ app = typer.Typer()
 WIDTH = 79
 DEAREST, FIXES, PROBLEMS = 5, 3, 3
 _BAR = 7
-# So many files are worth a bar.
+# From this many files on, a bar is shown.
 _MANY = 20
 
 
 def track_files(files: Sequence[Path]) -> Iterator[Path]:
-    """The files one by one, with a bar on a terminal if they are many."""
+    """Yield the files one by one, with a bar on a terminal if there are many."""
     if len(files) < _MANY:
         return iter(files)
     from lamina.apps.cli.index_progress import track
@@ -66,8 +66,8 @@ def track_files(files: Sequence[Path]) -> Iterator[Path]:
 
 
 async def list_own_sessions() -> Sequence[StoreListing]:
-    """Lamina's own sessions in all workspaces. Whoever names files does not wait until all that a
-    session consists of is imported."""
+    """List Lamina's own sessions in all workspaces. Imported here, so that a run on named files
+    does not wait for everything a session needs."""
     from lamina.apps.wiring.stores import list_everywhere
 
     return await list_everywhere()
@@ -76,10 +76,10 @@ async def list_own_sessions() -> Sequence[StoreListing]:
 async def examine(
     paths: Sequence[str], options: DoctorOptions, against: str | None
 ) -> DoctorReport:
-    """The report on some files, beside an earlier one if that was asked for.
+    """Return the report on some files, compared with an earlier one if asked.
 
     Raises:
-        UsageError: `against` is neither a report, nor sessions, nor a time.
+        UsageError: `against` is not a report, sessions or a time.
     """
     collector = await collect(paths, track_files, list_own_sessions)
     report = report_on(collector, options)
@@ -91,8 +91,8 @@ async def examine(
         moment = parse_since(against, datetime.now(UTC))
     except UsageError:
         raise UsageError(
-            f"--against {against!r} is neither a report of --json, nor sessions, nor a time "
-            f"such as 7d or 2026-11-01"
+            f"--against {against!r} is not a report from --json, sessions, or a time such as 7d "
+            f"or 2026-11-01"
         ) from None
     earlier = report_on(collector, _until(options, moment))
     now = report_on(collector, _from(options, moment))
@@ -100,7 +100,7 @@ async def examine(
 
 
 async def _read_earlier(against: str, options: DoctorOptions) -> DoctorReport | None:
-    """The report that a path holds, or that comes of the sessions there; None if it is no path."""
+    """Return the report in a file, or on the sessions at a path; None if it is not a path."""
     if not await anyio.Path(against).exists():
         return None
     if (written := read_report(Path(against))) is not None:
@@ -108,7 +108,7 @@ async def _read_earlier(against: str, options: DoctorOptions) -> DoctorReport | 
     collector = await collect([against], track_files, list_own_sessions)
     earlier = report_on(collector, DoctorOptions(muted=options.muted))
     if not earlier.totals.requests:
-        raise UsageError(f"--against {against!r}: no request in it could be read")
+        raise UsageError(f"--against {against!r}contains no readable request")
     return earlier
 
 
@@ -124,8 +124,8 @@ def _from(options: DoctorOptions, moment: float) -> DoctorOptions:
 
 
 def check_share(report: DoctorReport, limit: float, asked: str) -> tuple[int, str]:
-    """The exit code of `--fail-over`, and what to say if it is not 0: 1 if more than `limit` was
-    lost, 2 if there is nothing to judge."""
+    """Return the exit code of `--fail-over`, and a message if it is not 0: 1 if more than `limit`
+    was lost, 2 if there is nothing to judge."""
     if unjudged := explain_unjudged(report):
         return 2, visible(f"--fail-over {asked} has nothing to judge. {unjudged}")
     share = report.totals.lost_share
@@ -147,7 +147,7 @@ def draw_report(report: DoctorReport) -> str:
     lines += _draw_totals(report)
     if report.causes:
         lines += ["", *_draw_causes(report.causes)]
-        lines += ["", "The dearest"]
+        lines += ["", "Most expensive"]
         for number, finding in enumerate(report.findings[:DEAREST], 1):
             lines += _hang(f" {number}. ", f"{describe_finding(finding)} [{finding.id}]")
     if report.fixes:
@@ -157,7 +157,7 @@ def draw_report(report: DoctorReport) -> str:
     if report.against is not None:
         lines += ["", *_draw_against(report.against)]
     if report.unknowns:
-        lines += ["", "Not known, and what would show it"]
+        lines += ["", "Unknown, and what would reveal it"]
         for unknown in report.unknowns:
             lines += _hang(" - ", f"{unknown.what}: {unknown.record}")
     lines += _draw_problems(report)
@@ -191,8 +191,8 @@ def _draw_totals(report: DoctorReport) -> list[str]:
     if report.causes:
         lines.append(f"How sure             {_sure(report.causes)}")
     if totals.muted:
-        lines.append(f"Muted                {count_of(totals.muted, 'finding')}, in no sum")
-    note = f"List prices of {report.prices_of}; on a flat-fee plan it is quota, not money."
+        lines.append(f"Muted                {count_of(totals.muted, 'finding')}, not counted")
+    note = f"List prices of {report.prices_of}; on a flat-rate plan this is quota, not money."
     return [*lines, note] if totals.input_cost else lines
 
 
@@ -228,7 +228,7 @@ def _draw_causes(causes: Sequence[CauseSum]) -> list[str]:
 
 
 def _block() -> str:
-    """What bars are drawn with, if the terminal's encoding has it."""
+    """The character for bars, if the terminal's encoding has it."""
     try:
         "█".encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -272,7 +272,7 @@ def _draw_against(against: Against) -> list[str]:
 
 def _tell_saved(saved: float | None) -> str:
     if saved is None:
-        return "; no price is known"
+        return "; price unknown"
     return f"; {'saved' if saved >= 0 else 'cost more by'} {dollars(abs(saved))}"
 
 
@@ -282,8 +282,8 @@ def _draw_problems(report: DoctorReport) -> list[str]:
     lines: list[str] = []
     if not read.problem_count:
         return lines
-    passed = f", {count_of(unknown, 'file')} of no known form" if unknown else ""
-    lines += ["", f"Passed over: {count_of(read.problem_count, 'place')} in the files{passed}"]
+    passed = f", {count_of(unknown, 'file')} in unknown formats" if unknown else ""
+    lines += ["", f"Skipped: {count_of(read.problem_count, 'place')} in the files{passed}"]
     for problem in read.problems[:PROBLEMS]:
         place = f" line {problem.line}" if problem.line else ""
         name = Path(problem.file).name
@@ -300,7 +300,7 @@ def _hang(mark: str, text: str) -> list[str]:
 
 
 def list_findings(findings: Sequence[Finding]) -> str:
-    """Every finding, a line or two each."""
+    """All findings, one or two lines per finding."""
     lines: list[str] = []
     for finding in findings:
         lines += _hang(f"{finding.id}  ", describe_finding(finding))
@@ -313,7 +313,7 @@ def doctor(
         list[str] | None,
         typer.Argument(
             metavar="PATH",
-            help="Files or folders; - reads standard input. Without any: what is on this machine.",
+            help="Files or folders; - reads standard input. Default: everything on this machine.",
         ),
     ] = None,
     since: Annotated[
@@ -322,26 +322,26 @@ def doctor(
     ] = None,
     session: Annotated[
         str | None,
-        typer.Option("--session", "-s", metavar="ID", help="Only sessions whose id begins so."),
+        typer.Option("--session", "-s", metavar="ID", help="Only sessions whose id starts so."),
     ] = None,
     against: Annotated[
         str | None,
         typer.Option(
             metavar="EARLIER",
-            help="Say what a fix saved: since a time, a report of --json, or other sessions.",
+            help="Show what a fix saved: since a time, against a --json report, or other sessions.",
         ),
     ] = None,
     mute: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="FINDING", help="Leave out a finding by its id, or a cause. Repeatable."
+            metavar="FINDING", help="Leave out a finding (by its id) or a cause. Repeatable."
         ),
     ] = None,
     fail_over: Annotated[
         str | None,
         typer.Option(
             metavar="SHARE",
-            help="Exit with 1 if more was lost, such as 5%, with 2 if there is nothing to judge.",
+            help="Exit with 1 if more was lost, such as 5%, or with 2 if nothing can be judged.",
         ),
     ] = None,
     html: Annotated[
@@ -350,27 +350,29 @@ def doctor(
     with_text: Annotated[
         bool,
         typer.Option(
-            "--with-text", help="Show what changed as text in --json and --html, not as digests."
+            "--with-text", help="In --json and --html, show changes as text instead of digests."
         ),
     ] = False,
     findings: Annotated[
-        bool, typer.Option("--findings", help="List every finding and not just the dearest.")
+        bool, typer.Option("--findings", help="List every finding, not just the most expensive.")
     ] = False,
     sample: Annotated[
-        bool, typer.Option("--sample", help="Look at a small made-up session instead.")
+        bool, typer.Option("--sample", help="Examine a small made-up session instead.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Where did the cache go? Looks through sessions for what was paid for twice, and says why.
+    """Find out where the cache was lost: what sessions paid for twice, and why.
 
     Reads transcripts of Claude Code, Codex, pi, OpenCode, Copilot CLI and Gemini CLI, Lamina's own
-    sessions, logs of requests (OpenAI, Anthropic, Gemini, LiteLLM) and HAR files. Needs no key and
-    no model, sends nothing anywhere and changes nothing. See docs/doctor.md.
+    sessions, request logs (OpenAI, Anthropic, Gemini, LiteLLM) and HAR files. Needs no key and no
+    model, sends nothing anywhere and changes nothing. See docs/doctor.md.
     """
-    refuse_if(sample and paths, "--sample looks at no other files")
-    refuse_if(findings and as_json, "--json lists every finding anyway")
-    refuse_if(with_text and not (as_json or html), "--with-text is for --json and --html")
-    # 1 is what a check says that failed.
+    refuse_if(sample and paths, "--sample accepts no other files")
+    refuse_if(
+        findings and as_json, "--findings is not needed with --json, which lists every finding"
+    )
+    refuse_if(with_text and not (as_json or html), "--with-text needs --json or --html")
+    # Exit code 1 is for a failed check.
     with exit_on_error(2):
         limit = parse_share(fail_over) if fail_over is not None else None
         check_muted(mute or [])
@@ -395,7 +397,7 @@ def doctor(
     if as_json:
         typer.echo(format_json(plain_report(report, with_text=with_text)))
     elif findings and report.totals.requests:
-        typer.echo(list_findings(report.findings) or "No breaks were found.")
+        typer.echo(list_findings(report.findings) or "No breaks found.")
     else:
         typer.echo(draw_report(report))
     if limit is not None:

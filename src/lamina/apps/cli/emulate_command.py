@@ -1,4 +1,4 @@
-"""`lamina emulate`: a vendor's wire on this machine, with an account of what its cache would do."""
+"""`lamina emulate`: a vendor's API on this machine, with an account of what its cache would do."""
 
 import signal
 from datetime import date, datetime
@@ -21,7 +21,7 @@ from lamina.apps.wiring.runners import Clients
 from lamina.emulators.faults import FAULT_EXPLANATIONS, parse_fault
 from lamina.errors import UsageError
 
-# Emulators need an extra, which the help of the command does not.
+# Emulators need an extra; the command's help does not.
 if TYPE_CHECKING:
     from lamina.emulators.answers import AnswerSource
     from lamina.emulators.emulator import Emulator
@@ -44,10 +44,10 @@ async def serve_vendor(
     account_created: date | None,
     console: Console,
 ) -> str:
-    """Serves until it is stopped; gives the report.
+    """Serve until stopped; return the report.
 
     Raises:
-        UsageError: the port is taken, a fault is unknown, the answers cannot be read, or the
+        UsageError: the port is in use, a fault is unknown, the answers cannot be read, or the
             vendor's accounts have no age.
     """
     from lamina.emulators.emulator import serve_emulator
@@ -55,20 +55,20 @@ async def serve_vendor(
     name, environment = VENDORS[vendor]
     options = {} if account_created is None else {"account_since": account_created}
     if options and vendor != "anthropic":
-        raise UsageError(f"--account-created is for anthropic, not for {vendor}: leave it out")
+        raise UsageError(f"--account-created only works with anthropic, not with {vendor}")
     emulators = import_module(f"lamina.emulators.{vendor}.emulator")
     emulator: Emulator = getattr(emulators, name)(
         answers=await _answers(answers, console),
         faults=[parse_fault(fault) for fault in faults],
         **options,
     )
-    # Before anybody is told how to end it.
+    # Before the message that says how to stop it.
     numbers = signal.SIGINT, signal.SIGTERM
     with kept_handlers(*numbers), anyio.open_signal_receiver(*numbers) as signals:
         async with serve_emulator(emulator, port=port) as url:
-            console.print(f"{vendor} at {url}; answers: {answers}. Ctrl-C ends it.")
+            console.print(f"{vendor} at {url}; answers: {answers}. Ctrl-C stops it.")
             console.print(f"Point your application at it: {environment.format(url=url)}")
-            console.print(f"What it would have paid so far: {url}/report?format=text")
+            console.print(f"Costs so far: {url}/report?format=text")
             async for _ in signals:
                 break
     return emulator.report.as_text()
@@ -89,39 +89,39 @@ async def _answers(wanted: str, console: Console) -> "AnswerSource":
 @app.command()
 def emulate(
     vendor: Annotated[
-        Literal["openai", "anthropic", "gemini"], typer.Argument(help="Whose wire to speak.")
+        Literal["openai", "anthropic", "gemini"], typer.Argument(help="Whose API to emulate.")
     ],
-    port: Annotated[int, typer.Option(help="On the loopback; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option(help="Port on the loopback; 0 picks a free one.")] = 0,
     fault: Annotated[
         list[str] | None,
         typer.Option(help="KIND, KIND*TIMES or KIND*TIMES@SKIP; see --list-faults. Repeatable."),
     ] = None,
     answers: Annotated[
         str,
-        typer.Option(help="'echo', 'model' (the embedded one), or a JSON file with answers."),
+        typer.Option(help="'echo', 'model' (the embedded one), or a JSON file of answers."),
     ] = "echo",
     account_created: Annotated[
         datetime | None,
         typer.Option(
             formats=["%Y-%m-%d"],
-            help="The day the emulated Anthropic account was created: before 2026-08-31 thinking "
-            "that no longer fits is let through.",
+            help="The day the emulated Anthropic account was created: before 2026-08-31, thinking "
+            "that no longer fits is accepted.",
             show_default="2026-09-15",
         ),
     ] = None,
     list_faults: Annotated[
-        bool, typer.Option("--list-faults", help="List what can go wrong on demand, and stop.")
+        bool, typer.Option("--list-faults", help="List the faults that can be triggered, and exit.")
     ] = False,
 ) -> None:
-    """Speak a vendor's wire on this machine, and account for its prefix cache by its rules.
+    """Emulate a vendor's API on this machine, and account for its prefix cache by its rules.
 
-    Point an application at it to see what it would have paid: a table at the end, and meanwhile at
-    /report. POST /emulator/clock {"move": 400} moves its clock, /emulator/fault {"fault": "429*2"}
-    makes it fail.
+    Point an application at it to see what it would have paid: a table at the end, and at any time
+    under /report. POST /emulator/clock {"move": 400} moves its clock; POST /emulator/fault
+    {"fault": "429*2"} makes it fail.
 
     A file of answers is a list, one per request: texts, or {"text": ..., "thinking": ..., "calls":
     [{"name": "read_file", "arguments": {"path": "plan.md"}}]} with any of the three.
-    Anthropic's may go on with "then": {...} in the same message.
+    Anthropic's answers may continue with "then": {...} in the same message.
     """
     if list_faults:
         for kind, explanation in FAULT_EXPLANATIONS.items():

@@ -1,8 +1,8 @@
-"""Flags that several commands take, each written once, in groups that become the records of
+"""Flags that several commands share, each defined once, in groups that become the records of
 `lamina.apps.views.session_options`.
 
-A parameter of a command that is a dataclass stands for the flags that are its fields; Typer
-itself knows no groups.
+A command's dataclass parameter stands for the flags that are its fields; Typer itself has no such
+groups.
 """
 
 import inspect
@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 def expand_flags(command: Callable[..., Result]) -> Callable[..., Result]:
-    """The command with its groups replaced by their flags; it is called with the groups.
+    """Replace a command's groups by their flags; the command itself is called with the groups.
 
     Raises:
         TypeError: two of its flags have the same name.
@@ -59,13 +59,13 @@ def expand_flags(command: Callable[..., Result]) -> Callable[..., Result]:
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
         return command(**values)
 
-    # Typer takes defaults from the one and types from the other.
+    # Typer reads defaults from the signature and types from the annotations.
     setattr(call, "__signature__", inspect.Signature(list(parameters.values())))  # noqa: B010
     call.__annotations__ = {name: flag.annotation for name, flag in parameters.items()}
     return call
 
 
-# A flag in each panel of `--help`.
+# One kind of flag per panel of `--help`.
 session_flag = partial(typer.Option, rich_help_panel="Session")
 _attachment_flag = partial(typer.Option, rich_help_panel="Attachments")
 _tool_flag = partial(typer.Option, rich_help_panel="Mode and tools")
@@ -75,9 +75,11 @@ _web_flag = partial(typer.Option, rich_help_panel="Web pages")
 _date_flag = partial(_note_flag, formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], metavar="DATE")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Lexical = Annotated[bool, typer.Option("--lexical", help="By words alone, without embeddings.")]
+Lexical = Annotated[
+    bool, typer.Option("--lexical", help="Search by words alone, without embeddings.")
+]
 AgentWorkspace = Annotated[
-    Path, typer.Option("--workspace", "-w", help="The folder to look for agents in.")
+    Path, typer.Option("--workspace", "-w", help="The folder in which to look for agents.")
 ]
 SessionWorkspace = Annotated[
     Path,
@@ -92,13 +94,13 @@ SpendUnasked = Annotated[
     bool,
     typer.Option(
         "--yes", "-y", rich_help_panel="Spending",
-        help="Do not ask before what costs more than the setting ask_above_cost, because a cache "
-        "is written again.",
+        help="Do not ask before rewriting a cache, even if it costs more than the setting "
+        "ask_above_cost.",
     ),
 ]  # fmt: skip
 AllowTools = Annotated[
     bool,
-    _tool_flag("--allow-tools", help="Run every tool call without asking, just for this command."),
+    _tool_flag("--allow-tools", help="For this command only, run every tool call without asking."),
 ]
 Within = Annotated[
     list[str] | None,
@@ -109,32 +111,32 @@ Within = Annotated[
 ]  # fmt: skip
 Since = Annotated[
     datetime | None,
-    _date_flag(help="Only notes changed since then, as 2026-11-17 or 2026-11-17T09:30:00."),
+    _date_flag(help="Only notes changed since this date: 2026-11-17 or 2026-11-17T09:30:00."),
 ]
-Until = Annotated[datetime | None, _date_flag(help="Only notes changed before then.")]
+Until = Annotated[datetime | None, _date_flag(help="Only notes changed before this date.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SessionFlags:
-    """Which session is opened or continued, with whom and how."""
+    """Which session to open or continue, with which model and how."""
 
     workspace: Annotated[
         Path,
         session_flag(
             "--workspace", "-w", exists=True, file_okay=False,
-            help="The folder that attached paths are read from.",
+            help="The folder from which attached paths are read.",
         ),
     ] = Path()  # fmt: skip
     session: Annotated[
         str | None,
         session_flag(
             "--session", "-s", metavar="ID",
-            help="Continue this session: its id, or the start of it.",
+            help="Continue this session: its id, or the beginning of one.",
         ),
     ] = None  # fmt: skip
     new: Annotated[
         bool,
-        session_flag("--new", help="With --session: begin a session under this name."),
+        session_flag("--new", help="With --session: start a new session under this id."),
     ] = False
     model: Annotated[
         str | None,
@@ -151,7 +153,7 @@ class SessionFlags:
         str | None,
         session_flag(
             "--agent", "-A", metavar="NAME|PATH",
-            help="An agent: persona, rules, references, tools. See `lamina agent`.",
+            help="An agent: persona, rules, references and tools. See `lamina agent`.",
         ),
     ] = None  # fmt: skip
     project: Annotated[
@@ -161,15 +163,15 @@ class SessionFlags:
         bool,
         session_flag(
             "--trust",
-            help="Trust what the agent's folder and --hooks bring now, just for this command: "
-            "servers are started, hooks are run. See `lamina trust`.",
+            help="For this command only, trust the agent's folder and --hooks as they are: start "
+            "servers and run hooks. See `lamina trust`.",
         ),
     ] = False
     hooks: Annotated[
         list[Path] | None,
         session_flag(
             "--hooks", metavar="FILE",
-            help="A file of Python whose `hooks` take part in every turn, once you trust it: see "
+            help="A Python file whose `hooks` take part in every turn, once you trust it: see "
             "`lamina trust FILE`. Repeatable.",
         ),
     ] = None  # fmt: skip
@@ -182,51 +184,50 @@ class SessionFlags:
     ] = None  # fmt: skip
     spend_turn: Annotated[
         float | None,
-        _spend_flag(help="The most that one question may cost. The session remembers it."),
+        _spend_flag(help="Limit the cost of one question. The session remembers it."),
     ] = None
     spend_session: Annotated[
         float | None,
-        _spend_flag(help="The most that the session may cost. The session remembers it."),
+        _spend_flag(help="Limit the cost of the session. The session remembers it."),
     ] = None
     spend_day: Annotated[
         float | None,
         _spend_flag(
-            help="The most that a day may cost, all sessions together. LAMINA_SPEND_DAY holds "
-            "everywhere. See `lamina spend`."
+            help="Limit the cost of all sessions per day. LAMINA_SPEND_DAY always applies. See "
+            "`lamina spend`."
         ),
     ] = None
     no_memory: Annotated[
-        bool, session_flag("--no-memory", help="Do not tell the model what `lamina memory` holds.")
+        bool, session_flag("--no-memory", help="Leave the contents of `lamina memory` out.")
     ] = False
     mode: Annotated[
         Mode,
         _tool_flag(
-            help="agent: the model may call tools as often as it needs. qa: questions are answered "
-            "from the notes of the workspace, with citations. plan: one batch of tool calls, then "
-            "the answer."
+            help="agent: the model may call tools as often as it needs. qa: answers come from the "
+            "workspace's notes, with citations. plan: one batch of tool calls, then the answer."
         ),
     ] = "agent"
     files: Annotated[
         bool,
         _tool_flag(
             "--files",
-            help="Let the model look at the workspace's files (ls, read, grep, getFileTree), "
-            "search its notes, and change files if you allow it (write, edit, mv, rm, undo).",
+            help="Let the model read the workspace's files (ls, read, grep, getFileTree), search "
+            "its notes, and change files if you allow it (write, edit, mv, rm, undo).",
         ),
     ] = False
     web_search: Annotated[
         str | None,
         _tool_flag(
             "--web-search", metavar="URL|mcp:SERVER/TOOL",
-            help="Let the model search the web there; you are asked before a query is sent. The "
-            "key is in LAMINA_WEB_SEARCH_KEY, the form in docs/web-search.md. Usual place: "
+            help="Let the model search the web at this place; you are asked before each query. The "
+            "key is in LAMINA_WEB_SEARCH_KEY; docs/web-search.md has the format. Default: "
             "LAMINA_WEB_SEARCH.",
         ),
     ] = None  # fmt: skip
     mcp: Annotated[
         Path | None,
         _tool_flag(
-            help="A JSON file with `mcpServers` to start, just for this command.",
+            help="A JSON file with `mcpServers` to start, for this command only.",
             exists=True,
             dir_okay=False,
         ),
@@ -237,24 +238,24 @@ class SessionFlags:
     web: Annotated[
         WebAccess | None,
         _web_flag(
-            help="Which pages may be fetched: none (the default), those of --allow-host, or any "
-            "public page. The session remembers it."
+            help="Which pages may be fetched: none (the default), only those of --allow-host, or "
+            "any public page. The session remembers it."
         ),
     ] = None
     allow_host: Annotated[
         list[str] | None,
         _web_flag(
             "--allow-host", metavar="HOST[:PORT]",
-            help="A host to fetch pages from; *.example.org means every host below it, "
-            "private:NAME one with a private address. Repeatable.",
+            help="A host from which to fetch pages; *.example.org means every host below it, "
+            "private:NAME a host with a private address. Repeatable.",
         ),
     ] = None  # fmt: skip
 
     def options(self, changes: SettingChanges | None = None) -> SessionOptions:
-        """The record; `changes` are settings with flags of their own."""
+        """The options as a record; `changes` are settings that have their own flags."""
         refuse_if(
             self.mode == "qa" and self.files,
-            "--files goes with --mode agent or plan; qa calls no tools",
+            "--files needs --mode agent or plan; qa calls no tools",
         )
         return SessionOptions(
             workspace=self.workspace,
@@ -275,7 +276,7 @@ class SessionFlags:
             scope=read_scope(self.within, self.since, self.until),
             changes=replace(
                 changes or SettingChanges(),
-                # --allow-host alone means that listed hosts may be fetched from.
+                # --allow-host alone allows the listed hosts.
                 web=self.web or ("listed" if self.allow_host else None),
                 allow_hosts=tuple(self.allow_host or ()),
                 spend_turn=self.spend_turn,
@@ -287,13 +288,13 @@ class SessionFlags:
 
 @dataclass(frozen=True, kw_only=True)
 class PromptFlags:
-    """What goes along with every question."""
+    """What is sent with every question."""
 
     attach: Annotated[
         list[str] | None,
         _attachment_flag(
             "--attach", "-a", metavar="REFERENCE",
-            help="A path, the name of a note, a folder/, a #tag, lines (note.md#L3-L9), a section "
+            help="A path, a note's name, a folder/, a #tag, lines (note.md#L3-L9), a section "
             "(note#Heading) or a URL. Repeatable.",
         ),
     ] = None  # fmt: skip
@@ -311,11 +312,11 @@ class PromptFlags:
 
 @dataclass(frozen=True, kw_only=True)
 class PersonFlags(PromptFlags):
-    """What goes along with the questions of a person, who may have a note open."""
+    """What is sent with the questions of a person, who may have a note open."""
 
     active: Annotated[
         str | None,
-        _attachment_flag(metavar="NOTE", help="The note you have open: its pictures go along."),
+        _attachment_flag(metavar="NOTE", help="The note you have open; its pictures are sent too."),
     ] = None
 
     def options(self) -> PromptOptions:
@@ -323,7 +324,7 @@ class PersonFlags(PromptFlags):
 
 
 def text_or_file(value: str) -> str:
-    """The value, or what is in the file that `@FILE` names."""
+    """The value, or the contents of the file that `@FILE` names."""
     if not value.startswith("@"):
         return value
     try:
@@ -333,15 +334,15 @@ def text_or_file(value: str) -> str:
 
 
 def usual_web_search(mode: Mode) -> str | None:
-    """Where the environment says that the web is searched; nowhere in a mode without tools."""
+    """The place to search the web from the environment; None in a mode without tools."""
     return None if mode == "qa" else os.environ.get("LAMINA_WEB_SEARCH", "").strip() or None
 
 
 def read_scope(within: list[str] | None, since: datetime | None, until: datetime | None) -> Scope:
-    """Where to search, from the flags."""
+    """The notes to search, from the flags."""
     places = within or ()
     for place in places:
-        refuse_if(not place.strip("# "), f"--in {place!r} names no folder and no tag")
+        refuse_if(not place.strip("# "), f"--in {place!r} is neither a folder nor a tag")
     folders = (place for place in places if not place.startswith("#"))
     tags = (place for place in places if place.startswith("#"))
     return make_scope(folders, tags, since, until)

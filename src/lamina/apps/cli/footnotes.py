@@ -1,8 +1,8 @@
-"""Answers that rest on notes, on a terminal: the passages that were found, the footnotes below an
-answer, and its words, held back until their numbers are known.
+"""Answers from notes, on a terminal: the passages found, the footnotes below an answer, and its
+words, held back until their numbers are known.
 
-Law: a number that is shown means one source, which is shown, too. Numbers are known when an
-answer is complete, so its words wait until then.
+Law: each number shown means one source, which is shown too. Numbers are known only when an answer
+is complete, so its words wait until then.
 """
 
 from collections.abc import Callable
@@ -27,14 +27,14 @@ from lamina.engine.runners.runner import Listener, Runner
 
 
 def list_hits(result: NoteSearchResult, width: int) -> str:
-    """A passage per line, with its place and how well it fits, and below it how it begins."""
+    """A line per passage with its place and score, and below it the beginning of its text."""
     if not result.hits:
-        return f"nothing fits in {count_of(result.searched, 'note')}"
+        return f"no match in {count_of(result.searched, 'note')}"
     return "\n".join(_lines(hit, width) for hit in result.hits)
 
 
 def render_footnotes(answer: Answer) -> list[str]:
-    """What the numbers of an answer mean, a line each; none if it says so itself."""
+    """A line for each number of an answer; none if the answer lists its sources itself."""
     return [visible_name(line) for line in list_footnotes(answer.text, answer.sources)]
 
 
@@ -46,8 +46,8 @@ def _lines(hit: Hit, width: int) -> str:
 
 
 def hold_until_final(listener: Listener, runner: Runner) -> Listener:
-    """A listener that hears the words of an answer which rests on sources when they are final.
-    Words that turn out to stand in front of a call are no answer, and are heard then."""
+    """Wrap a listener so that it gets the words of an answer with sources once they are final.
+    Words that turn out to precede a call are not an answer, and are passed on at that point."""
     return _HeldWords(listener, lambda: runner.cites).hear
 
 
@@ -69,7 +69,7 @@ class _HeldWords:
             case RequestRetried():
                 self._held.clear()
             case AnswerChanged() if self._held:
-                return  # nobody heard what it was before
+                return  # the earlier version was never passed on
             case TurnEnded(answer=answer) if answer and self._held:
                 self._held = [
                     BlockStarted(index=0, kind="text"),

@@ -27,11 +27,11 @@ SHOWN = 20
 
 
 async def export_session(stored: StoredSession, form: ExportForm, out: str | None) -> str:
-    """What the command prints: the session, or where it went. `out` is a folder, if there is one or
-    if it ends as one; it is made then, and the file in it has a name of its own.
+    """Return what the command prints: the session, or where it was written. `out` is a folder if
+    one exists or if it ends with a slash; the folder is created, and the file gets its own name.
 
     Raises:
-        UsageError: the file is there already, or cannot be written.
+        UsageError: the file exists already, or cannot be written.
     """
     name, data = await export_data(stored, form)
     if out is None:
@@ -47,7 +47,7 @@ async def export_session(stored: StoredSession, form: ExportForm, out: str | Non
 
 
 def write_output(place: Path, data: bytes) -> None:
-    """Writes a new file.
+    """Write a new file.
 
     Raises:
         UsageError: the file exists already, or cannot be written.
@@ -55,17 +55,17 @@ def write_output(place: Path, data: bytes) -> None:
     try:
         write_new_file(place, data)
     except FileExistsError:
-        raise UsageError(f"{place} is there already; nothing was written") from None
+        raise UsageError(f"{place} exists already; nothing was written") from None
     except OSError as error:
         raise UsageError(f"{place} cannot be written: {error}") from error
 
 
 async def _is_folder(out: str) -> bool:
-    """Whether a folder is meant; one that is not there yet is made."""
+    """Whether `out` means a folder; a missing one is created."""
     folder = anyio.Path(out)
     if os.path.basename(out) in ("", ".", "..") and not await folder.is_dir():
         if await folder.exists():
-            raise UsageError(f"{folder} is a file and no folder; nothing was written")
+            raise UsageError(f"{folder} is a file, not a folder; nothing was written")
         await folder.mkdir(parents=True)
     return await folder.is_dir()
 
@@ -73,11 +73,11 @@ async def _is_folder(out: str) -> bool:
 async def import_files(
     files: Sequence[Path], workspace: Path, session: str | None, target: str | None, as_json: bool
 ) -> tuple[str, bool]:
-    """What the command prints, and whether a file could not be imported."""
+    """Return what the command prints, and whether a file could not be imported."""
     listed = list_sources(files)
     sources = listed.sources
     if session is not None and len(sources) > 1:
-        raise UsageError(f"--session is for one session, and there are {len(sources)}")
+        raise UsageError(f"--session works with one session only, and there are {len(sources)}")
     shown = track(sources, "importing", 2)
     imported, failed = await import_all(shown, workspace, session, target)
     if as_json:
@@ -90,20 +90,20 @@ async def import_files(
     lines += [f"{path}: {problem}" for path, problem in failed]
     if imported and listed.passed_over:
         is_one = listed.passed_over == 1
-        notes = "1 Markdown file is" if is_one else f"{listed.passed_over:,} Markdown files are"
-        lines.append(f"{notes} no chat and {'was' if is_one else 'were'} passed over")
+        notes = "1 Markdown file" if is_one else f"{listed.passed_over:,} Markdown files"
+        lines.append(f"skipped {notes} without a chat")
     return "\n".join(lines), bool(failed)
 
 
 def _report(report: ImportReport) -> list[str]:
     lines = [f"{report.session}: {report.entries:,} entries from {report.source}"]
     if report.laid:
-        lines.append(f"  in the library as they are now: {', '.join(report.laid)}")
+        lines.append(f"  added to the library in their current version: {', '.join(report.laid)}")
     for problem in report.problems[:SHOWN]:
         place = f"line {problem.line}: " if problem.line else ""
         lines.append(f"  {place}{problem.what}: {problem.detail}")
     if len(report.problems) > SHOWN:
-        lines.append(f"  and {len(report.problems) - SHOWN:,} more; --json lists all of them")
+        lines.append(f"  and {len(report.problems) - SHOWN:,} more; --json lists them all")
     return lines
 
 
@@ -116,11 +116,11 @@ def export(
         typer.Option(
             "--format", "-f", metavar="FORM",
             help="markdown: a readable chat. jsonl: the journal itself, with its pictures. "
-            "json: all of it as JSON. requests: what every request was made of and cost, a line of "
-            "JSON each.",
+            "json: everything as JSON. requests: the contents and cost of every request, one "
+            "line of JSON per request.",
         ),
     ] = "markdown",
-    # Not a Path, which forgets the slash at its end.
+    # Not a Path, which drops a trailing slash.
     out: Annotated[
         str | None,
         typer.Option(
@@ -129,8 +129,8 @@ def export(
         ),
     ] = None,
 ) -> None:  # fmt: skip
-    """Write a session as a Markdown chat (Obsidian Copilot's format), as its journal, or what its
-    requests were made of (docs/requests.md)."""
+    """Export a session as a Markdown chat (Obsidian Copilot's format), as its journal, or as a list
+    of what each request contained (docs/requests.md)."""
     text = run_on_session(session, workspace, partial(export_session, form=form, out=out))
     typer.echo(text, nl=out is not None)
 
@@ -138,25 +138,28 @@ def export(
 @app.command(name="import")
 def import_(
     files: Annotated[
-        list[Path], typer.Argument(help="Files of other systems, chats, or folders of them.")
+        list[Path], typer.Argument(help="Files of other tools, chats, or folders of them.")
     ],
     workspace: SessionWorkspace = Path(),
     session: Annotated[
-        str | None, typer.Option("--session", "-s", help="The new session's id; for one file.")
+        str | None,
+        typer.Option("--session", "-s", help="The new session's id; with one file only."),
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option("--target", "--model", "-t", "-m", help="provider:model to continue with."),
+        typer.Option(
+            "--target", "--model", "-t", "-m", help="The provider:model to continue with."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Turn what other systems store into sessions.
+    """Import sessions from other tools.
 
     Reads sessions of pi, Claude Code (with its subagents), Codex, OpenCode (exports, its folder and
     its database), Copilot CLI and Gemini CLI, logs of requests to OpenAI and Anthropic, Markdown
-    chats, and Lamina's own journals. Of a folder, every session in it. Whatever could not be taken
-    over as it was is listed; the files are not touched.
+    chats, and Lamina's own journals; from a folder, every session in it. Anything that could not be
+    imported unchanged is listed; the files are not touched.
     """
-    refuse_if(session is not None and len(files) > 1, "--session is for one file")
+    refuse_if(session is not None and len(files) > 1, "--session works with one file only")
     report, failed = run_async(import_files, files, workspace, session, target, as_json)
     print_outcome(report if as_json else visible(report), not failed, as_json=as_json)

@@ -1,5 +1,5 @@
-"""How far indexing is, if it takes long: a bar, or a few plain lines where nothing can be
-redrawn. It comes when there is something to say, and goes when it is done."""
+"""Indexing progress, if it takes long: a bar, or a few plain lines where nothing can be redrawn. It
+appears when there is something to report, and disappears when the work is done."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,9 +20,9 @@ from rich.progress import Progress as Bar
 
 from lamina.apps.cli.terminal_text import print_note
 
-# How many chunks are worth a bar: some tenths of a second.
+# From this many chunks on, a bar is shown: a few tenths of a second.
 LONG = 64
-# Where nothing can be redrawn, a line is written at each of these shares.
+# Where nothing can be redrawn, a line is written at these shares.
 SHARES = (0.25, 0.5, 0.75)
 
 
@@ -30,22 +30,22 @@ Step = TypeVar("Step")
 
 
 def track(steps: Sequence[Step], description: str, many: int) -> Iterator[Step]:
-    """The steps one by one, with a bar on a terminal if there are `many` of them."""
+    """Yield the steps one by one, with a bar on a terminal if there are `many`."""
     is_quiet = len(steps) < many or not sys.stderr.isatty()
     with Bar(transient=True, disable=is_quiet, console=Console(stderr=True)) as progress:
         yield from progress.track(steps, description=description)
 
 
 def make_bar(console: Console, *figures: ProgressColumn) -> Bar:
-    """A bar with what it is about, figures of its own, and the time that is left."""
+    """A bar with a description, its own figures, and the remaining time."""
     columns = (TextColumn("{task.description}"), BarColumn(), *figures, TimeRemainingColumn())
     return Bar(*columns, console=console, transient=True)
 
 
 class IndexProgress:
-    """Called with how many chunks are done, of how many, whenever something is indexed. `doing`
-    and `what` name other work. If it is done to so many `at_most`, it may end at any time, and
-    shares of it say nothing."""
+    """Called with the number of finished chunks and the total whenever something is indexed.
+    `doing` and `what` name other work. With `at_most`, the total is an upper bound: the work may
+    end at any time, so no shares are shown."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class IndexProgress:
         self._doing, self._what = doing, what
         self._bar: Bar | None = None
         self._task: TaskID | None = None
-        # The share that was written last.
+        # The last share that was written.
         self._share = -1.0
 
     def __call__(self, done: int, total: int) -> None:
@@ -72,7 +72,7 @@ class IndexProgress:
             self._say(done, total)
 
     def stop(self) -> None:
-        """Takes away what is drawn."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
         self._bar = self._task = None
@@ -82,7 +82,7 @@ class IndexProgress:
         if self._bar is None or self._task is None:
             self._bar = make_bar(self._console, MofNCompleteColumn())
             self._task = self._bar.add_task(self._doing, total=total)
-            # Where something else is drawn already, that has to do.
+            # Another live display is on the screen, and only one is possible.
             with suppress(LiveError):
                 self._bar.start()
         self._bar.update(self._task, completed=done, total=total)
@@ -93,7 +93,7 @@ class IndexProgress:
         if share <= self._share or (self._at_most and not is_first):
             return
         self._share = share
-        # Whatever is done already, first it is said what is done.
+        # The first line always says what the work is, whatever its share.
         up_to = "up to " if self._at_most else ""
         label = f"{self._doing} {up_to}{total:,} {self._what}"
         print_note(self._console, label if is_first else f"{share:.0%}")

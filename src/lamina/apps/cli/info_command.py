@@ -1,7 +1,7 @@
-"""`lamina info`: what is installed, where everything is kept, and how large it is.
+"""`lamina info`: what is installed, where data is stored, and how large it is.
 
-Laws: keys are named by their variable, and their value is never shown. A path and a command are
-never folded, so that they can be copied; all else fits 80 columns.
+Laws: keys are named by their variable; their values are never shown. Paths and commands are never
+wrapped, so that they can be copied; everything else fits 80 columns.
 """
 
 import os
@@ -38,7 +38,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """Something that is kept on this machine; `bytes` is None if there is nothing yet."""
+    """Something stored on this machine; `bytes` is None if there is nothing yet."""
 
     what: str
     path: str
@@ -46,7 +46,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class InstalledExtra(Struct, frozen=True, kw_only=True):
-    """An extra: what it is for, what of it is missing, and how that is installed."""
+    """An extra: what it is for, what is missing, and how to install it."""
 
     extra: str
     uses: tuple[str, ...]
@@ -55,30 +55,30 @@ class InstalledExtra(Struct, frozen=True, kw_only=True):
 
 
 class Installation(Struct, frozen=True, kw_only=True):
-    """What `lamina info` tells."""
+    """The contents of `lamina info`."""
 
     lamina: str
     python: str
     platform: str
-    # The environment it is installed in.
+    # The Python environment.
     environment: str
     target: str
-    # The kind of store that sessions are kept in.
+    # The kind of store for sessions.
     store: str
     places: tuple[Place, ...]
     workspaces: int
     sessions: int
-    # Stores of workspaces that cannot be read, and are not counted.
+    # Stores that cannot be read and are not counted.
     problems: tuple[str, ...] = ()
-    # Variables of the environment that hold keys.
+    # Environment variables that contain keys.
     keys: tuple[str, ...]
     extras: tuple[InstalledExtra, ...]
-    # Versions of what Lamina asks for and is here, by distribution.
+    # Versions of Lamina's installed requirements, by distribution.
     packages: dict[str, str]
 
 
 async def describe_installation(workspace: Path) -> Installation:
-    """What there is, seen from a workspace."""
+    """Describe this installation, as seen from a workspace."""
     counts: list[int] = []
     problems: list[str] = []
     for listed in list_stores():
@@ -123,7 +123,7 @@ def _places(workspace: Path) -> tuple[Place, ...]:
 
 
 def _size(path: Path) -> int | None:
-    """The bytes of a file, or of all files below a folder."""
+    """The size in bytes of a file, or of all files below a folder."""
     if not path.exists():
         return None
     files = path.rglob("*") if path.is_dir() else [path]
@@ -153,14 +153,14 @@ def _extras() -> list[InstalledExtra]:
 
 
 def _packages() -> dict[str, str]:
-    """Versions of what the distribution asks for; empty if it is not installed as one."""
+    """Versions of the distribution's requirements; empty if it is not installed as one."""
     packages: dict[str, str] = {}
     try:
         wanted = requires(DISTRIBUTION) or []
     except PackageNotFoundError:
         return packages
     for requirement in wanted:
-        # What is only for development is nobody else's business.
+        # Requirements for development only are left out.
         if re.search(r"extra == .(dev|bench|all)", requirement):
             continue
         if (name := _NAME.match(requirement)) and name[0] != DISTRIBUTION:
@@ -196,7 +196,7 @@ def _lines(info: Installation) -> Iterator[str]:
     yield ""
     width = max(len(extra.extra) for extra in info.extras) + GAP
     for extra in info.extras:
-        state = f"missing {', '.join(extra.missing)}" if extra.missing else "here"
+        state = f"missing {', '.join(extra.missing)}" if extra.missing else "installed"
         yield _fold(f"{extra.extra:<{width}}{', '.join(extra.uses)}: {state}", indent=width)
         if extra.hint:
             yield f"{'':<{width}}{extra.hint}"
@@ -216,7 +216,7 @@ def _fold(line: str, indent: int = 0) -> str:
 
 
 def _arrange(cells: Sequence[str]) -> Iterator[str]:
-    """The cells in columns, to be read downwards."""
+    """The cells in columns, read downwards."""
     width = max(map(len, cells)) + GAP
     columns = max(1, WIDTH // width)
     rows = -(-len(cells) // columns)
@@ -226,9 +226,9 @@ def _arrange(cells: Sequence[str]) -> Iterator[str]:
 
 @app.command()
 def info(workspace: SessionWorkspace = Path(), as_json: AsJson = False) -> None:
-    """Show where everything is and how large, versions, what is installed, and what is missing.
+    """Show where data is stored and how large it is, versions, and what is missing.
 
-    Keys are named, and never shown.
+    Keys are named but never shown.
     """
     installation = run_async(describe_installation, workspace)
     typer.echo(format_json(installation) if as_json else render_info(installation))

@@ -1,9 +1,8 @@
-"""Ctrl-C, however often it comes.
+"""Ctrl-C, however often it is pressed.
 
-Laws: the first interrupt cancels what runs, which keeps what it made, and the command ends with
-130. One that follows at once adds nothing: programs such as `timeout` send two, and an exception in
-the middle of the clean-up would leave threads that nobody ends. One that comes later ends the
-process there and then.
+Laws: the first interrupt cancels the running work, which keeps its results, and the command exits
+with 130. One that follows at once is ignored: programs such as `timeout` send two, and an exception
+in the middle of the clean-up would leave threads running. A later one ends the process immediately.
 """
 
 import atexit
@@ -21,13 +20,13 @@ import anyio
 
 Result = TypeVar("Result")
 
-# For so many seconds after the first interrupt, others are taken for the same one.
+# Interrupts within this many seconds of the first count as the same one.
 MOMENT_S = 0.5
 SHOW_CURSOR = "\x1b[?25h"
 
 
 class RepeatedSignal:
-    """Whether a signal is the first, one that comes with it, or one that insists."""
+    """Tells whether a signal is the first, a duplicate, or one that insists."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -38,7 +37,7 @@ class RepeatedSignal:
         return self._first_time is not None
 
     def is_first(self, number: int) -> bool:
-        """Takes a signal; whether there was none before. One that insists ends the process."""
+        """Register a signal; return whether it is the first. One that insists ends the process."""
         now = self._now()
         if self._first_time is None:
             self._first_time = now
@@ -49,11 +48,11 @@ class RepeatedSignal:
 
 
 class _Interrupts:
-    """The handler while a command runs, and until the process is over if it was interrupted."""
+    """The handler while a command runs, and after an interrupt until the process ends."""
 
     def __init__(self) -> None:
         self._signal = RepeatedSignal()
-        # Cancels what runs.
+        # Cancels the running work.
         self._cancel: Callable[[int, FrameType | None], object] | None = None
         self._is_over = False
         self.came_late = False
@@ -72,7 +71,7 @@ class _Interrupts:
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """Takes over from asyncio, whose handler cancels the running task."""
+        """Replace asyncio's handler, which cancels the running task."""
         handler = signal.getsignal(signal.SIGINT)
         self._cancel = handler if callable(handler) else None
         signal.signal(signal.SIGINT, self)
@@ -83,7 +82,7 @@ class _Interrupts:
 
 
 def run_async(function: Callable[..., Awaitable[Result]], *arguments: object) -> Result:
-    """Runs the work of a command to its end.
+    """Run a command's work to its end.
 
     Raises:
         KeyboardInterrupt: it was interrupted.
@@ -108,14 +107,14 @@ def run_async(function: Callable[..., Awaitable[Result]], *arguments: object) ->
 
 
 def ignore_interrupts_at_exit() -> None:
-    """Keeps the exit code what it is: once all threads have ended, there is nothing to interrupt,
-    and the interpreter gives the signal back to the system, which would kill the process."""
+    """Preserve the exit code: once all threads have ended, there is nothing to interrupt, and the
+    interpreter returns the signal to the system, which would kill the process."""
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
 def kept_handlers(*numbers: int) -> Iterator[None]:
-    """Puts the handlers of signals back after a block in which others take them."""
+    """Restore signal handlers after a block that replaces them."""
     handlers = {number: signal.getsignal(number) for number in numbers}
     try:
         yield
@@ -126,10 +125,10 @@ def kept_handlers(*numbers: int) -> Iterator[None]:
 
 
 def end_process(code: int) -> NoReturn:
-    """Ends the process at once, with what was printed, and waits for nothing."""
+    """End the process at once; flush output, and wait for nothing."""
     with suppress(OSError, ValueError, AttributeError):
         if sys.stderr.isatty():
-            # A bar that was being drawn hides it.
+            # A bar hides the cursor.
             sys.stderr.write(SHOW_CURSOR)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):

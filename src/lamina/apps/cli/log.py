@@ -1,4 +1,4 @@
-"""`lamina log`: a session's entries, as text; with `--result`, one result of a tool, whole."""
+"""`lamina log`: a session's entries as text; with `--result`, one complete tool result."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -39,11 +39,11 @@ app = typer.Typer()
 
 
 async def read_result(stored: StoredSession, what: str) -> KeptResult:
-    """The result of a call, by the call's id or a digest, with all of its text.
+    """Return the result of a call with its full text, by the call's id or a digest.
 
     Raises:
-        UsageError: there is none.
-        JournalError: what was cut off it is not there any more.
+        UsageError: there is no such result.
+        JournalError: the part that was cut off no longer exists.
     """
     journal = await stored.read()
     result = find_result(journal.entries.values(), what)
@@ -57,20 +57,20 @@ def describe_result(result: KeptResult) -> dict[str, Any]:
     return asdict(result) | {"characters": len(result.text)}
 
 
-# A line of the tree, on the usual terminal; a deep branch takes what it needs.
+# The width of a line of the tree on a usual terminal; deep branches may be wider.
 TREE_WIDTH = 80
-# How many branches are named where they begin.
+# How many branches are named at the point where they begin.
 STARTS_SHOWN = 4
 
 
 def render_log(journal: Journal, *, tree: bool, dropped: bool, full: bool) -> str:
-    """The text that the command prints."""
+    """Return the text that the command prints."""
     entries = tuple(journal.entries.values())
     path = path_to(journal.leaf, journal.entries)
     if dropped:
         return (
             "\n".join(_gone(history, full) for history in find_dropped_history(path))
-            or "Nothing was dropped."
+            or "Nothing has been dropped."
         )
     labels = labels_of(entries)
     header = entries[0]
@@ -87,7 +87,7 @@ def render_log(journal: Journal, *, tree: bool, dropped: bool, full: bool) -> st
         for entry in path:
             lines += _entry(entry, labels, full)
         if waiting_request(path):
-            lines.append("The last request was never answered; the session can go on with it.")
+            lines.append("The last request was never answered; the session can continue with it.")
     if journal.damage:
         lines += ["", *damage_lines(journal.damage)]
     return "\n".join(lines)
@@ -120,24 +120,24 @@ def _entry(entry: Entry, labels: Mapping[str, str], full: bool) -> list[str]:
 def _tree(
     entries: Sequence[Entry], active: set[str], leaf: str, labels: Mapping[str, str]
 ) -> list[str]:
-    """Every entry, a line each; a star marks the active path, and branches are drawn from where
-    they begin."""
+    """A line per entry; a star marks the active path, and branches start at their branching
+    point."""
     behind = _children(entries)
     lines: list[str] = []
-    # An entry, what is drawn in front of it, and in front of what follows it.
+    # An entry, the prefix drawn before it, and the prefix of the entries after it.
     waiting = [(entries[0], "", "")]
     while waiting:
         entry, drawn, below = waiting.pop()
         mark = "*" if entry.id in active else " "
         kind, text = describe_entry(entry)
-        # The trunk reads on to the end of the page, behind the branches.
+        # The trunk continues below its branches, to the end of the page.
         children = sorted(behind.get(entry.id, ()), key=lambda entry: entry.id in active)
         branches = children[:-1]
         notes = [f"«{labels[entry.id]}»"] if entry.id in labels else []
         if branches:
             starts = [child.id for child in children]
             more = f" and {len(starts) - STARTS_SHOWN} more" if len(starts) > STARTS_SHOWN else ""
-            notes.append(f"(goes on at {', '.join(starts[:STARTS_SHOWN])}{more})")
+            notes.append(f"(continues at {', '.join(starts[:STARTS_SHOWN])}{more})")
         notes += ["<- current leaf"] if entry.id == leaf else []
         head = f"{mark} {drawn}{entry.id} {kind} "
         tail = "".join(f"  {note}" for note in notes)
@@ -152,7 +152,7 @@ def _gone(gone: DroppedHistory, full: bool) -> str:
     lines = [
         f"## {gone.entry} · {moment(gone.at)} · {gone.reason} (by {gone.by})",
         "",
-        f"{len(gone.messages)} message{'s' * (len(gone.messages) != 1)} gave way to:",
+        f"{len(gone.messages)} message{'s' * (len(gone.messages) != 1)} replaced by:",
         "",
         *(f"> {line}" for line in (gone.summary or "(nothing)").splitlines()),
         "",
@@ -171,42 +171,42 @@ def log(
     session: SessionName,
     workspace: SessionWorkspace = Path(),
     tree: Annotated[
-        bool, typer.Option("--tree", help="All branches, not just the active path.")
+        bool, typer.Option("--tree", help="Show all branches, not just the active path.")
     ] = False,
     dropped: Annotated[
-        bool, typer.Option("--dropped", help="What compactions took out of the context.")
+        bool, typer.Option("--dropped", help="Show what compactions removed from the context.")
     ] = False,
     requests: Annotated[
-        bool, typer.Option("--requests", help="Every request, and how much of it was cached.")
+        bool, typer.Option("--requests", help="List every request and how much of it was cached.")
     ] = False,
     request: Annotated[
         str | None,
         typer.Option(
             "--request", "-r", metavar="N",
-            help="One request, compared with the one before it: its number, -1 or 'last' for the "
-            "last one, or its entry.",
+            help="Show one request, compared with the one before it: its number, its entry, or -1 "
+            "or 'last' for the last one.",
         ),
     ] = None,
     result: Annotated[
         str | None,
         typer.Option(
             "--result", metavar="CALL",
-            help="All of what a tool gave, also what was cut off before it was sent: by the id of "
-            "its call, its handle, or its digest.",
+            help="Show a complete tool result, including what was cut off before sending, by its "
+            "call's id, its handle, or its digest.",
         ),
     ] = None,
     wire: Annotated[
-        bool, typer.Option("--wire", help="With --request: in the vendor's wire format.")
+        bool, typer.Option("--wire", help="With --request: show the vendor's wire format.")
     ] = False,
     full: Annotated[bool, typer.Option("--full", help="Do not shorten anything.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Show a session's entries: what was said, sent, changed and left out, and what it cost."""
+    """Show a session's entries: messages, requests, changes, what was left out, and the cost."""
     refuse_if(
         sum((tree, dropped, requests, request is not None, result is not None)) > 1,
-        "--tree, --dropped, --requests, --request and --result exclude one another",
+        "--tree, --dropped, --requests, --request and --result cannot be combined",
     )
-    refuse_if(wire and request is None, "--wire goes with --request N")
+    refuse_if(wire and request is None, "--wire needs --request N")
 
     async def show(stored: StoredSession) -> tuple[str, tuple[str, ...]]:
         if result is not None:
@@ -234,6 +234,6 @@ def log(
     else:
         print_text(visible(text))
     for problem in problems:
-        print_text(f"not as it was sent: {problem}", err=True)
+        print_text(f"differs from what was sent: {problem}", err=True)
     if problems:
         raise typer.Exit(1)

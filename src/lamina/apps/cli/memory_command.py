@@ -1,4 +1,4 @@
-"""Commands about what every session is told about a person."""
+"""`lamina memory`: what every session knows about a person."""
 
 from typing import Annotated
 
@@ -10,17 +10,17 @@ from lamina.apps.wiring.folders import memory_file
 
 app = typer.Typer(
     name="memory",
-    help="What every chat is told about you: a file that becomes a part of the system prompt.",
+    help="Manage what every chat knows about you: a file that is part of the system prompt.",
     invoke_without_command=True,
 )
 
 
 @app.callback()
 def show(context: typer.Context) -> None:
-    """Show what every chat is told about you, and add to it.
+    """Show what every chat knows about you, and add to it.
 
-    It is a Markdown file of your own (LAMINA_MEMORY, or memory.md in the data folder); edit it with
-    whatever you like. A change moves the prompt once, with the next question, and says so.
+    It is your own Markdown file (LAMINA_MEMORY, or memory.md in the data folder); edit it with any
+    editor. A change moves the prompt once, with the next question, and is reported.
     """
     if context.invoked_subcommand is not None:
         return
@@ -31,19 +31,19 @@ def show(context: typer.Context) -> None:
     if lines:
         typer.echo(f"\n{file.path}")
     else:
-        print_text(f"nothing is remembered; `lamina memory add TEXT` does, or edit {file.path}")
+        print_text(f"no memories yet; add one with `lamina memory add TEXT`, or edit {file.path}")
 
 
 @app.command()
 def add(text: Annotated[list[str], typer.Argument(help="What to remember.")]) -> None:
     """Remember one more thing."""
     is_new = run_async(memory_file().add, " ".join(text))
-    typer.echo("remembered" if is_new else "it is remembered already")
+    typer.echo("remembered" if is_new else "already remembered")
 
 
 @app.command()
 def forget(
-    number: Annotated[int, typer.Argument(help="Its number, as `lamina memory` shows it.")],
+    number: Annotated[int, typer.Argument(help="Its number in `lamina memory`.")],
 ) -> None:
     """Forget one thing."""
     print_text(f"forgotten: {visible(run_async(memory_file().forget, number))}")
@@ -51,5 +51,5 @@ def forget(
 
 @app.command()
 def path() -> None:
-    """Print where the file is."""
+    """Print the file's path."""
     typer.echo(str(memory_file().path))

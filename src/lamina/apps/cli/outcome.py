@@ -1,4 +1,4 @@
-"""How commands begin and end: flags that do not go together, standard input, exit codes."""
+"""How commands begin and end: conflicting flags, standard input, exit codes."""
 
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -28,8 +28,8 @@ def refuse_if(is_wrong: object, problem: str) -> None:
 
 @contextmanager
 def exit_on_error(code: int) -> Iterator[None]:
-    """Ends a command with this code on an error of ours: for those whose 1 says something else.
-    1 is the code of all others, in `app.py`."""
+    """End a command with this code on one of our own errors, where 1 has another meaning. All other
+    commands end with 1, in `app.py`."""
     try:
         yield
     except (LaminaError, OSError) as error:
@@ -38,21 +38,21 @@ def exit_on_error(code: int) -> Iterator[None]:
 
 
 def read_argument(value: str, noun: str) -> str:
-    """The value, or all of standard input if it is `-`."""
+    """Return the value, or all of standard input if it is `-`."""
     text = sys.stdin.read() if value == "-" else value
     refuse_if(not text.strip(), f"the {noun} is empty")
     return text
 
 
 def print_outcome(text: str, is_fine: bool, *, as_json: bool = False) -> None:
-    """Prints the text, and exits with 1 unless all is well."""
+    """Print the text, and exit with 1 unless `is_fine`."""
     print_report(text, as_json=as_json)
     if not is_fine:
         raise typer.Exit(1)
 
 
 def print_report(text: str, *, as_json: bool = False) -> None:
-    """Prints what a command found: for people, or as JSON."""
+    """Print a command's report, for people or as JSON."""
     if as_json:
         typer.echo(text)
     else:
@@ -77,7 +77,7 @@ def error_console() -> "Console":
 
 
 def run_to_exit(command: Callable[..., Awaitable[int]], *arguments: object, **named: Any) -> None:
-    """Runs a command and exits with its code: 130 for Ctrl-C where signals cannot be caught."""
+    """Run a command and exit with its code: 130 for Ctrl-C where signals cannot be caught."""
     from lamina.apps.cli.stdio import fill_descriptors
 
     fill_descriptors()

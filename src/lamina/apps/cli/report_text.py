@@ -1,5 +1,5 @@
-"""Pieces of reports in plain text: tables, rows of items, moments, first lines, damage, and what
-history costs where a cache has died.
+"""Pieces of plain-text reports: tables, rows of items, times, first lines, damage, and the cost of
+history whose cache has expired.
 """
 
 from collections.abc import Container, Iterable, Sequence
@@ -13,11 +13,11 @@ from lamina.core.text.money import dollars
 from lamina.core.values.damage import Damage
 from lamina.core.values.request import ContextItem, HistoryPrice
 
-# The colours of how an item came to be in a session.
+# The colours of the ways in which an item joined a session.
 BADGES = {"always": "green", "manual": "cyan", "agent": "magenta"}
-# The longest line of what is shortened.
+# The maximum length of a shortened line.
 WIDTH = 100
-ITEM_COLUMNS = ("item", "stands in", "tokens", "priority", "included", "why")
+ITEM_COLUMNS = ("item", "placed in", "tokens", "priority", "included", "why")
 
 
 def moment(at: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
@@ -25,7 +25,7 @@ def moment(at: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
 
 
 def markdown_table(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
-    """A Markdown table that can be read as it is."""
+    """A Markdown table that is readable as plain text."""
     cells = [tuple(cell.replace("|", r"\|") for cell in row) for row in (head, *rows)]
     if len(cells) == 1:
         return []
@@ -41,7 +41,7 @@ def markdown_table(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, 
 
 
 def pad_cells(rows: Sequence[tuple[str, ...]], right: Container[int]) -> list[list[str]]:
-    """The cells of each column at one width; those of the columns at `right` end together."""
+    """Pad the cells of each column to one width; columns in `right` are right-aligned."""
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     return [
         [
@@ -58,13 +58,13 @@ def _pad(cell: str, width: int, *, is_right: bool) -> str:
 
 
 def item_cells(item: ContextItem, placement: str) -> tuple[str, ...]:
-    """An item of a request, as a row below ITEM_COLUMNS."""
+    """An item of a request, as a row for ITEM_COLUMNS."""
     worth, inclusion = describe_priority(item), describe_inclusion(item)
     return item.label, placement, f"{item.tokens:,}", worth, inclusion, item.reason
 
 
 def damage_lines(damages: Sequence[Damage]) -> list[str]:
-    """A section on what is wrong with a file; none if nothing is."""
+    """A section on the damage in a file; empty without damage."""
     return [f"## Damage ({len(damages)})", "", *map(damage_line, damages)] if damages else []
 
 
@@ -73,41 +73,41 @@ def damage_line(damage: Damage) -> str:
 
 
 def describe_damage(damage: Damage) -> str:
-    """What is wrong and where, in the words of what the session is kept in."""
+    """What is wrong and where: a row of a database, or a line of a file."""
     return f"row {damage.row:,}: {damage.detail}" if damage.row else str(damage)
 
 
 def first_line(text: str) -> str:
-    """How a text begins, and how many lines follow."""
+    """The first line of a text, and how many lines follow."""
     first, *rest = text.splitlines() or [""]
     more = f" …(+{len(rest)} line{'s' * (len(rest) > 1)})" if rest else ""
     return shorten(first, WIDTH) + more
 
 
-# Below this a person is not told unasked that history is read afresh, in US dollars.
+# In US dollars; rereading history for less is not announced unless the person asks.
 NOTABLE = 0.01
 
 
 def is_price_news(price: HistoryPrice | None) -> bool:
-    """Whether a person is told unasked: of every summary, and of what costs something to keep."""
+    """Whether to announce it: every summary, and history that costs something to keep."""
     return price is not None and (price.is_summarised or (price.keep_cost or 0.0) >= NOTABLE)
 
 
 def describe_history_price(price: HistoryPrice | None) -> list[str]:
-    """What it costs to keep history, and what a summary in its place, as a sentence each."""
+    """The cost of keeping history, and of a summary instead, in a sentence each."""
     if price is None:
         return []
     kept = f"{price.tokens:,} tokens{_for(price.keep_cost)}"
     if not price.older_tokens:
-        return [f"History is read afresh: {kept}."]
+        return [f"History is processed again: {kept}."]
     older, length = f"{price.older_tokens:,} tokens", f"{price.summary_tokens:,}"
     if price.is_summarised:
         return [
-            f"A summary of {length} tokens stands for {older} of history"
+            f"A summary of {length} tokens replaces {older} of history"
             f"{_now_and_later(price, 'it costs', 'saves')}.",
-            f"Read afresh as it was: {kept}.",
+            f"Without it, history would be processed again: {kept}.",
         ]
-    kept = f"History is read afresh: {kept}."
+    kept = f"History is processed again: {kept}."
     if not price.summary_cost:
         return [kept]
     return [kept, f"A summary of {older} of it{_now_and_later(price, 'would cost', 'save')}."]
@@ -118,7 +118,7 @@ def _now_and_later(price: HistoryPrice, costs: str, saves: str) -> str:
         return ""
     colon = ": " if price.is_summarised else " "
     now, later = write_dollars(price.summary_cost), write_dollars(price.summary_saving)
-    return f"{colon}{costs} {now} now and {saves} {later} a request"
+    return f"{colon}{costs} {now} now and {saves} {later} per request"
 
 
 def _for(cost: float | None) -> str:

@@ -1,6 +1,5 @@
-"""`lamina log --requests` and `--request`: every request of a session, a line each (or two, where
-that is too much for a terminal); or one of them, what was sent, and what changed since the one
-before, in wire order.
+"""`lamina log --requests` and `--request`: a line for every request of a session (two on a narrow
+terminal); or one request: what was sent, and what changed since the one before, in wire order.
 """
 
 from collections.abc import Sequence
@@ -38,20 +37,20 @@ from lamina.core.values.prompt import Segment, ToolReferences
 from lamina.core.values.request import CacheVerdict
 
 MARKS = {"kept": "=", "added": "+", "removed": "-"}
-# Lines of a difference that are shown without --full, and the widest column of sources.
+# The lines of a difference shown without --full, and the maximum width of the source column.
 DIFF_LINES = 40
 SOURCE_WIDTH = 36
 
 
 def render_difference(recorded: RebuiltRequest, full: bool) -> list[str]:
-    """The segments of a request against those of the one before it: what stays is one line a run,
-    unless nothing is to be shortened."""
+    """Compare a request's segments with those of the one before it. Runs of unchanged segments are
+    one line unless `full`."""
     if recorded.prompt is None:
         return []
     lines = [f"## {_compared(recorded)}", ""]
     base = recorded.base
     if base and base.request.target != recorded.listed.request.target:
-        lines += [f"That went to {base.request.target}, whose cache is not this one's.", ""]
+        lines += [f"That went to {base.request.target}, which has a different cache.", ""]
     visible_changes = [change for change in recorded.changes if full or change.status != "kept"]
     width = min(
         SOURCE_WIDTH, max((len(change.segment.source) for change in visible_changes), default=0)
@@ -71,16 +70,17 @@ def render_difference(recorded: RebuiltRequest, full: bool) -> list[str]:
 
 
 def _compared(recorded: RebuiltRequest) -> str:
-    """Which request it is compared with, and why not with the one right before it."""
+    """Which request this one is compared with, and why if that is not the previous one."""
     listed, base = recorded.listed, recorded.base
     if base is None:
         if listed.request.base:
-            return f"Against request {listed.request.base}, which is lost"
-        elsewhere = ": those before it are on other branches, or were never answered"
-        return f"Nothing was sent before it on its path{elsewhere * (listed.number > 1)}"
-    earlier = ", the last one before it that was answered on its path"
+            return f"Compared with request {listed.request.base}, which is lost"
+        elsewhere = ": earlier ones are on other branches, or were never answered"
+        return f"The first request on its path{elsewhere * (listed.number > 1)}"
+    earlier = ", the last answered one on its path"
     is_right_before = base.number == listed.number - 1
-    return f"Against request {base.number} ({base.request.id}){'' if is_right_before else earlier}"
+    note = "" if is_right_before else earlier
+    return f"Compared with request {base.number} ({base.request.id}){note}"
 
 
 def _first_difference(recorded: RebuiltRequest, change: SegmentChange) -> list[str]:
@@ -91,7 +91,7 @@ def _first_difference(recorded: RebuiltRequest, change: SegmentChange) -> list[s
         return [f"! the prefix moves here ({LAYER_NAMES[broke.layer]}, {broke.source}): {reason}"]
     if change.status == "removed":
         why = "".join(f"; {boundary.reason}" for boundary in context.boundaries)
-        return [f"! what goes away here was for that request only, and never to be cached{why}"]
+        return [f"! removed here: content that was only for that request and never cached{why}"]
     return []
 
 
@@ -101,8 +101,8 @@ def _folded(changes: Sequence[SegmentChange]) -> str:
     tokens = sum(change.segment.tokens for change in changes)
     summary = f"= {len(changes):,} segment{'s' * (len(changes) > 1)}, {tokens:,} tokens"
     if changes[0].stays:
-        return f"{summary} stay: {where}"
-    return f"{summary} are the same behind what changed, and processed again: {where}"
+        return f"{summary} unchanged: {where}"
+    return f"{summary} unchanged but after the change, so processed again: {where}"
 
 
 def _change(change: SegmentChange, width: int, full: bool) -> list[str]:
@@ -114,16 +114,16 @@ def _change(change: SegmentChange, width: int, full: bool) -> list[str]:
     )
     older = change.instead_of or change.supersedes
     if older is not None and (lines := _lines_changed(older.text, text, full)):
-        relation = "instead of" if change.instead_of else "above stands"
+        relation = "replaces" if change.instead_of else "now above"
         return [head, f"    {relation} {older.source}:", *lines]
     if not full:
-        same = "  (the same text, joined otherwise to what is in front of it)" if older else ""
+        same = "  (same text, joined differently to the text before it)" if older else ""
         return [f"{head}  {first_line(text.strip())}{same}".rstrip()]
     return [head, *(f"    {line}".rstrip() for line in text.strip("\n").splitlines())]
 
 
 def _lines_changed(before: str, after: str, full: bool) -> list[str]:
-    """What changed between two texts, by lines; all of both, if nothing is to be shortened."""
+    """The changed lines between two texts; all lines if `full`."""
     old, new = (text.strip("\n").splitlines() for text in (before, after))
     around = len(old) + len(new) if full else 2
     lines = list(unified_diff(old, new, lineterm="", n=around))[2:]
@@ -144,7 +144,7 @@ def _text(segment: Segment) -> str:
         case ToolCall(name=name, arguments=arguments):
             return f"calls {name} {arguments}"
         case Thinking(text=text):
-            return f"(thinks: {text or 'not to be read'})"
+            return f"(thinking: {text or 'not readable'})"
         case ToolDefinition(name=name, description=description):
             return f"{name}: {description}"
         case Image(picture=picture):
@@ -152,12 +152,12 @@ def _text(segment: Segment) -> str:
             return f"{picture.media_type}{size} {picture.digest[:8]}"
 
 
-HEAD = ("#", "entry", "when", "target", "tokens", "agree", "new", "cached", "what came of it")
+HEAD = ("#", "entry", "when", "target", "tokens", "match", "new", "cached", "outcome")
 NUMERIC = {0, 4, 5, 6, 7}
 
 
 def render_requests(journal: Journal, width: int = 0) -> str:
-    """Without a `width`, a request is one line."""
+    """All requests as a table; without a `width`, a request is one line."""
     requests = list_requests(journal)
     lines = []
     if requests.listed:
@@ -169,8 +169,8 @@ def render_requests(journal: Journal, width: int = 0) -> str:
         else:
             lines += ["  ".join(row).rstrip() for row in rows]
     else:
-        lines.append("No request was made in this session.")
-    lines += [f"request {request} is lost; a reply to it is there" for request in requests.lost]
+        lines.append("This session has no requests.")
+    lines += [f"request {request} is lost; only its reply is left" for request in requests.lost]
     return "\n".join([*lines, "", *damage_lines(journal.damage)]).rstrip()
 
 
@@ -195,7 +195,7 @@ def _row(listed: ListedRequest) -> tuple[str, ...]:
 
 
 def render_request(recorded: RebuiltRequest, requests: RequestList, *, full: bool) -> str:
-    """The request as text: head, layers, items, what was left out, and the difference."""
+    """A request as text: head, layers, items, what was left out, and the difference."""
     listed = recorded.listed
     context = listed.request.context
     lines = [*_head(recorded, len(requests.listed)), ""]
@@ -239,17 +239,17 @@ def _head(recorded: RebuiltRequest, count: int) -> list[str]:
         f"entry    {request.id} of session {recorded.session.session}, {moment(request.at)}",
         f"target   {request.target}, {request.promotion}",
         f"size     {counted} of {fit.available:,} "
-        f"(window {fit.window:,}, {fit.reserve:,} kept for the answer)",
+        f"(window {fit.window:,}, {fit.reserve:,} reserved for the answer)",
     ]
     if options := write_options(recorded.options, recorded.citations):
         lines.append(f"options  {options}")
     if (warm := request.context.warm) is not None:
         sender = "another branch" if warm.source == "branch" else "another session"
-        seconds = f"{max(0.0, request.at - warm.at):,.0f} s before"
-        lines.append(f"warm     {warm.tokens:,} tokens were sent by {sender} {seconds}")
+        seconds = f"{max(0.0, request.at - warm.at):,.0f} s"
+        lines.append(f"warm     {warm.tokens:,} tokens were sent by {sender} {seconds} earlier")
     if reply:
         usage = reply.usage
-        cached = f"{usage.cached:,} cached" if usage.cache_reported else "nothing said of a cache"
+        cached = f"{usage.cached:,} cached" if usage.cache_reported else "cache not reported"
         written = f", {usage.written:,} written to it" if usage.written else ""
         lines.append(f"usage    {usage.input:,} in, {cached}{written}, {usage.output:,} out")
         lines += [f"cache    {_verdict(reply.verdict)}"] if reply.verdict else []

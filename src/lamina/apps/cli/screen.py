@@ -1,7 +1,7 @@
-"""Where the chat is shown: a terminal that can be redrawn, or two plain streams.
+"""Where the chat appears: a terminal that can be redrawn, or two plain streams.
 
-Laws: on a terminal all goes to one place, in colours. Without one, standard output holds what was
-asked for and standard error what is said about it. Everything is escaped on its way out.
+Laws: on a terminal, everything goes to one place, in colour. Otherwise requested output goes to
+standard output and messages about it to standard error. Everything is escaped on its way out.
 """
 
 import os
@@ -24,7 +24,7 @@ HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 
 
 class ScreenLine(str):
-    """A line that is ready for the terminal, with its colours; it knows how wide it is."""
+    """A line ready for the terminal, with its colours and its width."""
 
     __slots__ = ()
 
@@ -38,8 +38,8 @@ class ScreenLine(str):
 
 
 class SafeRenderable:
-    """Anything that can be drawn, without what would steer the terminal. Escaping what goes in is
-    not enough: Markdown makes control characters of entities."""
+    """A renderable without anything that would steer the terminal. Escaping its input is not
+    enough: Markdown turns entities into control characters."""
 
     def __init__(self, inner: ConsoleRenderable) -> None:
         self._inner = inner
@@ -52,7 +52,8 @@ class SafeRenderable:
 
 
 class Screen:
-    """`out` is what was asked for, `err` what is said about it; on a terminal both are one."""
+    """`out` is for requested output, `err` for messages about it; on a terminal they are the
+    same."""
 
     def __init__(self, out: Console, err: Console | None = None, *, live: bool) -> None:
         self.out = out
@@ -68,7 +69,7 @@ class Screen:
         return self.out.height
 
     def tell(self, text: str, style: str = "dim") -> None:
-        """Says something about what happens."""
+        """Print a message about what is happening."""
         self.err.print(SafeRenderable(Text(visible(text), style=style)), soft_wrap=not self.live)
 
     def warn(self, text: str) -> None:
@@ -78,16 +79,16 @@ class Screen:
         self.tell(f"error: {text}", "red")
 
     def show(self, what: ConsoleRenderable | str) -> None:
-        """Shows what was asked for."""
+        """Print requested output."""
         shown = Text(visible(what)) if isinstance(what, str) else what
         self.write("".join(f"{line}\n" for line in self.draw(shown)))
 
     def stream(self, text: str) -> None:
-        """Goes on with a text where nothing can be redrawn."""
+        """Continue a text where nothing can be redrawn."""
         self.write(visible(text))
 
     def draw(self, what: ConsoleRenderable) -> list[ScreenLine]:
-        """The lines that `what` would be, without blank ones around them."""
+        """Render `what` to lines, without blank lines around them."""
         with self.out.capture() as capture:
             self.out.print(SafeRenderable(what))
         lines = [ScreenLine(line.rstrip()) for line in capture.get().split("\n")]
@@ -98,16 +99,16 @@ class Screen:
         return lines
 
     def write(self, text: str) -> None:
-        """Sends text to the terminal as it is, in one write."""
+        """Write raw text to the terminal, in one write."""
         self.out.file.write(text)
         self.out.file.flush()
 
 
 def open_screen() -> Screen:
-    """The terminal, if there is one on both sides; else plain streams."""
+    """Return the terminal if both input and output are one, else plain streams."""
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
-            # A terminal of another encoding gets what it can show.
+            # A terminal with another encoding gets what it can show.
             reconfigure(errors="backslashreplace")
     out = Console(highlight=False, markup=False, emoji=False)
     if sys.stdin.isatty() and out.is_terminal and not out.is_dumb_terminal:
@@ -116,7 +117,7 @@ def open_screen() -> Screen:
 
 
 def open_page() -> Screen:
-    """Standard output for something that is drawn once."""
+    """Return standard output, for something that is drawn once."""
     return Screen(Console(highlight=False, markup=False, emoji=False), live=False)
 
 
@@ -132,8 +133,8 @@ def plain_screen() -> Screen:
 
 @contextmanager
 def quiet_keys(screen: Screen) -> Iterator[None]:
-    """While the block runs, keys are not echoed into what is drawn; they wait for the next prompt.
-    Ctrl-C stays a signal."""
+    """Keep keys from being echoed into the screen while the block runs; they wait for the next
+    prompt. Ctrl-C stays a signal."""
     if not screen.live:
         yield
         return
@@ -160,7 +161,7 @@ def quiet_keys(screen: Screen) -> Iterator[None]:
 def table_below(
     columns: Sequence[str], rows: Sequence[Sequence[RenderableType]], right: Sequence[str] = ()
 ) -> list[ConsoleRenderable]:
-    """A blank line and a table; nothing without rows."""
+    """A blank line and a table; empty without rows."""
     table = make_table(*columns, right=right)
     for row in rows:
         table.add_row(*row)
@@ -168,7 +169,7 @@ def table_below(
 
 
 def make_table(*columns: str, right: Iterable[str] = (), **options: Any) -> Table:
-    """A table without lines. What must be compared stands at the right and is never folded."""
+    """A table without rules. Columns to be compared are right-aligned and never wrapped."""
     table = Table(**{"box": None, "pad_edge": False, **options})
     for name in columns:
         justify: Literal["left", "right"] = "right" if name in right else "left"
@@ -177,7 +178,7 @@ def make_table(*columns: str, right: Iterable[str] = (), **options: Any) -> Tabl
 
 
 def can_ask(console: Console) -> bool:
-    """Whether there is a person at a terminal who sees what is printed."""
+    """Whether a person at a terminal sees what is printed."""
     return (
         console.is_terminal
         and sys.stdin is not None

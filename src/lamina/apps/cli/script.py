@@ -1,4 +1,4 @@
-"""Scripted conversations: what is asked, attached and answered, turn by turn."""
+"""Scripted conversations: questions, attachments and answers, turn by turn."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,8 +17,8 @@ from lamina.errors import UsageError
 
 
 class ScriptTurn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`pause` is the time since the turn before, in seconds; `edit` maps paths to new contents,
-    as if a person had changed those notes meanwhile."""
+    """`pause` is the time since the previous turn, in seconds; `edit` maps paths to new contents,
+    as if a person had changed those notes in between."""
 
     ask: str
     answer: str = ""
@@ -34,10 +34,10 @@ class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def read_script(path: Path) -> Script:
-    """The conversation in a JSON file.
+    """Read the conversation in a JSON file.
 
     Raises:
-        UsageError: it cannot be read, or is not of that form.
+        UsageError: it cannot be read, or is not a script.
     """
     try:
         script = msgspec.json.decode(path.read_bytes(), type=Script)
@@ -61,7 +61,7 @@ class ScriptClock:
 
 
 class EditedWorkspace:
-    """A workspace with edits on top, as if somebody had saved them; the folder stays as it is."""
+    """A workspace with edits on top, as if they had been saved; the folder itself is unchanged."""
 
     def __init__(self, inner: WorkspaceSource) -> None:
         self._inner = inner
@@ -117,5 +117,5 @@ class EditedWorkspace:
 
 
 def scripted_reply(answer: str) -> Reply:
-    """An answer from a script, which says nothing of usage."""
+    """An answer from a script, without usage."""
     return Reply(blocks=(Text(answer),), usage=Usage(cache_reported=False), stop="stop")

@@ -1,6 +1,6 @@
-"""`lamina select`, `search` and `index`: what fits a question and why, and what the index holds.
+"""`lamina select`, `search` and `index`: what matches a question and why, and the index.
 
-Law: names and texts of others cannot steer the terminal.
+Law: names and texts written by others cannot steer the terminal.
 """
 
 import json
@@ -42,8 +42,7 @@ from lamina.core.values.request import WHOLE_POOL
 from lamina.engine.sources.candidates import Candidates
 from lamina.errors import ModelMissing, UsageError
 
-# What searches needs an extra, which the help of the commands does not: it is imported where it is
-# used.
+# Search needs an extra, but the commands' help does not, so it is imported where it is used.
 if TYPE_CHECKING:
     from lamina.adapters.embed.index.corpus import IndexedCorpus
     from lamina.adapters.embed.index.sqlite_index import SqliteIndex
@@ -63,15 +62,15 @@ AgentOption = Annotated[
     str | None,
     typer.Option(
         "--agent", "-A", metavar="PATH|NAME",
-        help="Search this agent's rules, references and tools; by default those of the workspace's "
-        "own folder.",
+        help="Search this agent's rules, references and tools; by default those of the workspace "
+        "itself.",
     ),
 ]  # fmt: skip
 Trust = Annotated[
     bool,
     typer.Option(
         "--trust",
-        help="Start the agent's servers even if its folder is not trusted, just for this command. "
+        help="For this command only, start the agent's servers even if its folder is not trusted. "
         "See `lamina trust`.",
     ),
 ]
@@ -83,8 +82,8 @@ LONG_GRAPH = 5_000
 async def open_search(
     lexical: bool, console: Console
 ) -> AsyncIterator[tuple["SqliteIndex", "IndexSearch"]]:
-    """The index, and what searches it; an embedding model that is not on this machine is fetched
-    before the person's eyes, and if it cannot be, words have to do: a load says so."""
+    """Open the index and its search. A missing embedding model is downloaded with a progress bar;
+    if that fails, search works by words alone, and loading says so."""
     from lamina.engine.sources.item_search import IndexSearch
 
     def warn(problem: object) -> None:
@@ -104,16 +103,16 @@ async def open_search(
 
 
 async def gather_from(sources: CandidateSources, console: Console) -> Candidates:
-    """What there is to choose from; a person at the terminal is asked about a folder whose servers
-    they did not trust."""
+    """Gather the candidates; a person at the terminal is asked about a folder whose servers they do
+    not trust yet."""
     return await gather_candidates(sources, ConsoleNotices(console, asks=can_ask(console)))
 
 
 async def index_candidates(
     sources: CandidateSources, lexical: bool, graph: bool, console: Console
 ) -> tuple[str, bool]:
-    """Indexes candidates, and says what was new of them, and whether all of it is kept; with
-    `graph` it is worked out, too, which of them are alike."""
+    """Index candidates; return a report of what was new, and whether everything was saved. With
+    `graph`, also find out which candidates are similar."""
     from lamina.engine.sources.item_search import describe_lexical
 
     candidates = await gather_from(sources, console)
@@ -124,7 +123,9 @@ async def index_candidates(
         related = await _relate(index, corpus, candidates, console) if graph else ""
         counts, stats = corpus.counts, index.stats()
         search.warn_of(index.notes())
-    failed = f", {counts.failed:,} failed and tried again next time" if counts.failed else ""
+    failed = (
+        f", {counts.failed:,} failed and will be tried again next time" if counts.failed else ""
+    )
     chunks = count_of(counts.new + counts.reused + counts.failed, "chunk")
     report = (
         f"{count_of(len(candidates.candidates), 'item')}, {chunks}: "
@@ -134,23 +135,21 @@ async def index_candidates(
     )
     if stats.unwritten:
         unkept = count_of(stats.unwritten, "new chunk")
-        report += f"\n{unkept} could not be kept, and will be indexed again"
+        report += f"\n{unkept} could not be saved, and will be indexed again"
     return report, not stats.unwritten
 
 
 async def _relate(
     index: "SqliteIndex", corpus: "IndexedCorpus", candidates: Candidates, console: Console
 ) -> str:
-    """Builds the graphs that an expansion asks for, and says how large they are."""
+    """Build the graphs that an expansion needs, and report their size."""
     from lamina.core.selection.expansion import graph_shape
 
     if corpus.lexical:
-        print_line(
-            console, "warning: there is no graph without embeddings: it says whose texts are alike"
-        )
+        print_line(console, "warning: a graph of similar texts needs embeddings; none was built")
         return ""
     if len(candidates.documents) >= LONG_GRAPH:
-        print_line(console, f"comparing {len(candidates.documents):,} items, each with each")
+        print_line(console, f"comparing {len(candidates.documents):,} items with each other")
     lines: list[str] = []
     for pool, settings in candidates.searched():
         part = await index.load([candidate.document for candidate in pool])
@@ -159,14 +158,14 @@ async def _relate(
         pairs = sum(map(len, graph.values()))
         alone = sum(not others for others in graph.values())
         lines.append(
-            f"graph: {len(graph):,} items, {pairs:,} likenesses of {threshold:g} and more, "
-            f"up to {top} an item; {alone:,} items are like no other.\n"
+            f"graph: {len(graph):,} items, {pairs:,} similarities of {threshold:g} or more, "
+            f"up to {top} per item; {alone:,} items are similar to no other.\n"
         )
     return "".join(lines)
 
 
 def show_stats(as_json: bool) -> str:
-    """What the index holds."""
+    """Return statistics of the index."""
     index = open_index(lexical=True)
     stats, notes = index.stats(), index.notes()
     index.close()
@@ -177,14 +176,14 @@ def show_stats(as_json: bool) -> str:
         f"{count:>9,}  chunks {f'by {one_line(maker)}' if maker else 'by their words alone'}"
         for maker, count in stats.chunks.items()
     ]
-    lines += [f"{stats.graphs:>9,}  graphs of what is alike"] if stats.graphs else []
+    lines += [f"{stats.graphs:>9,}  graphs of similar items"] if stats.graphs else []
     lines += [f"set aside, damaged: {visible(path)}" for path in stats.set_aside]
     lines += [f"warning: {visible(note)}" for note in notes]
     return "\n".join(lines)
 
 
 def clear_index() -> str:
-    """Forgets all that is indexed.
+    """Clear the index.
 
     Raises:
         UsageError: the file could not be emptied.
@@ -195,20 +194,20 @@ def clear_index() -> str:
     index.close()
     if not cleared:
         raise UsageError(f"the index was not cleared: {'; '.join(notes)}")
-    return "\n".join((*notes, f"{before:,} chunks forgotten; they are made again when wanted"))
+    return "\n".join((*notes, f"{before:,} chunks removed; they are indexed again when needed"))
 
 
 def print_line(console: Console, line: str) -> None:
-    """One line on standard error."""
+    """Print one line to standard error."""
     print_note(console, one_line(line))
 
 
 def to_json(value: Any) -> str:
-    """For machines; in ASCII, so that nothing in it can steer a terminal."""
+    """JSON in ASCII, so that nothing in it can steer a terminal."""
     return json.dumps(value, indent=2)
 
 
-# How much of a text is shown where there is no terminal whose width would say.
+# How much of a text is shown without a terminal to set the width.
 WIDTH = 160
 
 
@@ -221,7 +220,9 @@ async def select_from(
     async with open_search(how.lexical, console) as (_, search):
         results = await select_candidates(question, candidates, how, search)
     if all(result.origin == WHOLE_POOL for result in results):
-        print_line(console, "nothing fits the question; `lamina search` shows how everything ranks")
+        print_line(
+            console, "nothing matches the question; `lamina search` shows how everything ranks"
+        )
     return results
 
 
@@ -236,7 +237,7 @@ async def rank_from(
 
 
 def show_chosen(results: Sequence["SearchResult"], as_json: bool) -> str:
-    """Each item with its score, and under it why."""
+    """The selected items with their scores, and the reason below each."""
     if as_json:
         return to_json([_row(result, ("rank", "lexical_rank")) for result in results])
     width = _width()
@@ -247,7 +248,7 @@ def show_chosen(results: Sequence["SearchResult"], as_json: bool) -> str:
 
 
 def show_ranked(results: Sequence["SearchResult"], as_json: bool) -> str:
-    """Each item with its place, its score and its place by words, and under it the best text."""
+    """The items with rank, score and rank by words, and the best passage below each."""
     if as_json:
         return to_json([_row(result, ("origin", "source")) for result in results])
     width = _width()
@@ -286,53 +287,54 @@ def select(
         int | None,
         typer.Option(
             min=1, metavar="N",
-            help="Exactly the N that `lamina search` ranks first, by score, however low.",
+            help="Take exactly the N items that `lamina search` ranks first, whatever their score.",
         ),
     ] = None,
     preset: Annotated[
         Literal["conservative", "normal", "aggressive"] | None,
         typer.Option(
             metavar="HOW",
-            help="How much to take: conservative, normal or aggressive; by default as the agent's "
-            "settings say.",
+            help="How much to select: conservative, normal or aggressive; by default the agent's "
+            "setting.",
         ),
     ] = None,
     expand: Annotated[
         int | None,
         typer.Option(
             min=0, metavar="N",
-            help="Search again from what was chosen, N times; by default as the settings say.",
+            help="Search again from the selected items, N times; by default the agent's setting.",
         ),
     ] = None,
     graph: Annotated[
         bool,
         typer.Option(
-            "--graph", help="With --expand: follow a graph of similar items, built once and kept."
+            "--graph", help="With --expand: follow a graph of similar items, which is built once."
         ),
     ] = False,
     lexical: Lexical = False,
     trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Choose the rules, references and tools that a question needs, as a session would.
+    """Select the rules, references and tools that a question needs, as a session would.
 
-    Of an agent: what is always in, what the question names (@rule:NAME), what search chooses of
-    what it may choose (include: agent), and what comes along with that. An agent's servers are
-    started for their tools once you trust its folder; until then they are named and left out.
+    From an agent: items that are always included, items that the question names (@rule:NAME), items
+    that search selects (include: agent), and their related items. An agent's servers are started
+    for their tools once you trust its folder; until then they are named and left out.
 
-    Each comes with its score (cosine similarity), the part of the question that it matched, and the
-    passage of it that matched best. The embedding model is downloaded if it is missing (84 MB,
-    once).
+    Each item comes with its score (cosine similarity), the part of the question that it matched,
+    and its best matching passage. The embedding model is downloaded if it is missing (84 MB, once).
     """
     require("search")
     from lamina.engine.sources.item_search import SelectOptions
 
-    refuse_if(top and preset, "--top and --preset do not go together: both say how much is taken")
+    refuse_if(
+        top and preset, "--top and --preset cannot be combined: both set how much is selected"
+    )
     refuse_if(
         top and expand is not None,
-        "--top and --expand do not go together: --top takes nothing besides the N best",
+        "--top and --expand cannot be combined: --top takes only the N best",
     )
-    refuse_if(graph and not expand, "--graph goes with --expand N: it says how that is done")
+    refuse_if(graph and not expand, "--graph needs --expand N")
     sources = _sources(tools, agent, workspace, trust)
     how = SelectOptions(top=top, preset=preset, expand=expand, graph=graph, lexical=lexical)
     text = read_argument(question, "question")
@@ -351,10 +353,10 @@ def search(
     trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
-    """Rank rules, references and tools by how well they fit: score, rank by words, best text.
+    """Rank rules, references and tools by relevance: score, rank by words, best passage.
 
-    Nothing is left out for a low score: this is what `select` chooses from. As there, the servers
-    of an agent that you trust are started.
+    Nothing is left out for a low score: this is what `select` chooses from. As with `select`, the
+    servers of an agent that you trust are started.
     """
     require("search")
 
@@ -385,36 +387,40 @@ def index(
         bool,
         typer.Option(
             "--graph",
-            help="Also work out which items are similar, for --expand by graph; slow for many "
-            "items, as each is compared with each.",
+            help="Also compare all items with each other, for --expand by graph; slow for many "
+            "items.",
         ),
     ] = False,
-    stats: Annotated[bool, typer.Option("--stats", help="Only show what it holds.")] = False,
-    clear: Annotated[bool, typer.Option("--clear", help="Forget everything.")] = False,
+    stats: Annotated[
+        bool, typer.Option("--stats", help="Only show statistics of the index.")
+    ] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Clear the index.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With --clear: do not ask.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --stats: print JSON.")] = False,
 ) -> None:
-    """Index tools, rules and references now, instead of when they are first searched.
+    """Index tools, rules and references now instead of at their first search.
 
-    There is one index file for all workspaces. It knows chunks by their text, so what has not
-    changed is not indexed again. Losing it costs nothing but time.
+    All workspaces share one index file. It identifies chunks by their text, so unchanged chunks are
+    not indexed again. Losing the file costs nothing but time.
     """
     require("search")
     is_named = bool(paths or tools or agent)
     refuse_if(
         (stats and clear) or ((stats or clear) and is_named),
-        "--stats and --clear go alone: they are about the whole index",
+        "--stats and --clear cannot be combined with other options: they concern the whole index",
     )
-    refuse_if(trust and (stats or clear), "--trust goes with agents whose servers are started")
-    refuse_if(graph and (stats or clear), "--graph goes with what is to be indexed")
-    refuse_if(graph and lexical, "--graph and --lexical do not go together: words make no graph")
-    refuse_if(as_json and not stats, "--json goes with --stats")
+    refuse_if(trust and (stats or clear), "--trust needs an agent whose servers to start")
+    refuse_if(graph and (stats or clear), "--graph needs something to index")
+    refuse_if(
+        graph and lexical, "--graph and --lexical cannot be combined: a graph needs embeddings"
+    )
+    refuse_if(as_json and not stats, "--json needs --stats")
     if stats:
         print_report(show_stats(as_json), as_json=as_json)
         return
     if clear:
         if not yes:
-            typer.confirm("Forget all that is indexed? It is made again when wanted", abort=True)
+            typer.confirm("Clear the whole index? It is built again when needed", abort=True)
         print_text(visible(clear_index()))
         return
     named = sources_from_paths(paths or [])
@@ -433,9 +439,9 @@ def _sources(
 ) -> CandidateSources:
     refuse_if(
         tools is not None and agent is not None,
-        "--tools and --agent do not go together: choose from one of them",
+        "--tools and --agent cannot be combined",
     )
-    refuse_if(trust and tools is not None, "--trust goes with an agent: a file starts nothing")
+    refuse_if(trust and tools is not None, "--trust needs an agent: a file starts no servers")
     return CandidateSources(
         tools=(tools,) if tools else (),
         agents=(agent,) if agent else (),

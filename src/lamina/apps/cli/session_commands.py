@@ -1,5 +1,5 @@
-"""`lamina sessions`: what is kept and what it cost; `sessions delete`, where what would go is shown
-and a person agrees before it does; and `sessions adopt`.
+"""`lamina sessions`: the stored sessions and their cost; `sessions delete`, which shows what it
+would delete and asks first; and `sessions adopt`.
 """
 
 import time
@@ -42,7 +42,7 @@ from lamina.core.text.money import dollars
 app = typer.Typer()
 sessions_app = typer.Typer(invoke_without_command=True)
 app.add_typer(sessions_app, name="sessions")
-Everywhere = Annotated[bool, typer.Option("--all", help="Of every workspace.")]
+Everywhere = Annotated[bool, typer.Option("--all", help="List the sessions of every workspace.")]
 
 
 ABOUT_WIDTH = 60
@@ -57,12 +57,12 @@ def delete_sessions(
     asks: bool,
     as_json: bool,
 ) -> bool:
-    """Deletes them, if the person agrees; says whether all of them are gone. The question is asked
-    outside of the event loop, which would swallow the first Ctrl-C.
+    """Delete sessions if the person agrees; return whether all of them are gone. The question is
+    asked outside the event loop, which would swallow the first Ctrl-C.
 
     Raises:
         UsageError: the age cannot be read.
-        UnknownSession: a session is not there.
+        UnknownSession: a session does not exist.
     """
     unread: list[SessionDeletion] = []
     if older_than is None:
@@ -88,9 +88,7 @@ def delete_sessions(
 
 
 def _show(sessions: Sequence[DeletableSession]) -> None:
-    table = make_table(
-        "session", "what it is about", "messages", "size", right=("messages", "size")
-    )
+    table = make_table("session", "title", "messages", "size", right=("messages", "size"))
     for session in sessions:
         about = session.problem or session.name or "-"
         table.add_row(
@@ -99,14 +97,14 @@ def _show(sessions: Sequence[DeletableSession]) -> None:
             f"{session.messages:,}",
             format_bytes(session.bytes),
         )
-    # With the question, as standard output is for what was done.
+    # With the question, as standard output is for the result.
     Console(stderr=True, highlight=False).print(table)
 
 
 def _report(deletions: Sequence[SessionDeletion]) -> None:
     for deletion in deletions:
         if deletion.problem:
-            what = f"{deletion.session} is still there" if deletion.session else "not looked into"
+            what = f"{deletion.session} is still there" if deletion.session else "not examined"
             print_text(visible(f"{what}: {deletion.problem}"), err=True)
     gone = [deletion for deletion in deletions if not deletion.problem]
     if gone:
@@ -119,10 +117,10 @@ def _report(deletions: Sequence[SessionDeletion]) -> None:
 
 
 NARROW = 96
-SESSION, ABOUT = "session", "what it is about"
-# What gives way where there is no room for all of it, in this order, and how much of it stays. Ids
-# are folded and not cut: they are what other commands take.
-SHRINKING = ((ABOUT, 20), (SESSION, 17), (ABOUT, 12), (SESSION, 12), (ABOUT, 1), (SESSION, 8))
+SESSION, TITLE = "session", "title"
+# The columns that shrink if there is not enough room, in this order, and how much of each stays.
+# Ids are wrapped and not cut, since other commands accept them.
+SHRINKING = ((TITLE, 20), (SESSION, 17), (TITLE, 12), (SESSION, 12), (TITLE, 1), (SESSION, 8))
 FIGURES: dict[str, Callable[[SessionRow], str]] = {
     "messages": lambda row: f"{row.messages:,}",
     "in": lambda row: f"{row.usage.input:,}",
@@ -138,15 +136,15 @@ def show_sessions(rows: list[SessionRow], as_json: bool, everywhere: bool = Fals
         console.out(format_json(rows))
         return
     if not rows:
-        console.print("No sessions here yet. --all looks in every workspace.")
+        console.print("No sessions here yet. --all lists those of every workspace.")
         return
     is_narrow = console.width < NARROW
-    # On a narrow screen what it is about matters more than every figure.
+    # On a narrow screen the title matters more than any figure.
     figures = ("in", "cached", "cost") if is_narrow else tuple(FIGURES)
     form = "%m-%d %H:%M" if is_narrow else "%Y-%m-%d %H:%M"
     columns = {
         SESSION: [visible(row.session) or "-" for row in rows],
-        ABOUT: [_about(row) for row in rows],
+        TITLE: [_title(row) for row in rows],
         **{heading: [FIGURES[heading](row) for row in rows] for heading in figures},
         "written": [_when(row, form) for row in rows],
     }
@@ -162,7 +160,7 @@ def show_sessions(rows: list[SessionRow], as_json: bool, everywhere: bool = Fals
     else:
         console.print(_table(widths, cells))
     if any(row.unpriced for row in rows):
-        console.print("?: nobody knows the price of requests that are left out of the sum")
+        console.print("?: the total excludes requests with unknown prices")
     for row in rows:
         if not row.session:
             print_text(visible(f"{row.workspace}: {row.problem}"), err=True)
@@ -171,10 +169,10 @@ def show_sessions(rows: list[SessionRow], as_json: bool, everywhere: bool = Fals
 def _table(
     widths: Mapping[str, int], rows: Sequence[tuple[str, ...]], *, has_head: bool = True
 ) -> Table:
-    """Rows at given widths, so that several tables stand in line."""
+    """Rows at given widths, so that several tables line up."""
     table = Table(box=None, expand=True, show_header=has_head)
     for heading, width in widths.items():
-        if heading == ABOUT:
+        if heading == TITLE:
             title = heading if width >= len(heading) else heading.split()[-1]
             table.add_column(title, ratio=1, no_wrap=True, overflow="ellipsis")
         elif heading == SESSION:
@@ -188,7 +186,7 @@ def _table(
 
 
 def _cost(row: SessionRow) -> str:
-    """What it cost; a plus stands for requests of which nobody knows that."""
+    """The cost of a session; a mark stands for requests with unknown prices."""
     if row.cost is None:
         return "?"
     if row.unpriced:
@@ -197,29 +195,29 @@ def _cost(row: SessionRow) -> str:
 
 
 def _when(row: SessionRow, form: str) -> str:
-    """When it was written; empty if it cannot be read, and nobody knows."""
+    """When the session was last written; empty if it cannot be read."""
     return datetime.fromtimestamp(row.written).strftime(form) if row.written else ""
 
 
-def _about(row: SessionRow) -> str:
+def _title(row: SessionRow) -> str:
     if not row.session:
         return "(cannot be read: see below)"
     about = one_line(row.problem or row.name or "-")
     if row.open:
-        about = f"(not answered yet) {about}"
+        about = f"(unanswered) {about}"
     if row.damage:
         about = f"(damaged in {row.damage} place{'s' * (row.damage > 1)}) {about}"
     return about
 
 
 def _widths(columns: Mapping[str, Sequence[str]], screen: int) -> dict[str, int]:
-    """How wide each column is. Figures and dates stand whole. Ids do if there is room for them and
-    for a few words of what it is about, which gets the rest; else they are folded."""
+    """The width of each column. Figures and dates are never cut. Ids are wrapped unless there is
+    room for them and a few words of the title, which gets the rest."""
     widths = {
         heading: max(cell_len(cell) for cell in (heading, *cells))
         for heading, cells in columns.items()
     }
-    # One blank on both sides of every column.
+    # One space on both sides of every column.
     excess = sum(widths.values()) + 2 * len(widths) - screen
     for heading, least in SHRINKING:
         if heading in widths and excess > 0:
@@ -230,7 +228,7 @@ def _widths(columns: Mapping[str, Sequence[str]], screen: int) -> dict[str, int]
 
 
 async def adopt_agent(workspace: Path, stored: StoredSession, *, as_json: bool) -> str:
-    """Takes over what a session's agent has by now, and says what that changes.
+    """Apply the current state of a session's agent, and return what that changes.
 
     Raises:
         SessionBusy: the session is open elsewhere.
@@ -242,8 +240,8 @@ async def adopt_agent(workspace: Path, stored: StoredSession, *, as_json: bool) 
         changes = tuple(map(change_row, await session.adopt_agent()))
     if as_json:
         return format_json({"session": stored.session, "changes": changes})
-    lines = [f"taken over: {one_line(change.detail)}" for change in changes]
-    return "\n".join(lines) or "Nothing differs: the session has what the agent's files say."
+    lines = [f"applied: {one_line(change.detail)}" for change in changes]
+    return "\n".join(lines) or "Nothing to apply: the session matches the agent's files."
 
 
 @sessions_app.callback()
@@ -253,17 +251,17 @@ def sessions(
     everywhere: Everywhere = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the stored sessions, with what they cost; `sessions delete` deletes some."""
+    """List the stored sessions and their cost; `sessions delete` deletes them."""
     if (command := context.invoked_subcommand) is not None:
         is_given = everywhere or as_json or workspace != Path()
-        refuse_if(is_given, f"options stand behind the command: lamina sessions {command} ...")
+        refuse_if(is_given, f"options go after the command: lamina sessions {command} ...")
         return
     show_sessions(run_async(list_sessions, workspace, everywhere), as_json, everywhere)
     if elsewhere := run_async(describe_elsewhere, workspace):
-        print_text(f"Of this workspace there are more: {elsewhere}.", err=True)
+        print_text(f"This workspace has more sessions: {elsewhere}.", err=True)
 
 
-# Bare, and by the name that other lists have.
+# As `lamina sessions`, and under the name that other groups use.
 sessions_app.command(name="list")(sessions)
 
 
@@ -276,23 +274,25 @@ def delete(
     workspace: SessionWorkspace = Path(),
     older_than: Annotated[
         str | None,
-        typer.Option(metavar="AGE", help="Those not written to for so long: 12h, 30d, 4w."),
+        typer.Option(
+            metavar="AGE", help="Delete sessions not written to for this long: 12h, 30d, 4w."
+        ),
     ] = None,
     everywhere: Annotated[
-        bool, typer.Option("--all", help="With --older-than: of every workspace.")
+        bool, typer.Option("--all", help="With --older-than: in every workspace.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --yes: print JSON.")] = False,
 ) -> None:
-    """Delete sessions for good, with the pictures and results that no other session uses.
+    """Delete sessions permanently, with pictures and results that no other session uses.
 
-    Shows what goes, and asks. Also forgets what the embedded model read of them. A session that is
-    open is left as it is. Exits with 1 if one is still there.
+    Shows what will be deleted, and asks. Also deletes the embedded model's memory of them. Open
+    sessions are not touched. Exits with 1 if a session could not be deleted.
     """
     refuse_if(not names and older_than is None, "name sessions, or give --older-than AGE")
-    refuse_if(names and older_than is not None, "sessions and --older-than exclude one another")
-    refuse_if(everywhere and older_than is None, "--all goes with --older-than")
-    refuse_if(as_json and not yes, "--json goes with --yes: nobody is asked")
+    refuse_if(names and older_than is not None, "sessions and --older-than cannot be combined")
+    refuse_if(everywhere and older_than is None, "--all needs --older-than")
+    refuse_if(as_json and not yes, "--json needs --yes")
     is_done = delete_sessions(
         names or (), workspace,
         older_than=older_than, everywhere=everywhere, asks=not yes, as_json=as_json,
@@ -305,11 +305,11 @@ def delete(
 def adopt(
     session: SessionName, workspace: SessionWorkspace = Path(), as_json: AsJson = False
 ) -> None:
-    """Take over what changed in the files of a session's agent since the session began.
+    """Apply changes in the agent's files to a session that began before them.
 
-    A session keeps the rules, references and tools that it began with, whatever becomes of their
-    include modes in the agent's files; edited texts are always sent as they are now. What you added
-    or took out yourself stays.
+    A session keeps the rules, references and tools that it began with, even if their include modes
+    change in the agent's files; edited texts are always sent in their current version. What you
+    added or removed yourself stays that way.
     """
     print_report(
         run_on_session(session, workspace, partial(adopt_agent, workspace, as_json=as_json)),

@@ -1,4 +1,4 @@
-"""A session's branches: every entry, and the questions with those asked behind them."""
+"""A session's branches: every entry, and the questions with their follow-ups."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ SUMMARY = 200
 
 
 def describe_tree(session: Session) -> dict[str, Any]:
-    """Every entry in order of writing, with the branch that is active."""
+    """Every entry in order of writing, with the active branch."""
     entries = session.entries
     active = {entry.id for entry in session.path}
     labels = labels_of(entries)
@@ -37,7 +37,7 @@ def describe_tree(session: Session) -> dict[str, Any]:
 
 
 def questions_of(session: Session) -> list[MessageEntry]:
-    """All questions in order of asking, on every branch."""
+    """All questions on every branch, in the order they were asked."""
     return [
         entry
         for entry in session.entries
@@ -49,7 +49,7 @@ LAST = "last"
 
 
 def find_question(session: Session, word: str) -> MessageEntry:
-    """The question that a person names by its entry; `last` is the last one on the path.
+    """Find a question by its entry id; `last` means the last one on the path.
 
     Raises:
         UsageError: there is no such question.
@@ -59,16 +59,16 @@ def find_question(session: Session, word: str) -> MessageEntry:
         on_path = {entry.id for entry in session.path}
         questions = [entry for entry in questions if entry.id in on_path]
         if not questions:
-            raise UsageError("nothing was asked on this path yet")
+            raise UsageError("there are no questions on this path yet")
         return questions[-1]
     for entry in questions:
         if entry.id == word or entry.id.lstrip("0") == word.lstrip("0"):
             return entry
-    raise UsageError(f"{word} is no question of session {session.id}; its tree lists them")
+    raise UsageError(f"{word!r} is not a question of session {session.id}; its tree lists them")
 
 
 class QuestionRow(Struct, frozen=True, kw_only=True):
-    """A question in the tree. What goes on stays in line; a branch is set in by `depth`."""
+    """A question in the tree. Branches are indented by `depth`; the continuation is not."""
 
     id: str
     text: str
@@ -78,7 +78,7 @@ class QuestionRow(Struct, frozen=True, kw_only=True):
 
 
 def list_questions(session: Session) -> list[QuestionRow]:
-    """All questions in the order in which they are read: branches first, then what goes on."""
+    """All questions in reading order: branches first, then the continuation."""
     entries = {entry.id: entry for entry in session.entries}
     active = {entry.id for entry in session.path}
     labels = labels_of(session.entries)
@@ -105,8 +105,8 @@ def list_questions(session: Session) -> list[QuestionRow]:
 def _pile(
     questions: list[MessageEntry], depth: int, active: set[str]
 ) -> list[tuple[MessageEntry, int]]:
-    """Questions with how far they are set in, the first one on top; the one that the session goes
-    on with comes last and stays in line."""
+    """Stack the questions with their indentation, the first one on top; the one that the session
+    continues with comes last and is not indented."""
     pile = sorted(questions, key=lambda question: question.id in active)
     return [(entry, depth + (place > 0)) for place, entry in enumerate(reversed(pile))]
 

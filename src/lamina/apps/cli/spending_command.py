@@ -1,4 +1,4 @@
-"""`lamina spend`: what was spent, and what is reserved for answers that have not come."""
+"""`lamina spend`: what was spent, and what is reserved for answers that have not arrived."""
 
 from datetime import datetime
 from functools import partial
@@ -41,8 +41,8 @@ async def show_spending(
 ) -> None:
     """
     Raises:
-        UsageError: `since` is no day.
-        SpendLedgerError: the account cannot be read.
+        UsageError: `since` is not a day.
+        SpendLedgerError: the ledger cannot be read.
     """
     ledger = default_ledger()
     first = first_day(since, ledger.day_of(SystemClock().now()), everything=everything)
@@ -63,15 +63,15 @@ def _render(report: SpendReport, console: Console) -> None:
             table.add_row(*_cells(row))
         console.print(table)
         if words := left_out_of(report.total):
-            console.print(f"* The sum leaves out {' and '.join(words)}.")
+            console.print(f"* The total excludes {' and '.join(words)}.")
     if limit := limits_of_environment().day:
-        console.print(f"The limit for a day is {dollars(limit)} (LAMINA_SPEND_DAY).")
+        console.print(f"The daily limit is {dollars(limit)} (LAMINA_SPEND_DAY).")
     if report.waiting:
         console.print()
         console.print(_waiting_line(report))
         _show_waiting(report.waiting, console)
     for damage in report.damage:
-        typer.echo(visible(f"not read and left as it is: {damage}"), err=True)
+        typer.echo(visible(f"not readable and left unchanged: {damage}"), err=True)
 
 
 def _cells(row: SpendRow) -> tuple[str, ...]:
@@ -86,8 +86,8 @@ def _waiting_line(report: SpendReport) -> str:
     count = len(report.waiting)
     answers = "an answer that has" if count == 1 else f"{count:,} answers that have"
     return (
-        f"Reserved: up to {dollars(report.reserved)} for {answers} not come; "
-        f"`lamina spend clear ID`, or `--all`, frees it."
+        f"Reserved: up to {dollars(report.reserved)} for {answers} not arrived; "
+        f"`lamina spend clear ID` or `--all` releases it."
     )
 
 
@@ -103,10 +103,10 @@ def _show_waiting(entries: tuple[SpendEntry, ...], console: Console) -> None:
 
 
 async def find_reserved(names: list[str], everything: bool) -> tuple[SpendEntry, ...]:
-    """Shows what would be freed, and gives it.
+    """Show the reservations that would be released, and return them.
 
     Raises:
-        UsageError: a name is none of something that is reserved.
+        UsageError: an id does not belong to a reservation.
     """
     entries = await find_waiting(default_ledger(), names, everything=everything)
     if entries:
@@ -115,42 +115,42 @@ async def find_reserved(names: list[str], everything: bool) -> tuple[SpendEntry,
 
 
 async def clear_reserved(entries: tuple[SpendEntry, ...]) -> str:
-    """Frees reservations, and says so."""
+    """Release reservations, and report it."""
     freed = await default_ledger().free(
         [entry.id for entry in entries], SystemClock().now(), "person"
     )
     amount = sum_amounts(entry for entry in entries if entry.id in freed)
-    return f"{len(freed)} freed, {dollars(amount)} in all"
+    return f"{len(freed)} released, {dollars(amount)} in total"
 
 
 @spend_app.callback()
 def spend(
     context: typer.Context,
     by: Annotated[
-        Literal["day", "model", "session"], typer.Option("--by", help="What to sum up by.")
+        Literal["day", "model", "session"], typer.Option("--by", help="What to group by.")
     ] = "day",
     since: Annotated[
         str | None,
         typer.Option(
             "--since", metavar="DAY",
-            help="The first day: as 2026-11-17, today, 7d or 4w. By default the last 30 days.",
+            help="The first day: 2026-11-17, today, 7d or 4w. By default the last 30 days.",
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="From the first day on.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Since the first day.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Show what was spent, in all workspaces, and what is reserved.
+    """Show spending across all workspaces, and what is reserved.
 
-    Every answer is written down with what it cost. Under a limit (spend_turn,
-    spend_session, spend_day, or LAMINA_SPEND_DAY for all sessions) the upper
-    price of a request is reserved before it is sent; an answer that never came
-    stays reserved until `spend clear` frees it.
+    The cost of every answer is recorded. Under a limit (spend_turn,
+    spend_session, spend_day, or LAMINA_SPEND_DAY for all sessions) the maximum
+    price of a request is reserved before it is sent; if the answer never
+    arrives, it stays reserved until `spend clear` releases it.
     """
     if (command := context.invoked_subcommand) is not None:
         is_given = by != "day" or since is not None or everything or as_json
-        refuse_if(is_given, f"options stand behind the command: lamina spend {command} ...")
+        refuse_if(is_given, f"options go after the command: lamina spend {command} ...")
         return
-    refuse_if(since is not None and everything, "--since and --all exclude one another")
+    refuse_if(since is not None and everything, "--since and --all cannot be combined")
     run_async(partial(show_spending, by, since, everything=everything, as_json=as_json))
 
 
@@ -158,22 +158,22 @@ def spend(
 def clear(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ID", help="What is freed: ids from `lamina spend`."),
+        typer.Argument(metavar="ID", help="What to release: ids from `lamina spend`."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that is reserved.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Release everything.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Free what is reserved for answers that never came.
+    """Release what is reserved for answers that never arrived.
 
-    Shows it, and asks. Look at your vendor's bill first: a request may be charged for although no
-    answer came. Whatever still comes in is counted all the same.
+    Shows it, and asks. Check your vendor's bill first: a request may be charged even if no answer
+    arrived. An answer that still arrives is counted as usual.
     """
-    refuse_if(not names and not everything, "name what is to be freed, or give --all")
-    refuse_if(names and everything, "ids and --all exclude one another")
+    refuse_if(not names and not everything, "give the ids to release, or --all")
+    refuse_if(names and everything, "ids and --all cannot be combined")
     entries = run_async(find_reserved, names or [], everything)
     if not entries:
         typer.echo("nothing is reserved")
         return
     if not yes:
-        typer.confirm("Free it?", abort=True, err=True)
+        typer.confirm("Release it?", abort=True, err=True)
     typer.echo(run_async(clear_reserved, entries))

@@ -1,7 +1,7 @@
-"""Standard input and output of commands whose output other programs read.
+"""Standard input and output for commands whose output other programs read.
 
-Law: what a command means to say is all that reaches standard output. Native code and child
-processes write to descriptor 1 as they like; meanwhile that is standard error.
+Law: only the command's own output reaches standard output. While it runs, descriptor 1, to which
+native code and child processes may write, is standard error.
 """
 
 import io
@@ -24,20 +24,20 @@ from lamina.errors import UsageError
 CHUNK = 1 << 16
 # More than fits the largest window there is.
 MAX_INPUT = 16 << 20
-# After so long a person may wonder what is waited for.
+# After this many seconds a person may wonder why nothing happens.
 PATIENCE_S = 2.0
 
 
 @contextmanager
 def own_output() -> Iterator[TextIO]:
-    """Standard output for the command alone, as UTF-8. If it was replaced by something that is not
-    a file, as in tests, that is used as it is."""
+    """Yield standard output for the command alone, as UTF-8. If it was replaced by something that
+    is not a file, as in tests, that object is used."""
     if sys.stdout is not None and _number_of(sys.stdout) != 1:
         yield sys.stdout
         return
     with own_descriptors() as (given, out):
         os.close(given)
-        # Closing flushes, and whoever read it may be gone by then.
+        # Closing flushes, and the reader may be gone by then.
         stream = os.fdopen(out, "w", encoding="utf-8", errors="replace", newline="\n")
         try:
             yield stream
@@ -48,8 +48,8 @@ def own_output() -> Iterator[TextIO]:
 
 @contextmanager
 def own_descriptors() -> Iterator[tuple[int, int]]:
-    """Descriptors for standard input and output that nobody else has. Until the block is left, 0 is
-    empty and 1 is standard error; the caller closes what it got."""
+    """Yield private descriptors for standard input and output. Inside the block, 0 is empty and 1
+    is standard error; the caller closes the descriptors."""
     _flush()
     descriptors = os.dup(0), os.dup(1)
     copies = os.dup(0), os.dup(1)
@@ -67,13 +67,13 @@ def own_descriptors() -> Iterator[tuple[int, int]]:
 
 
 def fill_descriptors() -> None:
-    """Standard streams that a process was started without become empty ones. To be called before
-    anything is opened: it would get the free number, and be taken for a standard stream."""
+    """Open missing standard streams as empty ones. Call this before anything is opened: the first
+    file would get the free number and be mistaken for a standard stream."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            # The lowest free number is given out first.
+            # The lowest free number is used first.
             os.open(os.devnull, os.O_RDWR)
 
 
@@ -94,8 +94,8 @@ def _number_of(stream: IO[str]) -> int | None:
 
 
 def is_piped(stream: IO[str] | None) -> bool:
-    """Whether something is given on it: a pipe or a file. A terminal, no input at all or a socket
-    that somebody left open is not waited for."""
+    """Whether a stream provides input: a pipe or a file. A terminal, missing input or an open
+    socket is not waited for."""
     number = None if stream is None else _number_of(stream)
     if number is None:
         return False
@@ -104,7 +104,7 @@ def is_piped(stream: IO[str] | None) -> bool:
 
 
 def read_text(stream: TextIO | None, say: Callable[[str], None]) -> str:
-    """All of standard input as text; what is not UTF-8 is replaced, and said.
+    """Read all of standard input as text; bytes that are not UTF-8 are replaced, with a warning.
 
     Raises:
         UsageError: it is too long for any model.
@@ -112,7 +112,7 @@ def read_text(stream: TextIO | None, say: Callable[[str], None]) -> str:
     if stream is None:
         return ""
     binary: IO[bytes] = getattr(stream, "buffer", None) or io.BytesIO(stream.read().encode())
-    timer = threading.Timer(PATIENCE_S, say, ["reading standard input up to its end"])
+    timer = threading.Timer(PATIENCE_S, say, ["reading standard input to its end"])
     timer.daemon = True
     timer.start()
     try:
@@ -122,27 +122,27 @@ def read_text(stream: TextIO | None, say: Callable[[str], None]) -> str:
     if len(data) > MAX_INPUT:
         raise UsageError(
             f"standard input is longer than {MAX_INPUT >> 20} MB, which no model can read; "
-            f"give a part of it"
+            f"send a part of it"
         )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         say(
-            f"warning: standard input is not UTF-8 (byte {error.start:,}): what could not be "
-            f"read is replaced"
+            f"warning: standard input is not UTF-8 (byte {error.start:,}); unreadable bytes "
+            f"were replaced"
         )
         return data.decode("utf-8-sig", "replace")
 
 
 @asynccontextmanager
 async def open_input(descriptor: int) -> AsyncIterator[AsyncIterator[bytes]]:
-    """What comes in on a descriptor, in chunks. The thread that reads cannot be stopped while it
-    waits, so it is one that the end of the process does not wait for."""
+    """Read a descriptor in chunks. The reading thread cannot be stopped while it waits, so it is
+    one that does not delay the end of the process."""
     send, receive = anyio.create_memory_object_stream[bytes](0)
     token = current_token()
 
     def read() -> None:
-        # The other side closes when nobody wants more.
+        # The receiver closes when no more input is wanted.
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, RuntimeError):
             while chunk := _read_chunk(descriptor):
                 anyio.from_thread.run(send.send, chunk, token=token)
@@ -157,7 +157,7 @@ def _read_chunk(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, CHUNK)
     except OSError:
-        # A terminal that hung up is an end as well.
+        # A terminal that hung up is an end of input too.
         return b""
 
 
@@ -165,8 +165,8 @@ def _read_chunk(descriptor: int) -> bytes:
 
 
 class Stop:
-    """Somebody wants the command to end: the first signal asks `abort`, and cancels everything if
-    there is nothing to abort; one that insists ends the process."""
+    """A request to end the command: the first signal calls `abort`, and cancels everything if there
+    is nothing to abort; one that insists ends the process."""
 
     def __init__(self) -> None:
         self._signals = RepeatedSignal()
@@ -188,11 +188,11 @@ class Stop:
 
 @asynccontextmanager
 async def stop_on_signals() -> AsyncIterator[Stop]:
-    """Signals stop what the block does, instead of tearing it down in the middle of a write."""
+    """Let signals stop the block cleanly instead of interrupting it in the middle of a write."""
     stop = Stop()
     numbers = [signal.SIGINT, signal.SIGTERM]
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
-        # No signals are to be had; Ctrl-C is then an exception like any other.
+        # Signals are not available here; Ctrl-C is then an ordinary exception.
         numbers = []
 
     async def watch() -> None:

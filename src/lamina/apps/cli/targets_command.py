@@ -1,4 +1,4 @@
-"""`lamina targets`: the providers and models Lamina knows, and what they charge."""
+"""`lamina targets`: the providers and models Lamina knows, and their prices."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -19,8 +19,8 @@ from lamina.core.values.prices import NO_CHARGE, Prices, PriceTier
 
 app = typer.Typer()
 
-# The columns beside the name, and how wide they are: together they leave a screen of 80 enough of
-# it for the name.
+# The columns after the name and their widths: together they leave enough of 80 columns for the
+# name.
 COLUMNS = {"in": 6, "out": 6, "read": 7, "write": 6, "window": 6, "kept": 7, "source": 7}
 LEAST_NAME, MAX_NAME = 20, 40
 UNKNOWN = "?"
@@ -41,7 +41,7 @@ def show_targets(words: Sequence[str], as_json: bool, book: ModelBook | None = N
 
 
 def _show_all(console: Console, rows: Sequence[TargetRow]) -> None:
-    console.print("Dollars for a million tokens; window in tokens; kept: how long a cache lives.")
+    console.print("Dollars per million tokens; window in tokens; kept: cache lifetime.")
     for provider, group in groupby(rows, key=lambda row: row.target.partition(":")[0]):
         table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
         room = max(console.width - sum(COLUMNS.values()) - len(COLUMNS), LEAST_NAME)
@@ -79,7 +79,7 @@ def _prices(tier: PriceTier) -> tuple[str, ...]:
 
 
 def _source(prices: Prices) -> str:
-    """A word for who says so: what it means, and its date, stand below."""
+    """A short name of the prices' source; its meaning and date are below the table."""
     names = [_short(source) for source in prices.source.split(", ")]
     return names[0] if len(names) == 1 else "both"
 
@@ -97,11 +97,11 @@ def _notes(rows: Sequence[TargetRow]) -> Iterator[str]:
         if source not in SHORT:
             yield f"{_short(source)}: {source}, as of {date}"
     if any(row.prices is None for row in rows):
-        yield "?: nobody knows the price; give it in a file that LAMINA_MODELS names"
+        yield "?: unknown price; set it in the file that LAMINA_MODELS names"
     if any(not row.limits_source for row in rows):
-        yield "~: assumed, as nobody says how much the model takes"
+        yield "~: assumed, as the model's limit is not published"
     if any(len(row.prices.tiers) > 1 for row in rows if row.prices):
-        yield "above: what all tokens cost if the prompt is longer"
+        yield "above: the price of all tokens if the prompt is longer"
 
 
 def _show_one(console: Console, row: TargetRow) -> None:
@@ -116,14 +116,14 @@ def _show_one(console: Console, row: TargetRow) -> None:
 
 def _describe(row: TargetRow) -> Iterator[tuple[str, str]]:
     if row.prices is None:
-        yield "price", "unknown; give it in a file that LAMINA_MODELS names"
+        yield "price", "unknown; set it in the file that LAMINA_MODELS names"
     elif row.prices.is_free:
         yield "price", "free"
     else:
         for tier in row.prices.tiers:
             yield _length(tier), _tier(tier, row)
         if row.prices.storage:
-            yield "storage", f"${row.prices.storage:g} a million tokens and hour"
+            yield "storage", f"${row.prices.storage:g} per million tokens and hour"
         as_of = f", as of {row.prices.date}" if row.prices.date else ""
         yield "price from", f"{row.prices.source}{as_of}"
     for period in row.later:
@@ -131,9 +131,9 @@ def _describe(row: TargetRow) -> Iterator[tuple[str, str]]:
             yield f"from {period.since}", _tier(tier, row)
     longest = f", prompts up to {row.max_input:,}" if row.max_input else ""
     yield "window", f"{row.window:,} tokens{longest}, answers up to {row.max_output:,}"
-    yield "limits from", row.limits_source or "nobody: assumed, to be on the safe side"
+    yield "limits from", row.limits_source or "assumed, to be on the safe side"
     markers = ", at markers" if row.explicit else ""
-    yield "cached", f"from {row.minimum:,} tokens on, in steps of {row.step:,}{markers}"
+    yield "cached", f"from {row.minimum:,} tokens, in steps of {row.step:,}{markers}"
     yield "kept", _lifetime(row)
     yield "counts", "exact" if row.exact_tokens else "estimated"
 
@@ -157,7 +157,7 @@ def _lifetime(row: TargetRow) -> str:
 
 
 def _span(seconds: float) -> str:
-    """As `30s`, `5m` or `1h`."""
+    """A duration such as `30s`, `5m` or `1h`."""
     for unit, length in (("h", 3600), ("m", 60)):
         if seconds >= length:
             return f"{seconds / length:g}{unit}"
@@ -165,7 +165,7 @@ def _span(seconds: float) -> str:
 
 
 def write_tokens(count: int) -> str:
-    """As `8,192`, `128k` or `1.05M`."""
+    """A count such as `8,192`, `128k` or `1.05M`."""
     if count >= 1_000_000:
         return f"{count / 1_000_000:.3g}M"
     return f"{count / 1_000:.3g}k" if count >= 10_000 else f"{count:,}"
@@ -175,14 +175,16 @@ def write_tokens(count: int) -> str:
 def targets(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[WORD]...", help="Only targets with these words in their names."),
+        typer.Argument(
+            metavar="[WORD]...", help="Show only targets with these words in their names."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the providers and models Lamina knows: prices, windows, cache lifetimes, and sources.
 
-    Prices are US dollars for a million tokens. Where a single target is meant, by its whole name or
-    by words that only it has, everything that is known of it is shown. Prices and limits of your
-    own go into a file that LAMINA_MODELS names.
+    Prices are in US dollars per million tokens. If the words match a single target, or are its
+    whole name, all its details are shown. Put your own prices and limits into the file that
+    LAMINA_MODELS names.
     """
     show_targets(words or [], as_json)

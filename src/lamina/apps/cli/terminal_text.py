@@ -1,10 +1,9 @@
-"""Text on a terminal: what others wrote, made harmless, and lines for people, as wide as the
-terminal.
+"""Text on a terminal: text by others, made harmless, and lines wrapped to the terminal's width.
 
-Laws: no note, answer, file name or tool can steer the terminal; what would is shown, escaped. A
-name cannot begin a line of its own. A line is broken between words, and what stands in a column
-goes on in that column. Nothing is cut, and a path in a sentence is never broken, so that it can
-be copied. Where there is no terminal a line stays a line.
+Laws: no note, answer, file name or tool can steer the terminal; control characters are shown,
+escaped. A name cannot start a new line. Lines break between words, and text in a column continues
+in that column. Nothing is cut, and a path in a sentence is never broken, so that it can be copied.
+Without a terminal a line stays a line.
 """
 
 import os
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def one_line(text: str, width: int = 0) -> str:
-    """`text` on one line of at most `width` columns, if there is one."""
-    # A text that was cut out of a file may end within a line ending.
+    """Return `text` on one line, of at most `width` columns if that is not 0."""
+    # A text cut from a file may end within a line ending.
     line = " ".join(visible(text.removesuffix("\r")).split())
     if not width or cell_len(line) <= width:
         return line
@@ -31,40 +30,40 @@ def one_line(text: str, width: int = 0) -> str:
 
 
 def visible_name(name: str) -> str:
-    """A name as it is, on one line: what would break it is shown, escaped."""
+    """Return a name on one line, with line breaks and control characters escaped."""
     return visible(name).replace("\n", "\\x0a")
 
 
 def format_bytes(size: int) -> str:
-    """A size as people read it."""
+    """Return a size in readable units."""
     return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.0f} kB"
 
 
-# Two blanks or more stand in front of a column.
+# Two or more spaces precede a column.
 _COLUMN = re.compile(r" {2,}(?=\S)")
 _WORD = re.compile(r"\s*\S+")
 _INDENT = re.compile(r" *")
-# How much further in a sentence goes on.
+# The indentation of a sentence's further lines.
 HANG = 2
-# Further in than this is a column, whose long words are broken.
+# From this indentation on, text is a column, whose long words are broken.
 SENTENCE = 4
 FENCE = "```"
 
 
 def print_text(text: str, *, err: bool = False) -> None:
-    """Prints a text for people."""
+    """Print a text for people."""
     width = terminal_width(sys.stderr if err else None)
     typer.echo(wrap_text(text, width) if width else text, err=err)
 
 
 def print_note(console: "Console", text: str, style: str = "") -> None:
-    """One line on a console; it may take several of its lines."""
+    """Print one line to a console, wrapped if necessary."""
     shown = fit_text(console, text)
     console.print(shown, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def print_labelled(console: "Console", label: str, text: str, style: str) -> None:
-    """A line that begins with a label of its own style."""
+    """Print a line that begins with a styled label."""
     from rich.text import Text
 
     shown = Text(fit_text(console, f"{label}{text}"))
@@ -73,13 +72,12 @@ def print_labelled(console: "Console", label: str, text: str, style: str) -> Non
 
 
 def fit_text(console: "Console", text: str) -> str:
-    """A text as wide as a console, if that is a terminal."""
+    """Wrap a text to a console's width, if that is a terminal."""
     return wrap_text(text, console.width) if console.is_terminal else text
 
 
 def wrap_text(text: str, width: int) -> str:
-    """A text whose lines are at most so wide. Between fences it stays as it is: that is what others
-    wrote."""
+    """Wrap a text to `width` columns, except between fences: that text was written by others."""
     lines: list[str] = []
     is_fenced = False
     for line in text.split("\n"):
@@ -90,7 +88,7 @@ def wrap_text(text: str, width: int) -> str:
 
 
 def wrap_line(line: str, width: int) -> list[str]:
-    """A line as lines that are at most so wide."""
+    """Wrap a line to lines of at most `width` columns."""
     from rich.cells import cell_len, chop_cells
 
     line = line.expandtabs()
@@ -115,7 +113,7 @@ def wrap_line(line: str, width: int) -> list[str]:
 
 
 def _hang(line: str, width: int) -> int:
-    """How far in a line goes on: where its last column begins, if that leaves room for a text."""
+    """The indentation of a line's continuation: its last column, if that leaves room for text."""
     from rich.cells import cell_len
 
     indent = _INDENT.match(line)
@@ -125,7 +123,7 @@ def _hang(line: str, width: int) -> int:
 
 
 def terminal_width(stream: IO[str] | None = None) -> int:
-    """How wide the terminal of a stream is, by default of standard output; 0 if it is none."""
+    """Return the width of a stream's terminal, by default standard output's; 0 without one."""
     stream = sys.stdout if stream is None else stream
     if not stream.isatty():
         return 0

@@ -1,4 +1,4 @@
-"""`lamina tools`: what the servers of a file offer, and approving what changed."""
+"""`lamina tools`: list the tools of a file's servers, and approve changes."""
 
 from difflib import unified_diff
 from pathlib import Path
@@ -27,7 +27,7 @@ app = typer.Typer()
 
 
 tools_app = typer.Typer(
-    help="The tools of MCP servers: list them, see what changed, and approve it.",
+    help="Manage the tools of MCP servers: list them, see what changed, and approve changes.",
     no_args_is_help=True,
 )
 app.add_typer(tools_app, name="tools")
@@ -38,8 +38,8 @@ def open_approvals() -> Approvals:
 
 
 async def list_tools(mcp: Path) -> Toolset:
-    """What the servers of a file offer now; new tools are agreed to by being listed there."""
-    # Nobody stays for another attempt, so none is announced.
+    """Return what the servers of a file offer now; listing a new tool approves it."""
+    # The process ends before another attempt, so none is announced.
     patience = ServerPatience(rest=0)
     servers = McpServers(read_servers(mcp), approvals=open_approvals(), patience=patience)
     async with servers:
@@ -47,7 +47,7 @@ async def list_tools(mcp: Path) -> Toolset:
 
 
 async def approve_tools(names: list[str], everything: bool) -> list[str]:
-    """Agrees to what tools say of themselves now; of `everything` that changed, or of those named.
+    """Approve the current descriptions of the named tools, or of `everything` that changed.
 
     Raises:
         UsageError: a name is not known, or nothing was named.
@@ -57,7 +57,7 @@ async def approve_tools(names: list[str], everything: bool) -> list[str]:
     if everything:
         names = [change.name for change in changes]
     elif not names:
-        raise UsageError("name the tools, or say --all; `lamina tools changes` lists them")
+        raise UsageError("give the names of tools, or --all; `lamina tools changes` lists them")
     digests = {change.name: change.offered.digest for change in changes}
     for name in names:
         await approvals.approve(name, digests.get(name))
@@ -65,7 +65,7 @@ async def approve_tools(names: list[str], everything: bool) -> list[str]:
 
 
 SHOWN = 60
-UNCHANGED = "No tool changed since it was approved."
+UNCHANGED = "No tool has changed since it was approved."
 
 
 def show_tools(toolset: Toolset, as_json: bool) -> None:
@@ -88,12 +88,12 @@ def show_tools(toolset: Toolset, as_json: bool) -> None:
 
 
 async def show_changes() -> str:
-    """What changed in tools since they were approved, as a diff of their descriptions."""
+    """Return the changes in tools since they were approved, as a diff of their descriptions."""
     changes = await open_approvals().changes()
     if not changes:
         return UNCHANGED
     return "\n\n".join(
-        [*map(_describe, changes), "Agree with `lamina tools approve NAME`, or with --all."]
+        [*map(_describe, changes), "Approve with `lamina tools approve NAME`, or with --all."]
     )
 
 
@@ -116,7 +116,7 @@ def _schema(parameters: object) -> str:
 
 
 async def approve(names: list[str], everything: bool) -> str:
-    """Approves how tools describe themselves now, and says which.
+    """Approve the current descriptions of tools, and return which.
 
     Raises:
         UsageError: a name is not known, or nothing was named.
@@ -127,10 +127,10 @@ async def approve(names: list[str], everything: bool) -> str:
 
 @tools_app.command("list")
 def tools_list(
-    mcp: Annotated[Path, typer.Option("--mcp", help="A file with `mcpServers`, as others use it.")],
+    mcp: Annotated[Path, typer.Option("--mcp", help="A JSON file with `mcpServers`.")],
     as_json: AsJson = False,
 ) -> None:
-    """Start the servers of a file and list their tools; exits with 1 if one is withheld."""
+    """Start the servers of a file and list their tools. Exits with 1 if a tool is withheld."""
     require("mcp")
 
     toolset = run_async(list_tools, mcp)
@@ -141,14 +141,16 @@ def tools_list(
 
 @tools_app.command("changes")
 def tools_changes() -> None:
-    """Show which tools describe themselves differently than when they were approved."""
+    """Show which tools' descriptions have changed since they were approved."""
     print_text(run_async(show_changes))
 
 
 @tools_app.command("approve")
 def tools_approve(
-    names: Annotated[list[str] | None, typer.Argument(help="Names as the model sees them.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Everything that changed.")] = False,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="The names that the model sees.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Approve every change.")] = False,
 ) -> None:
-    """Approve how changed tools describe themselves now; until then they are not offered."""
+    """Approve the new descriptions of changed tools; until then they are not offered."""
     print_text(run_async(approve, names or [], everything))

@@ -1,4 +1,4 @@
-"""`lamina trust`: what a folder brings, and asking a person whether they trust it."""
+"""`lamina trust`: show what a folder brings, and ask a person whether they trust it."""
 
 import os
 import sys
@@ -35,26 +35,25 @@ app = typer.Typer()
 
 YES = ("y", "yes")
 _STYLES = {"+": "green", "-": "red"}
-# What is said of a folder that a person need not be asked about.
+# The messages for folders that need no question.
 _SETTLED = {
-    "nothing": "It brings nothing that needs trust: texts alone.",
+    "nothing": "It contains only texts, which need no trust.",
     "own": "It is one of your own agents, which are trusted.",
-    "recorded": "You trust it as it is.",
+    "recorded": "You trust its current contents.",
 }
 _STANDINGS = {
-    "recorded": "trusted as it is",
-    "changed": "changed since, as seen from this folder",
+    "recorded": "trusted",
+    "changed": "changed since, seen from this folder",
     "gone": "gone",
-    "nothing": "brings nothing any more",
+    "nothing": "no longer brings anything",
 }
 
 
 async def review_folder(which: str, workspace: Path, as_json: bool) -> int:
-    """Shows what a folder brings and asks whether to trust it; the exit code says whether it is
-    trusted.
+    """Show what a folder brings and ask whether to trust it; return 0 if it is trusted.
 
     Raises:
-        UsageError: there is no such agent, or trust cannot be kept.
+        UsageError: there is no such agent, or trust cannot be recorded.
     """
     folder = await look_at_folder(which, workspace)
     if as_json:
@@ -69,34 +68,33 @@ async def review_folder(which: str, workspace: Path, as_json: bool) -> int:
         raise UsageError(folder.problem or folder.claims.problem)
     if not can_ask(console):
         raise UsageError(
-            "only a person can trust a folder: run this on a terminal. A script takes --trust with "
-            "the command that needs it, for that command alone"
+            "only a person can trust a folder: run this on a terminal. In a script, give --trust "
+            "to the command that needs it, for that command only"
         )
-    if not await ask_trust(console, "Trust it as it is?"):
+    if not await ask_trust(console, "Trust its current contents?"):
         console.print("It is not trusted.")
         return 1
     await trust_folder(folder)
-    console.print("Trusted. You are asked again when any of this changes.")
+    console.print("Trusted. You will be asked again when any of this changes.")
     return 0
 
 
 async def agree_to_folder(console: Console, folder: FolderTrust) -> bool:
-    """Shows what a folder brings to the session that is being opened, and asks whether to trust
-    it."""
+    """Show what a folder brings to the session being opened, and ask whether to trust it."""
     show_folder(console, folder)
     if folder.can_be_kept:
-        return await ask_trust(console, "Trust it as it is?")
+        return await ask_trust(console, "Trust its current contents?")
     print_note(console, visible(folder.problem or folder.claims.problem))
     return await ask_trust(console, "Trust it for this session?")
 
 
 def show_folder(console: Console, folder: FolderTrust) -> None:
-    """What a folder brings, whole, and first what changed since it was trusted."""
+    """Print what has changed in a folder since it was trusted, then everything it brings."""
     claims = folder.claims
     console.print(Styled(visible(claims.place), style="bold"), soft_wrap=True)
     if folder.standing == "changed":
-        console.print("It changed since you trusted it:")
-        for line in folder.changes() or ("  something that is not shown, such as a secret",):
+        console.print("It has changed since you trusted it:")
+        for line in folder.changes() or ("  something hidden, such as a secret",):
             print_note(console, f"  {visible(line)}", _STYLES.get(line[0], ""))
     if claims.lines:
         console.print("It brings:")
@@ -105,14 +103,14 @@ def show_folder(console: Console, folder: FolderTrust) -> None:
 
 
 async def ask_trust(console: Console, question: str) -> bool:
-    """Waits for a line that says yes; anything else is a no."""
+    """Wait for a line that says yes; anything else is a no."""
     with _terminal_input() as handle:
         console.print(f"{question} [y/N] ", end="", markup=False)
         console.file.flush()
         if handle is None:
             line = await anyio.to_thread.run_sync(sys.stdin.readline)
         else:
-            # Waiting can be cancelled, which a read could not.
+            # Waiting can be cancelled; a read cannot.
             await anyio.wait_readable(handle)
             line = os.read(handle, 1024).decode("utf-8", "replace")
     return line.strip().lower() in YES
@@ -120,8 +118,8 @@ async def ask_trust(console: Console, question: str) -> bool:
 
 @contextmanager
 def _terminal_input() -> Iterator[int | None]:
-    """The terminal itself, as standard input may be put aside; None where it has no name. What was
-    typed before is no answer, and is forgotten."""
+    """Open the terminal itself, as standard input may be set aside; None where it has no name.
+    Input typed earlier is not an answer, and is dropped."""
     if sys.platform == "win32":
         yield None
         return
@@ -147,7 +145,7 @@ async def show_trusted(workspace: Path, as_json: bool) -> None:
     console = Console(highlight=False)
     if not folders:
         console.print(
-            "No folder is trusted. `lamina trust FOLDER` shows what one brings, and asks."
+            "You trust no folders. `lamina trust FOLDER` shows what a folder brings, and asks."
         )
     for folder in folders:
         day = datetime.fromtimestamp(folder.record.at).strftime("%Y-%m-%d")
@@ -162,24 +160,27 @@ def trust(
         str | None,
         typer.Argument(
             metavar="PATH|NAME",
-            help="A folder, a file (of hooks, if it ends in .py), or an agent's name; by default "
+            help="A folder, a file (of hooks if it ends in .py), or an agent's name; by default "
             "this folder.",
         ),
     ] = None,
     workspace: AgentWorkspace = Path(),
     every: Annotated[bool, typer.Option("--list", help="List the folders you trust.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Trust this folder no more.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Stop trusting this folder.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what an agent's folder or a file of hooks would run, and trust it as it is.
+    """Show what an agent's folder or a hooks file would run, and trust its current contents.
 
-    Until you do, its texts are read, but its MCP servers are not started, hooks are not run, and
-    its model and settings that would ask you less do not count. You are asked again when any of
-    that changes, or a file that a command names. With --json nothing is asked. Exits with 1 if it
-    is not trusted.
+    Until then, its texts are read, but its MCP servers are not started, its hooks are not run, and
+    its model and any settings that would ask you less are ignored. You are asked again when any of
+    this changes, or a file named in a command. --json does not ask. Exits with 1 if it is not
+    trusted.
     """
-    refuse_if(every and (revoke or folder), "--list goes alone: it is about every folder")
-    refuse_if(revoke and (folder is None or as_json), "--revoke goes with a folder, and no --json")
+    refuse_if(every and (revoke or folder), "--list cannot be combined: it lists every folder")
+    refuse_if(
+        revoke and (folder is None or as_json),
+        "--revoke needs a folder, and cannot be combined with --json",
+    )
     if every:
         run_async(show_trusted, workspace, as_json)
     elif revoke:

@@ -1,6 +1,6 @@
-"""What happens inside, told to whoever asks for it: the lines of the `lamina` logger.
+"""The log of what happens inside, on request: the lines of the `lamina` logger.
 
-Law: they go to standard error; standard output holds what a command is for.
+Law: log lines go to standard error; standard output is for a command's result.
 """
 
 import logging
@@ -14,13 +14,13 @@ FORM = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 
 
 class StandardErrorHandler(logging.Handler):
-    """Writes to whatever standard error is at that moment."""
+    """Writes to the current standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
             sys.stderr.write(f"{self.format(record)}\n")
             sys.stderr.flush()
-        # As handlers do: a log that cannot be written stops nobody.
+        # As in other handlers, a log that cannot be written stops nothing.
         except Exception:  # noqa: BLE001
             self.handleError(record)
 
@@ -30,10 +30,10 @@ _HANDLER.setFormatter(logging.Formatter(FORM, "%H:%M:%S"))
 
 
 def write_log(*, is_verbose: bool) -> None:
-    """Writes the log from now on, if `is_verbose` or LAMINA_LOG says so; LAMINA_LOG says how much.
+    """Start writing the log if `is_verbose` or LAMINA_LOG is set; LAMINA_LOG sets the level.
 
     Raises:
-        UsageError: LAMINA_LOG is no level.
+        UsageError: LAMINA_LOG is not a level.
     """
     name = os.environ.get("LAMINA_LOG", "").strip().lower() or ("info" if is_verbose else "")
     logger = logging.getLogger("lamina")
@@ -41,11 +41,11 @@ def write_log(*, is_verbose: bool) -> None:
     if not name:
         return
     if name not in LEVELS:
-        raise UsageError(f"LAMINA_LOG is {' or '.join(LEVELS)}, not {name!r}")
+        raise UsageError(f"LAMINA_LOG must be {' or '.join(LEVELS)}, not {name!r}")
     logger.setLevel(LEVELS[name])
     logger.addHandler(_HANDLER)
 
 
 def is_log_written() -> bool:
-    """Whether the person asked to be told more."""
+    """Whether the person asked for a log."""
     return _HANDLER in logging.getLogger("lamina").handlers

@@ -1,4 +1,4 @@
-"""`lamina verify` and `lamina repair`: whether a session is sound, and a copy of what is left."""
+"""`lamina verify` and `lamina repair`: check a session, and copy what can still be read."""
 
 from pathlib import Path
 
@@ -30,13 +30,13 @@ def render_verification(verification: Verification) -> str:
     lines += map(_uncovered_line, verification.uncovered)
     lines += map(damage_line, verification.damage)
     if any(damage.kind not in IN_THE_FOLD for damage in verification.damage):
-        lines.append("`lamina repair` writes a copy of all that can be read.")
+        lines.append("`lamina repair` writes a copy of everything that can be read.")
     elif verification.damage:
-        lines.append("What is lost is lost: the session goes on without it.")
+        lines.append("The rest is lost: the session continues without it.")
     elif verification.state == "sound":
         lines.append("The session is sound.")
     elif verification.state == "not_covered":
-        lines.append("Nothing that is covered is wrong.")
+        lines.append("The covered parts are correct.")
     return "\n".join(lines)
 
 
@@ -56,16 +56,16 @@ def _uncovered_line(uncovered: UncoveredRequests) -> str:
 
 async def repair_session(stored: StoredSession) -> str:
     copy = await write_repaired_copy(stored)
-    # Most places tell the session's name.
+    # Most places contain the session's name.
     name = "" if copy.session in copy.place else f", as session {copy.session!r}"
     lines = [f"{copy.place}: {copy.entries:,} entries{name}."]
     if copy.is_elsewhere:
         lines.append(
-            "It is a file: the database is damaged as a whole, and should not be written to. Every "
-            "command takes the path; once the database is moved away, `lamina import` puts the "
+            "It is a file, because the whole database is damaged and should not be written to. "
+            "Every command accepts its path; move the database away, and `lamina import` puts the "
             "file into a new one."
         )
-    lines.append(f"{stored.place} is as it was. What was wrong with it:")
+    lines.append(f"{stored.place} is unchanged. What was wrong with it:")
     return "\n".join([*lines, *map(damage_line, copy.damage)])
 
 
@@ -75,8 +75,8 @@ def verify(
 ) -> None:
     """Rebuild every request of a session from its journal and compare it with what was sent.
 
-    Exits with 1 if anything differs or is damaged. What a record cannot prove, because it was
-    written before all of it was recorded, is told as not covered: neither sound nor broken.
+    Exits with 1 if anything differs or is damaged. What an older record does not contain cannot be
+    proved; it is reported as not covered, neither sound nor broken.
     """
     verification = run_on_session(session, workspace, check_session)
     if as_json:
@@ -88,5 +88,5 @@ def verify(
 
 @app.command()
 def repair(session: SessionName, workspace: SessionWorkspace = Path()) -> None:
-    """Write a repaired copy beside a damaged session; the damaged file is not touched."""
+    """Write a repaired copy next to a damaged session; the damaged file is not touched."""
     print_text(run_on_session(session, workspace, repair_session))

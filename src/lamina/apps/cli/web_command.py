@@ -1,4 +1,4 @@
-"""`lamina web`: the web app, until somebody ends it."""
+"""`lamina web`: the web app, until it is stopped."""
 
 import webbrowser
 from functools import partial
@@ -20,12 +20,12 @@ app = typer.Typer()
 
 
 async def run_web(folder: Path, *, port: int | None, opens: bool, console: Console) -> None:
-    """Serves until a signal ends it. What goes on then is stopped, and what came of it is kept.
+    """Serve until a signal arrives. Running work is stopped then, and partial results are kept.
 
     Raises:
-        UsageError: there is no such folder, or the port is taken.
+        UsageError: there is no such folder, or the port is in use.
     """
-    # The server needs an extra, and the help of the command does not.
+    # The server needs an extra; the command's help does not.
     from lamina.apps.web.http_server import serve_web
     from lamina.apps.web.static_files import NOT_BUILT
 
@@ -43,13 +43,13 @@ async def run_web(folder: Path, *, port: int | None, opens: bool, console: Conso
             if not server.static.is_built:
                 console.print(NOT_BUILT.strip())
             address = server.entrance()
-            console.print("Lamina is at this address, which works once. Ctrl-C ends it.")
-            # Whole, whatever the width: it is there to be clicked and copied.
+            console.print("Open Lamina at this address, which works once. Ctrl-C stops it.")
+            # Never wrapped, so that it can be clicked and copied.
             console.print(address, soft_wrap=True)
             if opens:
                 await anyio.to_thread.run_sync(webbrowser.open, address)
             await ended.wait()
-            console.print("ending: answers under way are stopped, and what came of them is kept")
+            console.print("stopping: running answers end here, and partial answers are kept")
 
 
 @app.command()
@@ -63,20 +63,18 @@ def web(
             metavar="N",
             min=0,
             max=65535,
-            help="Where to listen; by default 8417, or a free port if that is taken. 0 takes a "
-            "free one.",
+            help="The port; by default 8417, or a free one if that is in use. 0 picks a free one.",
         ),
     ] = None,
     no_open: Annotated[
-        bool, typer.Option("--no-open", help="Only print the address, and open no browser.")
+        bool, typer.Option("--no-open", help="Print the address without opening a browser.")
     ] = False,
 ) -> None:
-    """Open the web app: chat, what each request was made of, caches, costs, agents and notes.
+    """Open the web app: chat, the contents of each request, caches, costs, agents and notes.
 
-    It is for you alone: it listens on this machine only, and the address it prints lets one
-    browser in, once. It works on the same sessions as the other commands. What a model answers goes
-    on without a browser; Ctrl-C ends the server, stops answers under way and keeps what came of
-    them.
+    It is for you alone: it listens on this machine only, and the printed address admits one
+    browser, once. It uses the same sessions as the other commands. Answers continue without a
+    browser; Ctrl-C stops the server and running answers, and keeps partial answers.
     """
     require("web")
     run_async(partial(run_web, folder, port=port, opens=not no_open, console=error_console()))

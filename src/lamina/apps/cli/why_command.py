@@ -1,7 +1,7 @@
-"""`lamina why` and `/why`: what a question was answered with, and why each of it was there.
+"""`lamina why` and `/why`: what was used to answer a question, and why.
 
-Law: what is shown is what the request was built from, as the journal has it. What was missing or
-left out is shown as that, and never among what was used.
+Law: it shows what the request was built from, as recorded in the journal. Missing and left-out
+items are shown as such, never among the used ones.
 """
 
 from collections.abc import Sequence
@@ -38,20 +38,20 @@ from lamina.core.values.request import ContextItem, LeftOut
 
 app = typer.Typer()
 
-# From this width on the three columns stand side by side.
+# From this width on the three columns are side by side.
 WIDE = 100
-# The longest description that is shown, in columns.
+# The maximum length of a description, in columns.
 ABOUT = 120
-# And the longest text that something was found from, as a query of the model's.
+# And of the text that something was found with, such as the model's query.
 FROM = 200
-# How far the lines below a name are set in: behind its priority.
+# The indentation of the lines below a name, past its priority.
 INDENT = (0, 0, 0, 6)
 
 
 async def show_why(
     stored: StoredSession, number: int | None, *, workspace: Path, as_json: bool
 ) -> None:
-    """What the command prints.
+    """Return what the command prints.
 
     Raises:
         NoSuchEntry: there is no such question, or nothing was sent for it.
@@ -67,7 +67,7 @@ async def show_why(
 
 
 def draw_why(why: Explanation, width: int) -> ConsoleRenderable:
-    """Rules, references and tools side by side where there is room; below, all the rest."""
+    """Rules, references and tools, side by side if there is room; everything else below."""
     head = (
         f"question {why.number} of {why.questions}: {one_line(why.question, max(20, width - 24))}"
     )
@@ -96,10 +96,12 @@ def draw_why(why: Explanation, width: int) -> ConsoleRenderable:
     parts += _displays(why.displays)
     parts += [Text(f"! {visible(warning)}", style="yellow") for warning in why.warnings]
     if why.agent_changes:
-        heading = "The agent's files have changed since the session took them over"
+        heading = "The agent's files have changed since the session last applied them"
         parts += [Text(), Text(heading, style="bold underline")]
         parts += [Text(one_line(change.detail)) for change in why.agent_changes]
-        parts.append(Text(f"`lamina sessions adopt {why.session}` takes them over", style="dim"))
+        parts.append(
+            Text(f"`lamina sessions adopt {why.session}` applies the changes", style="dim")
+        )
     return Group(*parts)
 
 
@@ -112,7 +114,7 @@ def _column(title: str, rows: Sequence[Reason]) -> ConsoleRenderable:
 
 
 def _name(row: Reason) -> Text:
-    """`010 • name [Agent - 0.73]`; of a tool, its server instead of a priority."""
+    """`010 • name [Agent - 0.73]`; for a tool, with its server instead of a priority."""
     badge = (f"[{row.badge}]", BADGES[row.include])
     return Text.assemble((f"{one_line(row.place)} ", "dim"), one_line(row.name), " ", badge)
 
@@ -141,7 +143,7 @@ def _out(left_out: Sequence[LeftOut]) -> list[ConsoleRenderable]:
 
 
 def _displays(displays: Sequence[HookDisplay]) -> list[ConsoleRenderable]:
-    """What hooks want people to be shown of what they changed."""
+    """What hooks display about their changes."""
     lines: list[ConsoleRenderable] = []
     for shown in displays:
         lines.append(Text(one_line(describe_display(shown))))
@@ -151,7 +153,7 @@ def _displays(displays: Sequence[HookDisplay]) -> list[ConsoleRenderable]:
 
 
 def draw_found(record: dict[str, Any] | None) -> list[ConsoleRenderable]:
-    """The passages that went along with a question, each with the number it is cited by."""
+    """The passages sent with a question, each with its citation number."""
     if record is None:
         return []
     hits = dict_rows(record.get("hits"))
@@ -166,12 +168,12 @@ def draw_found(record: dict[str, Any] | None) -> list[ConsoleRenderable]:
         place = f"{hit.get('path', '?')}#L{hit.get('start', '?')}-L{hit.get('end', '?')}"
         lines.append(Text(f"{fit:>5} [^{hit.get('source', '?')}] {one_line(place)}"))
     if others := dict_rows(record.get("without_room")):
-        lines.append(Text(f"{len(others)} more had no room", style="dim"))
+        lines.append(Text(f"{len(others)} more did not fit", style="dim"))
     return list(lines)
 
 
 def draw_planned(record: dict[str, Any] | None) -> list[ConsoleRenderable]:
-    """The calls of a plan, with their outcomes."""
+    """The planned calls and their outcomes."""
     if record is None:
         return []
     calls = dict_rows(record.get("calls"))
@@ -192,9 +194,9 @@ def why(
     workspace: SessionWorkspace = Path(),
     as_json: AsJson = False,
 ) -> None:
-    """Show which rules, references and tools a question was answered with, and why.
+    """Show which rules, references and tools were used to answer a question, and why.
 
-    With priorities, include modes, scores, what was left out, and what was missing.
+    Includes priorities, include modes, scores, what was left out, and what was missing.
     """
     run_on_session(
         session, workspace, partial(show_why, number=question, workspace=workspace, as_json=as_json)

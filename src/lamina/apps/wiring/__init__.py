@@ -1,4 +1,4 @@
-"""Configuration in, working sessions out: the one place that knows both ports and adapters.
+"""Turns configuration into working sessions: the one place that knows both ports and adapters.
 
 Private: see `lamina` for what is public.
 """

@@ -1,6 +1,6 @@
 """What an agent brings to a session: persona, project, settings, options and servers.
 
-Law: an agent is read once, and what was judged is what is used.
+Law: an agent is read once, and the version that was judged is the one that is used.
 """
 
 import os
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 class AgentDefaults(Struct, frozen=True, kw_only=True):
-    """What an agent gives a session that says nothing else. `loaded` and `all_servers` are as they
-    were read; `agent` and `servers` are what counts of them, and `notices` say what does not. Where
-    the path of an agent is wanted it can be given instead, and is not read again."""
+    """What an agent gives a session by default. `loaded` and `all_servers` are as they were read;
+    `agent` and `servers` are the parts that count, and `notices` say which parts do not. It can be
+    passed wherever an agent's path is expected, and is then not read again."""
 
     loaded: LoadedAgent
     place: str
@@ -43,7 +43,7 @@ class AgentDefaults(Struct, frozen=True, kw_only=True):
     all_servers: "ServerList"
     system: tuple[tuple[str, str], ...] = ()
     project: Project | None = None
-    # What is said of another agent of the same name.
+    # A notice about another agent of the same name.
     shadowed: str = ""
 
     def __fspath__(self) -> str:
@@ -78,18 +78,18 @@ class AgentDefaults(Struct, frozen=True, kw_only=True):
 
     @property
     def include_modes(self) -> dict[ItemId, Include]:
-        """Those of its rules, references and tools. Whether servers are trusted is another
-        matter: trusted later, their tools are the session's all the same."""
+        """The include modes of its rules, references and tools, whether or not its servers are
+        trusted: their tools belong to the session even if they are trusted later."""
         agent = self.loaded.agent
         guides = {guide.id: guide.include for guide in agent.guides}
         return guides | tool_modes(agent.servers)
 
     def trusted(self) -> "AgentDefaults":
-        """The agent as it was read, and all of it counts: a person was shown it and agreed."""
+        """The agent as it was read, with every part counting: a person was shown it and agreed."""
         return replace(self, trust=replace(self.trust, standing="given"))
 
     def guides(self, workspace: WorkspacePath) -> AgentFolder:
-        """Its rules and references, read again only once a file of them changed."""
+        """Its rules and references, read again only after one of their files has changed."""
         return AgentFolder(self.place, bringer_of(self.place, workspace), loaded=self.loaded)
 
 
@@ -101,8 +101,8 @@ async def read_agent_defaults(
     default_persona: str = "",
     trust: Trust = False,
 ) -> AgentDefaults:
-    """The agent of a name or path, as a session takes it: what its folder may not say does not
-    count, unless `trust` says so. One that was read already is given back.
+    """Return the agent of a name or path, as a session uses it: claims that need trust do not count
+    unless `trust` allows them. An agent that has been read already is returned unchanged.
 
     Raises:
         UsageError: there is no such agent, or it has no such project.
@@ -144,10 +144,10 @@ def _tell_shadowed(name: str, finder: AgentFinder) -> str:
 
 
 def find_project(agent: Agent, name: str) -> Project:
-    """A project of an agent by its name.
+    """Return an agent's project by its name.
 
     Raises:
-        UsageError: it has none of that name.
+        UsageError: the agent has no project of that name.
     """
     for project in agent.projects:
         if project.name == name:
@@ -157,6 +157,6 @@ def find_project(agent: Agent, name: str) -> Project:
 
 
 def merge_fields(base: Any, fields: dict[str, Any]) -> Any:
-    """`base` with the fields that an agent sets; they were checked when it was read."""
+    """Return `base` with the fields that an agent sets, which were checked when it was read."""
     whole = msgspec.to_builtins(base) | fields
     return msgspec.convert(whole, type(base), strict=False)

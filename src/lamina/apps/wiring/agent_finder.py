@@ -1,4 +1,4 @@
-"""Agents by name: where they are looked for, what a workspace itself is, and who they are."""
+"""Agents by name: where they are searched, the agent of a workspace itself, and personas."""
 
 import os
 import stat
@@ -18,7 +18,7 @@ from lamina.apps.wiring.folders import data_folder
 from lamina.core.values.agent import Agent, Problem
 from lamina.errors import LaminaError, UsageError
 
-# Inside a workspace: its agents, and the persona of all that answer in it.
+# Inside a workspace: its agents, and the persona of every agent that answers in it.
 WORKSPACE_FOLDER = ".lamina"
 AGENTS = "agents"
 PERSONA = "persona.md"
@@ -26,8 +26,8 @@ _MAX_PERSONA = 100_000
 
 
 class FoundAgent(Struct, frozen=True, kw_only=True):
-    """An agent that can be named, and where it was found. `agent` is None if it cannot be read at
-    all, and `problem` says why."""
+    """An agent with a name, and where it was found. `agent` is None if it cannot be read at all;
+    `problem` says why."""
 
     name: str
     path: str
@@ -41,7 +41,7 @@ WorkspacePath = str | os.PathLike[str] | None
 
 
 def read_agent(path: str | os.PathLike[str], workspace: WorkspacePath) -> Agent:
-    """The agent at a path, as `find_agent` gives it.
+    """Return the agent at a path from `find_agent`.
 
     Raises:
         UsageError: there is no agent.
@@ -50,16 +50,16 @@ def read_agent(path: str | os.PathLike[str], workspace: WorkspacePath) -> Agent:
 
 
 def bringer_of(path: str | os.PathLike[str], workspace: WorkspacePath) -> Path | None:
-    """The workspace that brings the agent at a path: no link in it may lead elsewhere. None for
-    one's own, and for one that was named by a path outside."""
+    """Return the workspace that brings the agent at a path: no link in it may lead elsewhere. None
+    for the user's own agents, and for a path outside the workspace."""
     if workspace is None or full_path(path).is_relative_to(full_path(data_folder())):
         return None
     return full_path(workspace)
 
 
 def agent_folders(workspace: str | os.PathLike[str]) -> tuple[tuple[str, Path], ...]:
-    """Where agents are looked for by name, in order: nobody's folder takes the place of one's
-    own."""
+    """The folders in which agents are searched by name, in order: the user's own folder comes
+    first."""
     return (
         ("user", data_folder() / AGENTS),
         ("workspace", Path(workspace) / WORKSPACE_FOLDER / AGENTS),
@@ -67,28 +67,28 @@ def agent_folders(workspace: str | os.PathLike[str]) -> tuple[tuple[str, Path], 
 
 
 class AgentFinder:
-    """Finds agents by name, among the user's own and in a workspace. Each is read at most once."""
+    """Finds agents by name, among the user's own and in a workspace. Reads each at most once."""
 
     def __init__(self, workspace: WorkspacePath) -> None:
         self._workspace = workspace
         self._loaded: dict[str, LoadedAgent] = {}
 
     def load(self, path: str | os.PathLike[str]) -> LoadedAgent:
-        """The agent at a path, as `find` gives it.
+        """Return the agent at a path from `find`.
 
         Raises:
             UsageError: there is no agent.
         """
         place = os.path.abspath(path)
         if place not in self._loaded:
-            # From the top, so that what is said of its files holds wherever the process goes.
+            # An absolute path, so that messages about its files stay correct if the process moves.
             within = bringer_of(place, self._workspace)
             self._loaded[place] = agent_reader.load_agent(place, within)
         return self._loaded[place]
 
     def find(self, name_or_path: str) -> Path:
-        """The folder or file of the agent that a person means: by name among their own or in the
-        workspace, or by path.
+        """Find the folder or file of the agent that a person means: by name among their own or in
+        the workspace, or by path.
 
         Raises:
             UsageError: there is none.
@@ -96,20 +96,20 @@ class AgentFinder:
         if _is_name(name_or_path) and (matches := self._matches(name_or_path)):
             return matches[0][1]
         path = expand_home(name_or_path)
-        if os.path.exists(path):  # unlike Path's own, it raises nothing: a name may be anything
+        if os.path.exists(path):  # unlike Path.exists, it never raises: a name may be anything
             return path
         for _, _, path in self._agents:
             if self._written_name(path) == name_or_path:
                 return path
         names = ", ".join(sorted({name for _, name, _ in self._agents})) or "none"
         raise UsageError(
-            f"there is no agent {name_or_path!r}: no path, and none of those that are known by "
-            f"name ({names}). `lamina agent list` shows them, `lamina agent new {name_or_path}` "
-            f"writes one"
+            f"there is no agent {name_or_path!r}: it is neither a path nor one of the known "
+            f"names ({names}). `lamina agent list` lists agents, `lamina agent new {name_or_path}` "
+            f"creates one"
         )
 
     def find_shadowed(self, name: str) -> Path | None:
-        """The workspace's agent of a name that one's own has as well."""
+        """The workspace's agent with the same name as one of the user's own."""
         if not _is_name(name):
             return None
         matches = self._matches(name)
@@ -121,7 +121,7 @@ class AgentFinder:
         return tuple(_named(self._workspace))
 
     def _matches(self, name: str) -> list[tuple[str, Path]]:
-        """Where agents of a name are: one's own also by the name that they give themselves."""
+        """The places of agents with a name; the user's own also match the name in their file."""
         return [
             (where, path)
             for where, folder_name, path in self._agents
@@ -136,7 +136,7 @@ class AgentFinder:
 
 
 def find_agent(name_or_path: str, workspace: WorkspacePath = ".") -> Path:
-    """The folder or file of the agent that a person means.
+    """Find the folder or file of the agent that a person means.
 
     Raises:
         UsageError: there is none.
@@ -149,8 +149,8 @@ def _is_name(text: str) -> bool:
 
 
 def _named(workspace: WorkspacePath) -> Iterator[tuple[str, str, Path]]:
-    """Where, name and path of all that are in the folders of agents. A link that leads nowhere, or
-    out of the workspace, is among them: reading it says so."""
+    """Place, name and path of every entry in the agents' folders, including links that are broken
+    or lead out of the workspace: reading them reports that."""
     folders = [("user", data_folder() / AGENTS)]
     if workspace is not None:
         folders = list(agent_folders(workspace))
@@ -180,7 +180,7 @@ def _may_be_folder(root: LinkedRoot, path: Path, *, is_own: bool) -> bool:
 
 
 def list_agents(workspace: str | os.PathLike[str] = ".") -> tuple[FoundAgent, ...]:
-    """The agents of the user and of the workspace, then what the workspace's own folder holds."""
+    """The agents of the user and of the workspace, then the agent of the workspace's own folder."""
     agents = [_describe(where, name, path, workspace) for where, name, path in _named(workspace)]
     own = Path(workspace)
     if agent_reader.holds_agent(own):
@@ -197,8 +197,8 @@ def _describe(where: str, name: str, path: Path, workspace: WorkspacePath) -> Fo
 
 
 def check_agent(agent: Agent, environ: Mapping[str, str]) -> Agent:
-    """The agent with what only this machine knows about it: whether its model is known, and whether
-    its servers could be started with this environment."""
+    """Return the agent with problems that only this machine can find: whether its model is known,
+    and whether its servers could be started with this environment."""
     from lamina.adapters.providers.model_book import load_book
     from lamina.adapters.tools.mcp_client.config import servers_from
 
@@ -210,7 +210,7 @@ def check_agent(agent: Agent, environ: Mapping[str, str]) -> Agent:
             problems.append(Problem(path=agent.place, problem=f"model: {error}", level="warning"))
     texts = {problem.problem for problem in problems}
     for server in servers_from(agent.servers, servers_path(agent), environ).problems:
-        # What is wrong with the entry itself was found where it stands.
+        # Problems of the entry itself were found when the file was read.
         if not any(f"the server {server.what!r}" in text for text in texts):
             words = f"the server {server.what!r}: {server.detail}"
             problems.append(Problem(path=agent.place, problem=words, level="warning"))
@@ -218,7 +218,7 @@ def check_agent(agent: Agent, environ: Mapping[str, str]) -> Agent:
 
 
 def servers_path(agent: Agent) -> Path:
-    """The file that an agent's servers are seen from: relative folders are relative to its own."""
+    """The file against whose folder the relative folders of an agent's servers are resolved."""
     place = Path(agent.place).absolute()
     return place / "mcp.json" if place.is_dir() else place
 
@@ -226,11 +226,11 @@ def servers_path(agent: Agent) -> Path:
 def persona_parts(
     agent: Agent | None, workspace: WorkspacePath, default: str = ""
 ) -> tuple[tuple[str, str], ...]:
-    """Who answers, as parts of L1: the agent's persona (or `default`), then how the workspace and
-    then how the user wants it. A missing text makes no part.
+    """Return the persona parts of L1: the agent's persona (or `default`), then the workspace's,
+    then the user's. A missing text makes no part.
 
     Raises:
-        UsageError: a persona is there and cannot be read, which must not go unseen.
+        UsageError: a persona exists but cannot be read, which must not go unnoticed.
     """
     own = (agent.persona if agent else "") or default
     layers = (
@@ -248,7 +248,7 @@ def _workspace_persona(workspace: WorkspacePath) -> str:
     try:
         data = LinkedRoot(workspace).read(path, _MAX_PERSONA)
     except PathRefused as refusal:
-        # A link that leads nowhere goes no more unseen than one that leads out.
+        # A broken link is reported just like one that leads out of the workspace.
         if refusal.reason == "missing" and not path.is_symlink():
             return ""
         raise UsageError(f"{str(path)!r} cannot be read: {refusal.detail}") from None
@@ -265,4 +265,4 @@ def _persona(path: Path, data: bytes) -> str:
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n").strip()
     except UnicodeDecodeError as error:
-        raise UsageError(f"{str(path)!r} is not UTF-8; save it as that") from error
+        raise UsageError(f"{str(path)!r} is not UTF-8; save it as UTF-8") from error

@@ -1,4 +1,4 @@
-"""Who answers for a target: the embedded model, or a vendor through its own SDK.
+"""The providers of targets: the embedded model, or a vendor through its own SDK.
 
 Law: keys come from the environment or the system's keyring, and go to the SDK and nowhere else.
 """
@@ -17,9 +17,9 @@ from lamina.errors import InvalidSetting, KeyMissing, ProviderError
 
 SLOTS = 4
 COMPATIBLE_URL = "LAMINA_COMPATIBLE_URL"
-# The service under which the system's keyring holds keys, by provider.
+# The service name of keys in the system's keyring, where the user name is the provider.
 KEYRING = "lamina"
-# A person waits for the answer.
+# Short, since a person waits for the answer.
 _TRIAL_S = 20.0
 
 
@@ -29,12 +29,12 @@ class ClosableProvider(Protocol):
 
 
 class Clients:
-    """The providers of targets. An embedded model is loaded when it is first asked, once for all
-    sessions of the process; `slots` of them are served at a time (LAMINA_SLOTS, else 4, or fewer if
-    these would take more than 2 GB). Each slot takes memory for a whole window: `window` makes it
-    smaller than the target's own, and the sessions' setting of that name should say the same. With
-    `remember`, what it read of a session is kept in the cache folder when the session is closed or
-    gives way to another, and need not be read again."""
+    """The providers of targets. An embedded model is loaded at its first request, once for all
+    sessions of the process; it serves `slots` of them at a time (LAMINA_SLOTS, else 4, or fewer if
+    these would need more than 2 GB). Each slot needs memory for a whole window: `window` makes it
+    smaller than the target's own, and the sessions' setting of that name should have the same
+    value. With `remember`, the model's memory of a session is kept in the cache folder when the
+    session is closed or makes room for another, so that it need not be read again."""
 
     def __init__(
         self, *, slots: int | None = None, window: int | None = None, remember: bool = False
@@ -45,7 +45,7 @@ class Clients:
         self._providers: dict[str, Provider] = {}
 
     async def provider(self, target: Target) -> Provider:
-        """The provider of a target.
+        """Return the provider of a target.
 
         Raises:
             ExtraMissing: the vendor's SDK or the embedded model's runtime is not installed.
@@ -61,13 +61,13 @@ class Clients:
         return self._providers[target.name]
 
     async def release_session(self, session: str) -> None:
-        """The session is closed: what is kept for it may be put away."""
+        """Put away the memory of a closed session."""
         for provider in self._providers.values():
             if isinstance(provider, SessionKeeper):
                 await provider.release_session(session)
 
     async def aclose(self) -> None:
-        """Closes the connections; a provider that is asked for again is connected anew."""
+        """Close the connections; a provider that is requested again is reconnected."""
         providers, self._providers = list(self._providers.values()), {}
         for provider in providers:
             if isinstance(provider, ClosableProvider):
@@ -89,7 +89,7 @@ class Clients:
 
 
 def require_reachable(target: Target) -> None:
-    """Refuses a vendor that has no address or no key. An embedded model needs neither.
+    """Refuse a vendor without an address or a key. An embedded model needs neither.
 
     Raises:
         KeyMissing: there is no key for the vendor.
@@ -120,19 +120,19 @@ def _connect(target: Target) -> Provider:
 
 @runtime_checkable
 class ModelLister(Protocol):
-    """A provider that can say which models a key can ask."""
+    """A provider that can list the models available to a key."""
 
     async def list_models(self) -> tuple[str, ...]: ...
 
 
 async def try_key(target: Target, key: str) -> tuple[str, ...]:
-    """Asks a vendor which models a key can ask; an empty one is that which is kept here. Nothing is
-    charged for it.
+    """List the models that a vendor offers to a key; an empty key means the stored one. This is
+    free of charge.
 
     Raises:
         ExtraMissing: the vendor's SDK is not installed.
         KeyMissing: there is no key, or it was refused.
-        ProviderError: the vendor cannot be reached, or does not tell.
+        ProviderError: the vendor cannot be reached, or does not list its models.
     """
     require(target.wire)
     url = _find_url(target)
@@ -148,16 +148,16 @@ async def try_key(target: Target, key: str) -> tuple[str, ...]:
 
 
 def key_names(target: Target) -> tuple[str, ...]:
-    """The variables of the environment that may hold the key for a target, the usual one first."""
+    """The environment variables that may contain the key for a target, the usual one first."""
     name = target.key_env or f"{target.provider.upper()}_API_KEY"
     return (name, "GOOGLE_API_KEY") if target.wire == "gemini" else (name,)
 
 
 def find_key(target: Target, *, needed: bool = True) -> str:
-    """The key for a target.
+    """Find the key for a target.
 
     Raises:
-        KeyMissing: it is needed and cannot be found.
+        KeyMissing: the key is needed but missing.
     """
     names = key_names(target)
     for name in names:
@@ -167,7 +167,7 @@ def find_key(target: Target, *, needed: bool = True) -> str:
         return key
     if needed:
         raise KeyMissing(
-            f"there is no key for {target.provider!r}: set {names[0]}, or keep it in the system's "
+            f"there is no key for {target.provider!r}: set {names[0]}, or store it in the system's "
             f"keyring (keyring set {KEYRING} {target.provider})"
         )
     return ""
@@ -182,7 +182,7 @@ def _from_keyring(provider: str) -> str:
     try:
         return keyring.get_password(KEYRING, provider) or ""
     except KeyringError:
-        # None that works here, as on a server: the environment is the other way.
+        # No working keyring, as on a server: use the environment instead.
         return ""
 
 
@@ -191,5 +191,5 @@ def _wished_slots() -> int | None:
     if not setting:
         return None
     if not setting.isdigit() or int(setting) < 1:
-        raise InvalidSetting("LAMINA_SLOTS", setting, "must be a number from 1 on")
+        raise InvalidSetting("LAMINA_SLOTS", setting, "must be a whole number of 1 or more")
     return int(setting)

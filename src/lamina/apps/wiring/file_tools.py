@@ -9,16 +9,16 @@ from lamina.adapters.workspace.folder import FolderWorkspace
 from lamina.engine.session.session import Session
 
 FILES_PART = "files"
-# Looking changes nothing, so nobody is asked.
+# Reading changes nothing, so it needs no approval.
 _LOOKING = {"ls": "ls", "read": "read", "grep": "grep", "tree": "getFileTree"}
 _CHANGING = ("write", "edit", "touch", "mv", "rm", "undo")
-# What a session has that was opened with them.
+# The parts of a session that was opened with these tools.
 FILE_TOOLS = (*_LOOKING.values(), *_CHANGING)
 
 
 def file_tools(workspace: FolderWorkspace, session: Session) -> list[FunctionTool[..., Any]]:
-    """The tools: looking is free, changing needs approval. Secrets in files do not reach the
-    model, as the session's settings say, and what it has not seen it cannot write over."""
+    """The file tools: reading is free, changes need approval. Secrets in files do not reach the
+    model, depending on the session's settings, and it cannot overwrite what it has not seen."""
     file_secrets = FileSecrets()
 
     def hide(text: str) -> str:
@@ -31,5 +31,5 @@ def file_tools(workspace: FolderWorkspace, session: Session) -> list[FunctionToo
         FunctionTool(getattr(actions, method), name=name, permission="free")
         for method, name in _LOOKING.items()
     ]
-    # They know themselves what may be written where.
+    # The tools themselves know what may be written where.
     return looking + [FunctionTool(getattr(actions, name), writes_marks=True) for name in _CHANGING]

@@ -1,4 +1,4 @@
-"""The snapshot of a session that was written at once: imported, or a repaired copy."""
+"""The snapshot of a session that was written in one go: an import or a repaired copy."""
 
 from contextlib import suppress
 
@@ -11,7 +11,8 @@ from lamina.errors import UnknownTarget
 
 
 async def keep_snapshot(store: JournalStore, session: str) -> None:
-    """So that the first opening replays nothing, and the first question counts no history."""
+    """Write a snapshot, so that the first opening replays nothing and the first question does not
+    count the history."""
     record = Record(await store.open(session), SystemClock())
     try:
         state, layouts = record.state, Layouts(load_book(), record)

@@ -1,5 +1,5 @@
-"""Where on this machine things are kept: the data folder, what belongs to a workspace, and the file
-with what a person wants remembered.
+"""Where data is stored on this machine: the data folder, the folders of workspaces, and the memory
+file.
 """
 
 import hashlib
@@ -13,8 +13,7 @@ from lamina.core.ports import MemorySource, WorkspaceSource
 
 
 def data_folder() -> Path:
-    """Where sessions and what belongs to them are kept: LAMINA_DATA, or where the platform wants
-    such things."""
+    """The folder of sessions and their data: LAMINA_DATA, or the platform's usual place."""
     if folder := os.environ.get("LAMINA_DATA"):
         return Path(folder)
     from platformdirs import user_data_path
@@ -22,21 +21,21 @@ def data_folder() -> Path:
     return user_data_path("lamina", appauthor=False)
 
 
-# What is known of a workspace's notes; a cache.
+# The cache of a workspace's notes.
 NOTES_FILE = "notes.sqlite"
 MEMORY_FILE = "memory.md"
 
 
 def workspace_folder(root: str | os.PathLike[str]) -> Path:
-    """Where what belongs to a workspace is kept, outside of it."""
+    """The folder of a workspace's data, outside the workspace itself."""
     place = Path(os.path.realpath(root))
     digest = hashlib.sha256(str(place).encode("utf-8", "surrogatepass")).hexdigest()
     return data_folder() / f"{file_stem(place.name)[:60]}-{digest[:12]}"
 
 
 def folder_of(workspace: str | os.PathLike[str] | WorkspaceSource | None) -> Path | None:
-    """The folder of a workspace, given as such or by its path; without one it is the current
-    folder. None if it has no folder."""
+    """The folder of a workspace, given as an object or a path; by default the current folder. None
+    if it has no folder."""
     if workspace is None or isinstance(workspace, str | os.PathLike):
         return Path(workspace or ".")
     folder = getattr(workspace, "folder", None)
@@ -44,7 +43,7 @@ def folder_of(workspace: str | os.PathLike[str] | WorkspaceSource | None) -> Pat
 
 
 def open_folder(root: str | os.PathLike[str]) -> FolderWorkspace:
-    """A folder as a workspace; what is known of its notes is kept under the data folder.
+    """Open a folder as a workspace; the cache of its notes is kept under the data folder.
 
     Raises:
         UsageError: it is not a folder.
@@ -53,10 +52,10 @@ def open_folder(root: str | os.PathLike[str]) -> FolderWorkspace:
 
 
 def memory_file() -> MemoryFile:
-    """What a person wants every session to know: LAMINA_MEMORY, or a file in the data folder."""
+    """The memories for every session: the file LAMINA_MEMORY, or one in the data folder."""
     return MemoryFile(Path(os.environ.get("LAMINA_MEMORY") or data_folder() / MEMORY_FILE))
 
 
 def memory_source(memory: str | os.PathLike[str] | MemorySource | None) -> MemorySource | None:
-    """A memory, given as such or by its path."""
+    """A memory, given as an object or by its path."""
     return MemoryFile(Path(memory)) if isinstance(memory, str | os.PathLike) else memory

@@ -1,4 +1,4 @@
-"""The hooks of a session: those of installed packages, and the application's own."""
+"""The hooks of a session, from installed packages and the application itself."""
 
 import inspect
 import os
@@ -11,8 +11,8 @@ from lamina.errors import HookError
 
 
 def load_hooks(own: Hooks | None) -> Hooks:
-    """The hooks of installed packages (entry points `lamina.hooks`, each called with a `Hooks`),
-    then the application's own. LAMINA_HOOKS=off leaves the packages' out.
+    """Load the hooks of installed packages (entry points `lamina.hooks`, each called with a
+    `Hooks`), then the application's own. LAMINA_HOOKS=off skips those of packages.
 
     Raises:
         HookError: a package's hooks cannot be loaded.
@@ -25,15 +25,15 @@ def load_hooks(own: Hooks | None) -> Hooks:
                 outcome = point.load()(hooks)
             except Exception as error:
                 problem = f"cannot be loaded: {type(error).__name__}: {error}; LAMINA_HOOKS=off"
-                raise HookError(f"{point.value}{owner}", f"{problem} goes on without it") from error
+                raise HookError(f"{point.value}{owner}", f"{problem} skips it") from error
             if inspect.iscoroutine(outcome):
                 outcome.close()
-                problem = "is not awaited: register with a plain function; LAMINA_HOOKS=off"
-                raise HookError(f"{point.value}{owner}", f"{problem} goes on without it")
+                problem = "is async, and is not awaited: use a plain function; LAMINA_HOOKS=off"
+                raise HookError(f"{point.value}{owner}", f"{problem} skips it")
     return hooks.joined(own) if own else hooks
 
 
 @cache
 def _hook_points() -> tuple[EntryPoint, ...]:
-    # Sorted, for the same order on every machine.
+    # Sorted, so that the order is the same on every machine.
     return tuple(sorted(entry_points(group="lamina.hooks"), key=lambda point: point.name))

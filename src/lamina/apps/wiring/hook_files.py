@@ -1,8 +1,8 @@
-"""Hooks in a file of Python that a person trusts.
+"""Hooks in a Python file that a person trusts.
 
-Laws: what was read once is what is judged, shown and run. A file counts if a person trusted it as
-it is; one that changed is not trusted. What it imports has to be installed: nothing beside it is
-found, so that its digest covers all of it.
+Laws: a file is read once, and that text is judged, shown and run. A file counts if a person trusted
+its current contents; a changed file is not trusted. Its imports must be installed: nothing next to
+it is found, so its digest covers everything.
 """
 
 import hashlib
@@ -23,12 +23,12 @@ from lamina.engine.sources.hooks import Hook, Hooks, line_of
 from lamina.errors import HookError, UsageError
 
 MAX_BYTES = 1_000_000
-# What modules of such files are called behind, so that they take the place of no other.
+# The prefix of the modules' names, so that they replace no other module.
 _PACKAGE = "lamina_hooks"
 
 
 class HookFile(Struct, frozen=True, kw_only=True):
-    """A file of hooks as it was read, and how it stands with the person."""
+    """A hooks file as it was read, and whether the person trusts it."""
 
     path: str
     source: bytes
@@ -36,7 +36,7 @@ class HookFile(Struct, frozen=True, kw_only=True):
 
 
 def is_hook_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a file of hooks, by its name."""
+    """Whether a path is a hooks file, by its name."""
     return os.fspath(path).endswith(".py")
 
 
@@ -45,10 +45,10 @@ def read_hook_file(
     workspace: str | os.PathLike[str] | None,
     trust: Trust = False,
 ) -> HookFile:
-    """The file, not run.
+    """Read the file without running it.
 
     Raises:
-        UsageError: there is none, or it cannot be read.
+        UsageError: the file does not exist or cannot be read.
     """
     name = os.path.expanduser(path)
     source = read_own_file(name, MAX_BYTES)
@@ -68,17 +68,17 @@ def read_hook_file(
 
 
 def load_hook_file(file: HookFile) -> Hooks:
-    """Runs a file that is trusted, and gives what it registered on its `hooks`.
+    """Run a trusted file, and return what it registered on its `hooks`.
 
     Raises:
         HookError: it cannot be run, or has no hooks.
-        UsageError: it is not trusted as it is.
+        UsageError: its current contents are not trusted.
     """
     if not file.trust.counts:
         raise UsageError(f"{file.path!r} is not trusted")
     module = ModuleType(f"{_PACKAGE}.{Path(file.path).stem}")
     module.__file__ = file.path
-    # Where dataclasses and the like look their names up.
+    # Dataclasses and similar code look names up there.
     sys.modules[module.__name__] = module
     try:
         code = compile(file.source, file.path, "exec", dont_inherit=True)
@@ -88,7 +88,7 @@ def load_hook_file(file: HookFile) -> Hooks:
         raise HookError(file.path, problem) from error
     hooks = module.__dict__.get("hooks")
     if not isinstance(hooks, Hooks):
-        problem = "defines no `hooks`: write `hooks = lamina.Hooks()`, and register on it"
+        problem = "defines no `hooks`: write `hooks = lamina.Hooks()`, and register hooks on it"
         raise HookError(file.path, problem)
     if not (hooks.context_hooks or hooks.message_hooks):
         raise HookError(file.path, "registers nothing on its `hooks`")

@@ -1,4 +1,4 @@
-"""The one index with its embedder: where it is, and whether there are vectors."""
+"""The search index with its embedder: where it is, and whether it uses vectors."""
 
 import os
 from collections.abc import Callable, Collection, Sequence
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from lamina.adapters.embed.index.sqlite_index import SqliteIndex
 
 INDEX_FILE = "index.sqlite"
-# As `lamina models pull` knows it.
+# The name that `lamina models pull` uses.
 EMBEDDING_MODEL = "minilm"
 OFF_WORDS = ("off", "0", "no", "false")
 
 
 def search_index_path() -> Path:
-    """Where the index is: one for all workspaces, since it knows chunks by their text alone."""
+    """The path of the index: one for all workspaces, since it identifies chunks by their text."""
     return data_folder() / INDEX_FILE
 
 
 def wants_embeddings() -> bool:
-    """Whether vectors are wanted: LAMINA_EMBED=off in the environment says no."""
+    """Whether vectors are wanted: LAMINA_EMBED=off turns them off."""
     return os.environ.get("LAMINA_EMBED", "on").lower() not in OFF_WORDS
 
 
 def can_embed() -> bool:
-    """Whether vectors are wanted, and what makes them is installed; the model may be missing."""
+    """Whether vectors are wanted and their runtime is installed; the model may be missing."""
     return wants_embeddings() and is_installed("embeddings")
 
 
@@ -46,10 +46,10 @@ def open_index(
     fetch: bool = False,
     fetching: Callable[[int, int], None] | None = None,
 ) -> "SqliteIndex":
-    """The index; nothing is read or loaded before something is searched. `lexical`, or
-    LAMINA_EMBED=off in the environment, leaves the embedder out. With `fetch`, a model that is not
-    on this machine is fetched at first use, and `fetching` is told how far that is."""
-    # numpy takes its time to load, and is needed only for a search.
+    """Open the index; nothing is read or loaded before the first search. `lexical` or
+    LAMINA_EMBED=off leaves the embedder out. With `fetch`, a missing model is downloaded at first
+    use, and `fetching` receives the progress."""
+    # numpy is slow to load, and only a search needs it.
     from lamina.adapters.embed.index.sqlite_index import SqliteIndex
 
     place = search_index_path() if path is None else path
@@ -64,14 +64,14 @@ def open_index(
 
 
 def missing_search() -> str:
-    """Why nothing can be searched for in this installation; empty if it can."""
+    """Why search is not available in this installation; empty if it is."""
     return "" if is_installed("search") else f"search is not installed: {install_hint('search')}"
 
 
 class LazyIndex:
-    """The one index, opened when something is searched. A model that is not here is not fetched:
-    that is for others to do first. With `keep` off a copy is searched, so that the index stays as
-    it is, and new vectors go with the copy. `lexical` leaves the embedder out."""
+    """The index, opened at the first search. A missing model is not downloaded here; callers do
+    that first. With `keep` off, a copy is searched, so the index does not change and new vectors
+    are dropped with the copy. `lexical` leaves the embedder out."""
 
     def __init__(self, *, keep: bool = True, lexical: bool = False) -> None:
         self._keep = keep
@@ -109,13 +109,13 @@ class LazyIndex:
         progress: Progress | None = None,
         most: int = 512,
     ) -> int:
-        # What goes into a copy goes with it.
+        # Additions to a copy are dropped with it.
         if not self._keep:
             return 0
         return await (await self._open()).fill(digests, texts, progress, most)
 
     async def write(self) -> tuple[int, Sequence[str]]:
-        # What goes into a copy is not meant to be kept.
+        # Additions to a copy are not kept.
         if not self._keep or self._index is None:
             return 0, ()
         return await self._index.write()
@@ -127,10 +127,10 @@ class LazyIndex:
         return self._index
 
     async def aclose(self) -> None:
-        """Closes what was opened; another search opens it again, and remembers what was
-        loaded: copies of a session share it."""
+        """Close the index; another search reopens it, and remembers what was loaded, as copies of a
+        session share it."""
         if self._index is not None:
-            # It may wait for the disk.
+            # Closing may wait for the disk.
             await anyio.to_thread.run_sync(self._index.close)
         if self._copy is not None:
             await anyio.to_thread.run_sync(self._copy.cleanup)
@@ -142,8 +142,8 @@ class LazyIndex:
 
         self._copy = TemporaryDirectory(prefix="lamina-")
         place = Path(self._copy.name, INDEX_FILE)
-        # With what was written last and is not in the file itself yet. SQLite's own way of copying
-        # would write beside the original; a copy that is torn is found out, and made anew.
+        # Including recent writes that are not in the file itself yet. SQLite's own copying would
+        # write next to the original; a torn copy is detected and made again.
         for suffix in ("", "-wal"):
             with suppress(OSError):
                 shutil.copyfile(f"{search_index_path()}{suffix}", f"{place}{suffix}")

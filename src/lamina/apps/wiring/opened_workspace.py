@@ -1,7 +1,7 @@
-"""A folder that is opened to be searched, with the one index.
+"""A folder opened for searching, with the index.
 
-Laws: nothing is read, indexed or loaded before something is searched, and all of it is let go when
-the workspace is closed. What is found is what a session finds, by the same search.
+Laws: nothing is read, indexed or loaded before the first search, and everything is released when
+the workspace is closed. It finds what a session finds, by the same search.
 """
 
 import os
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 class Workspace:
-    """A folder of notes, to be searched. Make one with `lamina.open_workspace`; close it, or use it
-    in `async with`. Wherever a path of a workspace is taken, as in `open_session(workspace=...)`,
-    it stands for its folder."""
+    """A searchable folder of notes. Create one with `lamina.open_workspace`; close it, or use it in
+    `async with`. It can be passed wherever the path of a workspace is accepted, as in
+    `open_session(workspace=...)`."""
 
     def __init__(self, source: "FolderWorkspace", index: LazyIndex) -> None:
         self._source = source
         self._index = index
         self._is_closed = False
-        # What searches; also told how to show progress, and how long to wait.
+        # The search, which also has the settings for progress and waiting.
         self.searcher = WorkspaceSearch(source, index)
 
     async def __aenter__(self) -> Self:
@@ -42,9 +42,9 @@ class Workspace:
         await self.close()
 
     async def close(self) -> None:
-        """Lets go of the folder, what is known of its notes, and the index."""
+        """Release the folder, the cache of its notes, and the index."""
         self._is_closed = True
-        # Also where a cancellation ended its block.
+        # Even if a cancellation ended the block.
         with anyio.CancelScope(shield=True):
             try:
                 await self._source.aclose()
@@ -56,12 +56,12 @@ class Workspace:
 
     @property
     def folder(self) -> Path:
-        """The folder, as it was named."""
+        """The folder, as it was given."""
         return self._source.folder
 
     @property
     def name(self) -> str:
-        """What people are shown: the name of the folder."""
+        """The display name: the name of the folder."""
         return self._source.name
 
     async def search(
@@ -74,18 +74,18 @@ class Workspace:
         since: Moment | None = None,
         until: Moment | None = None,
     ) -> NoteSearchResult:
-        """The passages of notes that fit best, up to `top` of them, as `lamina notes search` finds
-        them: `hits` with path, heading, lines, text, score and the words they share with the query;
-        the `method` that found them; and in `warnings` what went wrong.
+        """Return up to `top` best matching passages of notes, as `lamina notes search` finds them:
+        `hits` with path, heading, lines, text, score and the words shared with the query; the
+        `method` that found them; and problems as `warnings`.
 
-        Searches the notes in any `folder` (and below), with any `tag`, changed from `since` up to
-        before `until`: dates, or text as `2026-01-31`. What is new or changed is indexed first, for
-        ten seconds at most; what is not embedded by then is found by its words.
+        Searches the notes in any `folder` (and below), with any `tag`, changed at or after `since`
+        and before `until`: dates, or text such as `2026-01-31`. New and changed notes are indexed
+        first, for ten seconds at most; passages not embedded by then are found by their words.
 
         Raises:
             ExtraMissing: search is not installed.
-            UsageError: the query is empty, a date is none, an argument is not of its type, or the
-                workspace is closed.
+            UsageError: the query is empty, a date is invalid, an argument has the wrong type, or
+                the workspace is closed.
         """
         scope = make_scope(folder, tag, since, until)
         check_query(query, "query")
@@ -94,9 +94,9 @@ class Workspace:
         return await self.searcher.search(query, scope=scope, top=top)
 
     async def index(self) -> NoteSearchResult:
-        """Indexes all notes now, however long that takes, so that searches need not wait; only what
-        changed is indexed again. Says how many notes there are and, as `unkept`, how many passages
-        the disk refused, which are indexed in memory only; finds nothing.
+        """Index all notes now, however long that takes, so that searches need not wait; only
+        changed notes are indexed again. The result has no hits, but the number of notes and, as
+        `unkept`, the number of passages that could not be saved and are indexed in memory only.
 
         Raises:
             ExtraMissing: search is not installed.
@@ -114,14 +114,14 @@ class Workspace:
 async def open_workspace(
     folder: str | os.PathLike[str] = ".", *, lexical: bool = False
 ) -> Workspace:
-    """Opens a folder of notes to search it: `async with await open_workspace("notes") as workspace:
-    await workspace.search("key rotation")`. With `lexical`, by words alone. Nothing is fetched: an
-    embedding model that is not on this machine is left out, and the result says so
-    (`lamina models pull minilm` gets it).
+    """Open a folder of notes for searching: `async with await open_workspace("notes") as workspace:
+    await workspace.search("key rotation")`. With `lexical`, search by words alone. Nothing is
+    downloaded: a missing embedding model is left out, and the result says so (`lamina models pull
+    minilm` gets it).
 
     Raises:
         ExtraMissing: search is not installed.
-        UsageError: it is not a folder.
+        UsageError: `folder` is not a folder.
     """
     require("search")
     source = await anyio.to_thread.run_sync(open_folder, folder)

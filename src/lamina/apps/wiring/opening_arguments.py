@@ -1,7 +1,7 @@
-"""What a session is opened with: the words that `open_session` and its like take, as types and as a
-record.
+"""The arguments that a session is opened with, of `open_session` and similar functions, as types
+and as a record.
 
-Law: a word that nobody knows is refused before anything is read or written.
+Law: an unknown argument is refused before anything is read or written.
 """
 
 import inspect
@@ -37,8 +37,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class AgentOpening(TypedDict, total=False):
-    """What `open_agent` and `open_plan` take besides their own words. `open_session` tells what
-    each of them means."""
+    """The arguments that `open_agent` and `open_plan` accept in addition to their own; see
+    `open_session` for their meaning."""
 
     agent: str | os.PathLike[str] | None
     system: str | Sequence[tuple[str, str]]
@@ -63,14 +63,14 @@ class AgentOpening(TypedDict, total=False):
 
 
 class SessionOpening(AgentOpening, total=False):
-    """What `open_session`, `open_chat` and `open_qa` take; `open_session` tells what each of them
-    means."""
+    """The arguments of `open_session`, `open_chat` and `open_qa`; see `open_session` for their
+    meaning."""
 
     tools: Iterable[ToolDefinition] | None
 
 
 class OpeningArguments(Struct, frozen=True, kw_only=True):
-    """What a caller gave, by the words of `SessionOpening`."""
+    """A caller's arguments, named as in `SessionOpening`."""
 
     agent: str | os.PathLike[str] | None = None
     system: str | Sequence[tuple[str, str]] = ""
@@ -96,19 +96,19 @@ class OpeningArguments(Struct, frozen=True, kw_only=True):
 
     @property
     def named_target(self) -> str | None:
-        """Who is to be asked from now on, if anybody was named."""
+        """The target from now on, if the caller named one."""
         return self.target or (self.settings.target if self.settings else "") or None
 
     @property
     def loosens(self) -> bool:
-        """Whether a person said outright how often they want to be asked."""
+        """Whether a person explicitly set how often they want to be asked."""
         policy = Settings().ask_before_tools
         return self.settings is not None and self.settings.ask_before_tools != policy
 
 
 def takes(words: type) -> Callable[[F], F]:
-    """Lets `help()` show the words of a `TypedDict` that a function takes as `**opening`, one by
-    one with their defaults."""
+    """Let `help()` show the keys of a `TypedDict` that a function accepts as `**opening`, as
+    separate arguments with their defaults."""
     defaults = dict(
         zip(OpeningArguments.__struct_fields__, OpeningArguments.__struct_defaults__, strict=True)
     )
@@ -132,21 +132,21 @@ def takes(words: type) -> Callable[[F], F]:
 
 
 def require_opening(function: Callable[..., Any], opening: Mapping[str, object]) -> None:
-    """Refuses words that a function does not take.
+    """Refuse arguments that a function does not accept.
 
     Raises:
-        TypeError: one of them, with the known one that is nearest to it.
+        TypeError: names the unknown argument and the most similar known one.
     """
     name = getattr(function, "__name__", "open_session")
     require_known(name, inspect.signature(function).parameters, opening)
 
 
 def require_port(value: object, word: str, method: str, *, or_function: bool = False) -> None:
-    """Refuses what is given as `word` unless it is an object with that method, or where that is
-    taken a function; None is nothing.
+    """Refuse a value for `word` unless it is None, an object with that method or, where allowed, a
+    function.
 
     Raises:
-        UsageError: it is of another kind.
+        UsageError: the value is of another kind.
     """
     if value is None or (or_function and callable(value) and not isinstance(value, type)):
         return
@@ -154,4 +154,4 @@ def require_port(value: object, word: str, method: str, *, or_function: bool = F
         wanted = f"an object with an async method {method!r}"
         wanted += " or a function" if or_function else ""
         hint = "; give an instance of the class" if isinstance(value, type) else ""
-        raise UsageError(f"{word} is {value!r}, and has to be {wanted}{hint}")
+        raise UsageError(f"{word} is {value!r}, but must be {wanted}{hint}")

@@ -1,4 +1,4 @@
-"""Runners with everything they need: a session, the models that answer, tools, and a summarizer."""
+"""Runners with everything they need: a session, models, tools, and a summarizer."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -45,9 +45,9 @@ async def open_chat(
     providers: Providers | None = None,
     **opening: Unpack[SessionOpening],
 ) -> ChatRunner:
-    """Opens a session with a model that answers: `async with await open_chat() as chat: await
-    chat.run("Hello")`. Takes what `open_session` takes; without a `target` the embedded model
-    answers. History is summarised by the session's own model.
+    """Open a session with a model that answers: `async with await open_chat() as chat: await
+    chat.run("Hello")`. Accepts the arguments of `open_session`; without a `target` the embedded
+    model answers. The session's own model summarises history.
 
     Raises:
         ExtraMissing: what its target needs is not installed; no session is begun.
@@ -62,7 +62,7 @@ async def open_chat(
 async def _open(
     session: str | None, providers: Providers | None, opening: AgentOpening, *needs: Need
 ) -> tuple[OpenedSession, Providers]:
-    """The session, and who answers in it and summarises its history."""
+    """The session, with the model that answers in it and summarises its history."""
     clients = providers or Clients()
     opening.setdefault("summarizer", ModelSummarizer(clients))
     arguments, answers = OpeningArguments(**opening), providers is None
@@ -70,7 +70,7 @@ async def _open(
 
 
 def _close_clients(runner: R, clients: Providers, providers: Providers | None) -> R:
-    """Clients that were made for a runner are closed with it; its caller closes their own."""
+    """Close clients that were created for a runner together with it; callers close their own."""
     if providers is None and isinstance(clients, Clients):
         runner.closing.append(clients.aclose)
     return runner
@@ -85,14 +85,14 @@ async def open_qa(
     providers: Providers | None = None,
     **opening: Unpack[SessionOpening],
 ) -> QaRunner:
-    """Opens a session as `open_chat` does, answering from the notes of the workspace, with
-    citations: what fits a question is searched for (`scope` says where) and sent with it.
+    """Open a session like `open_chat`, answering from the notes of the workspace, with citations:
+    passages that match a question are found (within `scope`) and sent with it.
 
     Raises:
         SessionBusy: the session is open elsewhere.
         ExtraMissing: search, or what its target needs, is not installed; no session is begun.
         TypeError: a word is given that it does not take.
-        UsageError: the workspace has no notes that could be searched.
+        UsageError: the workspace has no notes to search.
     """
     require_opening(open_qa, opening)
     with_agent, clients = await _open(session, providers, opening, "search")
@@ -119,10 +119,10 @@ async def open_plan(
     providers: Providers | None = None,
     **opening: Unpack[AgentOpening],
 ) -> PlanRunner:
-    """Opens a session as `open_agent` does, with one planned batch of tools: the model is asked
-    which to call, they run, and it answers once. One of them searches the notes of the workspace,
-    in `scope`, and with `web_search` one the web, as in `open_agent`. A call that needs approval is
-    denied without an `approver`.
+    """Open a session like `open_agent`, with one planned batch of tool calls: the model is asked
+    which to call, they run, and it answers once. One tool searches the notes of the workspace,
+    within `scope`, and with `web_search` another searches the web, as in `open_agent`. A call that
+    needs approval is denied without an `approver`.
 
     Raises:
         ExtraMissing: what its target or `mcp` needs is not installed; no session is begun.
@@ -156,13 +156,13 @@ async def open_agent(
     providers: Providers | None = None,
     **opening: Unpack[AgentOpening],
 ) -> AgentRunner:
-    """Opens a session as `open_chat` does, with tools that the model may call: Python functions,
-    the servers of an `mcpServers` file, a tool host of one's own, and those of an `agent`: its
-    servers, and the files of its skills. With `files`, also tools to search the workspace's notes
-    (those in `scope`), to look at its files and to change them. With `web_search`, one that
-    searches the web there: an address (`https://...`), the tool of a server (`mcp:SERVER/TOOL`), or
-    a `WebSearch` of one's own. Use it in `async with`. Before a tool runs that is not free,
-    `approver` is asked; without one the turn waits for `decide` and `resume`.
+    """Open a session like `open_chat`, with tools that the model may call: Python functions, the
+    servers of an `mcpServers` file, your own tool host, and those of an `agent`: its servers, and
+    the files of its skills. With `files`, also tools to search the workspace's notes (within
+    `scope`), to read its files and to change them. With `web_search`, a tool that searches the web
+    at that place: an address (`https://...`), the tool of a server (`mcp:SERVER/TOOL`), or your own
+    `WebSearch`. Use it in `async with`. `approver` is asked before a tool runs that is not free;
+    without one the turn waits for `decide` and `resume`.
 
     Raises:
         ExtraMissing: what its target or `mcp` needs is not installed; no session is begun.
@@ -193,14 +193,14 @@ async def _open_with_tools(
 ) -> tuple[Session, Providers, ToolHost]:
     hosts = list_hosts(tools, mcp)
     if web_search is not None:
-        # Before anything is opened: what cannot be searched is said at once.
+        # Before anything is opened, so that an invalid place is reported at once.
         find_web_search(web_search)
     folder = folder_of(opening.get("workspace"))
     agent, project = opening.get("agent"), opening.get("project")
     if agent is not None:
         from lamina.apps.wiring.agent_defaults import read_agent_defaults
 
-        # Once, for its tools and for the session alike.
+        # Read once, for its tools and for the session.
         trust = opening.get("trust", False)
         opening["agent"] = await read_agent_defaults(agent, folder, project=project, trust=trust)
     needs: tuple[Need, ...] = () if mcp is None else ("mcp",)

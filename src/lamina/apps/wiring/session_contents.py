@@ -1,10 +1,10 @@
-"""What a session is opened with: what a caller gave and what an agent brings, as one; and what of
-it is applied to a session that was there before.
+"""What a session is opened with: the caller's arguments merged with an agent's defaults; and which
+of them are applied to an existing session.
 
-Laws: what was said counts before what is brought; one table says how. Secrets are replaced before
-anybody sees them. What is given to a session that was there before holds from then on where it
-differs from the last time, and is a recorded reason. A target that is named is who is asked,
-whatever was given or set before.
+Laws: arguments take precedence over an agent's defaults; one table says how. Secrets are replaced
+before anything else sees them. Arguments to an existing session apply from then on where they
+differ from the last time, with a recorded reason. A named target is asked, whatever was given or
+set before.
 """
 
 import os
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 
 class SessionContents(Struct, frozen=True, kw_only=True):
-    """What a session is opened with; None where nothing was said. `first_target` is whom a new one
-    asks."""
+    """What a session is opened with; None where nothing was given. `first_target` is the target of
+    a new session."""
 
     system: tuple[SystemPart, ...]
     tools: tuple[ToolDefinition, ...] | None
@@ -50,12 +50,12 @@ class SessionContents(Struct, frozen=True, kw_only=True):
 
 
 def default_target() -> str:
-    """The target of a session that names none: LAMINA_TARGET, or the embedded model."""
+    """The target of a session that does not name one: LAMINA_TARGET, or the embedded model."""
     return os.environ.get("LAMINA_TARGET") or DEFAULT_TARGET
 
 
 def _agent_words(agent: "AgentDefaults | None") -> dict[str, Any]:
-    """What an agent brings, by the words of `OpeningArguments`; None where it says nothing."""
+    """An agent's defaults, named as in `OpeningArguments`; None where it has none."""
     if agent is None:
         return {}
     project = agent.project
@@ -78,13 +78,13 @@ def _unless_none(argument: Any, default: Any) -> Any:
 
 
 def _of_agent(argument: Any, default: Any) -> Any:
-    # The name of a project was given, and its texts were brought.
+    # The argument is a project's name; the agent brings its texts.
     return default if default is not None else argument
 
 
 def merge_settings(argument: Settings | None, agent: Settings) -> Settings:
-    """The settings of a session: what was given beside the agent's. What was left at its default
-    was not said, so that a word on one thing never undoes what an agent is strict about."""
+    """The settings of a session, merged from the argument and the agent's. A setting left at its
+    default counts as not given, so changing one setting never undoes an agent's strictness."""
     if argument is None:
         return agent
     own = {
@@ -95,7 +95,7 @@ def merge_settings(argument: Settings | None, agent: Settings) -> Settings:
     return replace(agent, **own)
 
 
-# Of what was given and what an agent brings: what counts.
+# How an argument and an agent's default are merged.
 PRECEDENCE: Mapping[str, Callable[[Any, Any], Any]] = {
     "system": _unless_empty,
     "project": _of_agent,
@@ -107,7 +107,7 @@ PRECEDENCE: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def merge_contents(arguments: OpeningArguments, agent: "AgentDefaults | None") -> SessionContents:
-    """What a session is opened with, of both the caller and the agent."""
+    """Merge the contents from the caller and the agent."""
     defaults = _agent_words(agent)
     merged = replace(
         arguments,
@@ -134,7 +134,7 @@ def merge_contents(arguments: OpeningArguments, agent: "AgentDefaults | None") -
 def screen_contents(
     contents: SessionContents, settings: Settings
 ) -> tuple[SessionContents, tuple[str, ...]]:
-    """What a session is opened with, without its secrets, and what a person should know of it."""
+    """Return the contents without their secrets, and what a person should know about that."""
     screen = SecretScreen()
     parts, warnings = screen.parts(contents.system, settings.secrets)
     pairs = [screen.item(item, settings.secrets) for item in contents.always or ()]
@@ -146,7 +146,7 @@ def screen_contents(
 def _system_parts(arguments: OpeningArguments) -> tuple[SystemPart, ...]:
     system, memory = arguments.system, arguments.memory
     texts = [("system", system)] if isinstance(system, str) else list(system)
-    # Most volatile last: a change in memory must not move the project.
+    # The most volatile part last: a change in memory must not move the project.
     texts.append(("project", render_project("", arguments.project, arguments.project_context)))
     if memory and memory.strip():
         texts.append(
@@ -154,7 +154,7 @@ def _system_parts(arguments: OpeningArguments) -> tuple[SystemPart, ...]:
         )
     for name, text in texts:
         if not isinstance(text, str):
-            raise UsageError(f"the system part {name!r} is no text, but {text!r}")
+            raise UsageError(f"the system part {name!r} must be text, not {text!r}")
     parts = tuple(SystemPart(name=name, text=text) for name, text in texts if text.strip())
     for part in parts:
         if part.name == LIBRARY:
@@ -162,7 +162,7 @@ def _system_parts(arguments: OpeningArguments) -> tuple[SystemPart, ...]:
     return parts
 
 
-# The parts of L1 that come from an agent.
+# The parts of L1 that an agent brings.
 AGENT_PARTS = ("persona", "workspace_persona", "user_persona", "project", "memory")
 
 
@@ -174,16 +174,15 @@ async def apply_given(
     whole: bool = False,
     loosens: bool = False,
 ) -> None:
-    """Applies what differs from the last time the session was opened. What is given again as it was
-    does not undo what was set in the session meanwhile; a `target` does, which a person named for
-    what is asked now. If the `whole` of an agent is given, a part that the agent no longer has
-    goes. Only if it `loosens`, because a person said so outright, is the session less strict about
-    asking than it was."""
+    """Apply what differs from the last time the session was opened. Repeated arguments do not undo
+    changes made in the session since; a `target` does, as a person named it for the next question.
+    If the `whole` of an agent is given, parts that the agent no longer has are removed. Only with
+    `loosens`, because a person explicitly said so, does the session ask less than before."""
     parts, tools, always = contents.system, contents.tools, contents.always
     settings, options = contents.settings, contents.options
     header = session.state.session
     first_settings = replace(header.settings, target="")
-    # What comes now, and what the session began with.
+    # The arguments now, and those that the session began with.
     values: dict[str, tuple[Any, Any]] = {
         "system": (parts or None, header.system),
         "tools": (tools, header.tools),
@@ -236,8 +235,8 @@ async def apply_given(
 
 
 def _is_named_anew(session: Session, target: str) -> bool:
-    """Whether naming a target says anything: it is not whom the session talks to, nor whom an open
-    question is for, or nothing is known of whom the session began with."""
+    """Whether a named target changes anything: it is neither the session's target nor that of an
+    open question, or the target that the session began with is unknown."""
     state = session.state
     if target != state.settings.target:
         return True
@@ -247,5 +246,5 @@ def _is_named_anew(session: Session, target: str) -> bool:
 
 
 def _digest(value: Any) -> str:
-    """A digest of what a journal would hold: there, a whole number is the same as its fraction."""
+    """A digest of a value as a journal stores it, where 1 and 1.0 are the same."""
     return digest_value(msgspec.json.decode(canonical_bytes(value), type=type(value)))

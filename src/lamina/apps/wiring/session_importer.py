@@ -1,7 +1,7 @@
-"""Sessions in from other systems, from Markdown chats and from journals.
+"""Imports sessions from other tools, Markdown chats and journals.
 
-Law: what is imported is a session like any other; what could not be taken as it was is reported,
-and the file it came from is not touched.
+Law: an imported session is like any other; anything that could not be imported unchanged is
+reported, and the source file is not touched.
 """
 
 import os
@@ -41,7 +41,7 @@ class ImportReport(Struct, frozen=True, kw_only=True):
     source: str
     entries: int
     problems: tuple[ImportProblem, ...] = ()
-    # Paths that were attached, and are now in the library with their present content.
+    # Attached paths that are now in the library with their current content.
     laid: tuple[str, ...] = ()
 
 
@@ -55,11 +55,11 @@ async def import_data(
     target: str | None = None,
     tz: tzinfo = UTC,
 ) -> ImportReport:
-    """Makes a session of the content of a file: a Markdown chat, a journal of Lamina's own, or a
-    session or request log of another system. `name` is the file's, `session` the id it gets.
+    """Create a session from the content of a file: a Markdown chat, one of Lamina's own journals,
+    or a session or request log of another tool. `name` is the file's name, `session` the new id.
 
     Raises:
-        UsageError: it is none of these, or there is a session of that id.
+        UsageError: it is none of these, or a session with that id exists.
     """
     if target is not None:
         load_book().find(target)
@@ -68,8 +68,8 @@ async def import_data(
     session = session or _id_of(name, data)
     if await store.has(session):
         raise UsageError(
-            f"there is a session {session!r} already, perhaps of the same file; look at it with "
-            f"`lamina log`, or give another id"
+            f"session {session!r} exists already, perhaps from the same file; look at it with "
+            f"`lamina log`, or choose another id"
         )
     report = await _import(data, name, session, folder, store, target, tz)
     await keep_snapshot(store, session)
@@ -115,10 +115,10 @@ async def _import_chat(
     text = data.decode("utf-8", "replace")
     chat = import_chat(text, name=name, session=session, paths=await workspace.paths(), tz=tz)
     if not chat.chat.messages:
-        raise UsageError(f"{name!r} is Markdown, but no chat: no line of it begins with **user**:")
+        raise UsageError(f"{name!r} is Markdown, but not a chat: no line begins with **user**:")
     entries = list(chat.entries)
     if chat.chat.messages[-1].role == "user":
-        # A question that nobody answered stays; what is asked next begins another turn.
+        # An unanswered question stays; the next question begins another turn.
         last = entries[-1]
         entries.append(LeaveEntry(id=mint_id(len(entries)), parent=last.id, at=last.at))
     report = await _keep(
@@ -135,7 +135,7 @@ async def _import_chat(
 async def _lay_again(
     session: Session, chat: ImportedChat
 ) -> tuple[tuple[str, ...], tuple[ImportProblem, ...]]:
-    """Puts what was attached back into the library, as it is now."""
+    """Put attachments back into the library, in their current version."""
     notes = {note.item: note for note in chat.reattachments if note.message}
     pins = [note.spec for note in chat.reattachments if not note.message]
     problems = [
@@ -167,11 +167,11 @@ async def _keep(
     header, *rest = entries
     assert isinstance(header, SessionEntry)
     settings = header.settings
-    # A session has a target from its header on; what the file says about it comes later.
+    # A session's header needs a target; what the file says about it comes later.
     model = target or settings.target or os.environ.get("LAMINA_TARGET") or DEFAULT_TARGET
     header = replace(header, session=session, settings=replace(settings, target=model))
     if target is not None and rest:
-        # A target that was asked for holds, whatever the file says.
+        # A requested target takes precedence over the file.
         last = max(int(entry.id, 16) for entry in entries)
         place = {"id": mint_id(last + 1), "parent": rest[-1].id, "at": rest[-1].at}
         rest.append(ModelEntry(target=target, **place))  # type: ignore[arg-type]
@@ -187,23 +187,23 @@ async def _keep(
 
 
 async def _take_blobs(store: JournalStore, entries: Sequence[Entry]) -> Sequence[Entry]:
-    """Puts the blobs into the store that an export carries, and gives the entries without them."""
+    """Move the blobs in an export into the store, and return the entries without them."""
     end = len(entries)
     for index, entry in enumerate(entries):
         match entry:
             case CustomEntry(kind=kind, data={"base64": str() as text}) if kind == BLOB:
-                # What is no base64 is missing, and told as such.
+                # Invalid base64 counts as missing, and is reported as such.
                 with suppress(ValueError):
                     await store.put_blob(b64decode(text, validate=True))
                 end = min(end, index)
             case _:
-                # Somebody went on behind them: then they stay where they are.
+                # Other entries follow them: then they stay where they are.
                 end = len(entries)
     return entries[:end]
 
 
 async def _missing_blobs(store: JournalStore, entries: Sequence[Entry]) -> list[ImportProblem]:
-    """What the entries refer to and the store does not have: a journal holds no bytes of it."""
+    """The blobs that the entries refer to and the store lacks: a journal does not contain them."""
     pictures, results = pictures_of(entries), whole_results(entries)
     known = await store.known_blobs({*pictures, *results})
     problems = []
@@ -224,7 +224,7 @@ async def _missing_blobs(store: JournalStore, entries: Sequence[Entry]) -> list[
 
 
 def _model_of(chat: ImportedChat) -> str | None:
-    """The target that a chat was had with, if its provider is known here."""
+    """The target of a chat, if its provider is known here."""
     name = f"{chat.chat.provider}:{chat.chat.model}"
     try:
         return load_book().find(name).name if chat.chat.model else None
@@ -233,7 +233,7 @@ def _model_of(chat: ImportedChat) -> str | None:
 
 
 def _id_of(name: str, data: bytes) -> str:
-    """An id for an import: the file's name, and enough of its content to tell two apart."""
+    """An id for an import: the file's name, and enough of a digest to tell two files apart."""
     stem = os.path.basename(name).rsplit(".", 1)[0].strip() or "imported"
     return f"{stem[:60]}-{sha256(data).hexdigest()[:8]}"
 

@@ -1,7 +1,7 @@
-"""Opening a session: its store, its workspace, its agent, its hooks, its clock, and the web as far
-as what fetches pages is installed.
+"""Opening a session: its store, workspace, agent, hooks and clock, and web access if the fetcher is
+installed.
 
-Law: nothing is written, and no session is held, before everything that can fail was tried. An
+Law: nothing is written, and no session is locked, before everything that can fail was tried. An
 agent is read once.
 """
 
@@ -71,7 +71,7 @@ class SystemClock:
 
 
 class LazyWebFetcher:
-    """The web, if what fetches it is installed; opened when something is fetched."""
+    """The web, if the fetcher is installed; opened at the first fetch."""
 
     def __init__(self) -> None:
         self._web: WebFetcher | None = None
@@ -112,21 +112,21 @@ def attach(
     essential: bool = False,
     shape: Shape = "attached",
 ) -> AttachmentSpec:
-    """A path or an item with what it is worth: `session.prepare(..., attach=[attach("a.md",
-    essential=True)])`. Priority numbers: essential 0, high 3, medium 5, low 10; the higher number
-    goes first when room is short."""
+    """Give a path or an item a priority: `session.prepare(..., attach=[attach("a.md",
+    essential=True)])`. Priority numbers: essential 0, high 3, medium 5, low 10; higher numbers are
+    dropped first when room is short."""
     if not isinstance(priority, int) or isinstance(priority, bool):
-        problem = "is no whole number: essential is 0, high 3, medium 5, low 10"
+        problem = "is not a whole number: essential is 0, high 3, medium 5, low 10"
         raise UsageError(f"priority {priority!r} {problem}")
     if priority < 0:
         raise UsageError(f"priority {priority!r} is below 0, the number of essentials")
     if shape not in get_args(Shape):
-        raise UsageError(f"shape {shape!r} is none of {', '.join(get_args(Shape))}")
+        raise UsageError(f"shape {shape!r} is not one of {', '.join(get_args(Shape))}")
     return AttachmentSpec(what=what, priority=priority, essential=essential, shape=shape)
 
 
 class FunctionSummarizer:
-    """A function as a summarizer; a plain one is called in a worker thread."""
+    """A function as a summarizer; a sync function is called in a worker thread."""
 
     def __init__(self, ask: Callable[[SummaryJob], object]) -> None:
         self._ask = ask
@@ -140,59 +140,58 @@ class FunctionSummarizer:
 
 @takes(SessionOpening)
 async def open_session(session: str | None = None, **opening: Unpack[SessionOpening]) -> Session:
-    """Opens a session: a new one, or one that `store` holds under the id `session`. What is given
-    to one that was there before holds from now on, where it differs from the last time.
+    """Open a session: a new one, or the one that `store` has under the id `session`. Arguments to
+    an existing session apply from now on, where they differ from the last time.
 
     Args:
-        session: its id; a new one gets one of its own, unless it is named here.
-        system: L1, one text or named parts in order.
-        project, project_context: a project's prompt and what it is about, in L1. With an `agent`
-            that has projects, `project` is the name of one of them.
-        memory: what is remembered of the person, in L1.
-        memory_file: a file that becomes one part of L1, read again for every question; a change to
-            it is a recorded reason.
+        session: the session's id; by default a new session gets a generated one.
+        system: L1, as one text or named parts in order.
+        project, project_context: a project's prompt and background, in L1. With an `agent` that has
+            projects, `project` is the name of one of them.
+        memory: what is remembered about the person, in L1.
+        memory_file: a file that becomes one part of L1, read again for every question; a change is
+            a recorded reason.
         always: rules, references and notes that apply to every turn.
         tools: definitions of tools that you run yourself.
-        target: who is asked, as `provider:model`. Named here or in `settings` it is who is asked
-            from now on, whoever was asked before; nothing else moves a session that is there.
-        workspace: the folder that attached paths are read from; the current one by default.
-        settings: limits, and how things are chosen. What is set in them wins over the agent's, and
-            what is left at its default does not.
+        target: the model to ask, as `provider:model`. Named here or in `settings`, it applies from
+            now on, whatever was used before; nothing else changes an existing session's target.
+        workspace: the folder from which attached paths are read; the current one by default.
+        settings: limits, and how items are selected. Values set here override the agent's; values
+            left at their default do not.
         options: temperature, length of answers, reasoning.
-        agent: a name or a path. Its persona, memory and settings hold unless others are given, a
-            new session begins with its model, and its rules and references apply as their include
-            modes say.
+        agent: a name or a path. Its persona, memory and settings apply unless others are given, a
+            new session begins with its model, and its rules and references apply according to their
+            include modes.
         trust: whether the agent's servers, its model and a looser `ask_before_tools` count: True
-            for whatever is there now, or the digest of what is. Without it they count if a person
-            trusted them as they are (`lamina trust`), or if the agent is one of the user's own.
-            Its texts are always read; what does not count is among the warnings of the first turn.
-        store: where sessions are kept: a store, or `"jsonl"` or `"sqlite"` for one of these under
-            the user's data folder (LAMINA_DATA), one folder per workspace. By default LAMINA_STORE
-            says which; without it they are files, `"jsonl"`.
+            for the current version, or a digest for a certain one. By default they count if a
+            person trusted the current version (`lamina trust`), or if the agent is one of the
+            user's own. Its texts are always read; the first turn's warnings list what does not
+            count.
+        store: where sessions are stored: a store, or `"jsonl"` or `"sqlite"` for one of these under
+            the user's data folder (LAMINA_DATA), one folder per workspace. The default is
+            LAMINA_STORE, or else `"jsonl"`.
         hooks: take part in every turn.
-        summarizer: an object, or a function of a job, async or not; it is asked for a summary when
-            history is compacted, and its `job.request()` is ready for your client.
-        index: where rules, references, tools and notes are searched; the user's own by default.
+        summarizer: an object, or a function of a job, async or not; it makes the summary when
+            history is compacted, and `job.request()` is ready for your client.
+        index: the index of rules, references, tools and notes; the user's own by default.
         web: fetches pages that are attached, as far as the settings `web` and `allow_hosts` allow.
-        book: what is known of providers and models.
-        clock: tells the time.
-        spend_ledger: where it is written down what requests cost, and kept to limits (the settings
-            `spend_turn`, `spend_session`, `spend_day`); the user's own by default, in their data
-            folder.
+        book: the data on providers and models.
+        clock: the source of the current time.
+        spend_ledger: records what requests cost and enforces limits (the settings `spend_turn`,
+            `spend_session`, `spend_day`); the user's own by default, in their data folder.
 
     Raises:
         SessionBusy: the session is open elsewhere.
-        TypeError: a word is given that it does not take.
+        TypeError: an argument is unknown.
         InvalidSetting: a setting or an option is out of range.
-        UsageError: there is no such agent, no such kind of store, or something is of the wrong
-            kind.
+        UsageError: there is no such agent or kind of store, or an argument has the wrong type.
     """
     require_opening(open_session, opening)
     return (await open_with(session, OpeningArguments(**opening))).session
 
 
 class OpenedSession(Struct, frozen=True, kw_only=True):
-    """A session, and the agent that answers in it: as it was named, or as the session has it."""
+    """A session, and the agent that answers in it, from the arguments or from the session."""
 
     session: Session
     agent: "AgentDefaults | None" = None
@@ -205,14 +204,14 @@ async def open_with(
     answers: bool = False,
     needs: Sequence[Need] = (),
 ) -> OpenedSession:
-    """Opens a session with what was given, as `open_session` says; its agent is read once. With
-    `answers` a new one is refused, and not begun, if what its target needs is not installed; so is
-    any if what `needs` names is not."""
-    # First of all: what cannot be loaded must not leave a session behind, nor hold one.
+    """Open a session with the given arguments, as in `open_session`; its agent is read once. With
+    `answers`, a new session is refused before it begins if its target's requirements are not
+    installed; with `needs`, any session is refused without the extras named there."""
+    # Before anything else: if loading fails, no session may be created or locked.
     for name, kind in (("settings", Settings), ("options", Options)):
         given = getattr(arguments, name)
         if given is not None and not isinstance(given, kind):
-            raise UsageError(f"{name}={given!r} is no lamina.{kind.__name__}")
+            raise UsageError(f"{name}={given!r} is not a lamina.{kind.__name__}")
         if given is not None:
             require_usable(given)
     surroundings = _surroundings(arguments)
@@ -231,7 +230,7 @@ async def open_with(
         journal = await ports.store.create(_header(session, contents, ports, agent))
     place = agent.place if agent else _place_in(journal)
     if agent is None and place:
-        # The session goes on, and so does its agent, if it is still there; else its items say so.
+        # The session continues with its agent, if that still exists; else its items report it.
         with contextlib.suppress(UsageError):
             agent = await _read_agent(place, folder, arguments)
     opened = _session(journal, surroundings, place, agent)
@@ -251,8 +250,8 @@ async def _apply_again(
     contents: SessionContents,
     agent: "AgentDefaults | None",
 ) -> tuple[str, ...]:
-    """Gives a session that was there before what it is opened with now; says what a person should
-    know of it."""
+    """Apply the current arguments to an existing session; return what a person should know about
+    it."""
     contents, warnings = screen_contents(contents, contents.settings or opened.settings)
     if not opened.settings.target:
         # The header is lost, and its target with it.
@@ -261,7 +260,7 @@ async def _apply_again(
     if arguments.agent is None and agent is not None and not agent.trust.counts:
         policy = opened.settings.ask_before_tools
         if "ask_before_tools" in agent.trust.claims.settings and policy == "never":
-            # It began with what a folder said that is trusted no more.
+            # It began with a model from a folder that is no longer trusted.
             await opened.update_settings(ask_before_tools=Settings().ask_before_tools)
     if agent is not None:
         await core_of(opened).take_over_agent(agent.include_modes, agent.agent.name, agent.place)
@@ -279,8 +278,8 @@ async def _apply_again(
 
 
 class Surroundings(Struct, frozen=True, kw_only=True):
-    """What a session is opened in: its ports, but for the selector, which takes an agent; what is
-    searched, None where search is not installed; and the folder, if the workspace is one."""
+    """The surroundings of a session: its ports, except the selector, which needs an agent; the note
+    search, None if search is not installed; and the folder, if the workspace is one."""
 
     ports: SessionPorts
     index: Index | None
@@ -288,11 +287,11 @@ class Surroundings(Struct, frozen=True, kw_only=True):
 
 
 def _surroundings(arguments: OpeningArguments) -> Surroundings:
-    """What was given, and of the rest what is usual."""
+    """The given surroundings, with defaults for the rest."""
     require_port(arguments.summarizer, "summarizer", "summarize", or_function=True)
     hooks = load_hooks(arguments.hooks)
     workspace, index, summarizer = arguments.workspace, arguments.index, arguments.summarizer
-    # What the caller brought is the caller's to close.
+    # The caller closes what the caller brought.
     closing: list[Callable[[], Awaitable[None]]] = []
     if missing_search():
         index = None
@@ -366,13 +365,13 @@ async def _read_agent(
 
 
 def _place_in(journal: OpenJournal) -> str:
-    """The place of the agent that a session began with; empty if it had none."""
+    """The place of the agent that a session began with; empty without an agent."""
     header = next(iter(journal.journal.entries.values()), None)
     return header.with_agent_at if isinstance(header, SessionEntry) else ""
 
 
 def _missing_guides(place: str, folder: Path | None) -> GuideSource | None:
-    """The rules of an agent that cannot be read now, if there is one: it may come back."""
+    """The rules of an agent that cannot be read now, if the session has one: it may come back."""
     if not place:
         return None
     from lamina.adapters.agents.agent_reader import AgentFolder

@@ -1,7 +1,7 @@
-"""Where on this machine it is written down what requests cost, and the limits of its environment.
+"""Where the cost of requests is recorded on this machine, and the limits set in the environment.
 
-Law: what the environment says is a limit for every session, whatever its own settings say; the
-lower one counts.
+Law: a limit in the environment applies to every session, whatever its own settings; the lower limit
+counts.
 """
 
 import os
@@ -18,21 +18,21 @@ ACCOUNT = "spend.jsonl"
 
 
 def default_ledger() -> SpendLedger:
-    """The account of the person on this machine: one for all workspaces, beside their sessions."""
+    """The person's ledger on this machine: one for all workspaces, next to their sessions."""
     return _ledger_at(data_folder() / ACCOUNT)
 
 
 @cache
 def _ledger_at(path: Path) -> SpendFile:
-    # One for all sessions of a process: each reads only what came since.
+    # One for all sessions of a process, so that only new lines are read.
     return SpendFile(path)
 
 
 def limits_of_environment() -> SpendLimits:
-    """LAMINA_SPEND_TURN, LAMINA_SPEND_SESSION and LAMINA_SPEND_DAY, in US dollars.
+    """The limits of LAMINA_SPEND_TURN, LAMINA_SPEND_SESSION and LAMINA_SPEND_DAY, in US dollars.
 
     Raises:
-        InvalidSetting: one of them is no amount.
+        InvalidSetting: one of them is not an amount.
     """
     return SpendLimits(turn=_amount("TURN"), session=_amount("SESSION"), day=_amount("DAY"))
 
@@ -47,5 +47,5 @@ def _amount(scope: str) -> float | None:
     except ValueError:
         amount = -1.0
     if not 0 <= amount < float("inf"):
-        raise InvalidSetting(name, text, "has to be an amount in US dollars, such as 5 or 0.50")
+        raise InvalidSetting(name, text, "must be an amount in US dollars, such as 5 or 0.50")
     return amount

@@ -1,7 +1,7 @@
-"""Which store sessions are kept in: the one place that knows the classes of stores; and where the
-beginnings of what was sent are remembered.
+"""Which store contains the sessions: the one place that knows the stores' classes; and where the
+prefixes of sent requests are remembered.
 
-Law: every command and every app takes what it gets here, and asks it nothing but the port.
+Law: every command and app gets its store here, and uses only the port.
 """
 
 import os
@@ -21,20 +21,20 @@ from lamina.core.values.totals import ListedSession
 from lamina.errors import LaminaError, UsageError
 
 StoreName = Literal["jsonl", "sqlite"]
-# The sessions of a workspace, if they are rows.
+# The file of a workspace's sessions in a database.
 DATABASE = "sessions.sqlite"
 
 
 class StoreKind(Struct, frozen=True, kw_only=True):
-    """One kind of store: how it is made of a workspace's folder (and the one in which its sessions
-    were earlier), and what is there if it has anything."""
+    """One kind of store: how to create it from a workspace's folder (and the one where its sessions
+    were before), and which file shows that it has any."""
 
     make: Callable[[Path, Path | None], JournalStore]
     mark: str
 
 
 def _make_database(folder: Path, _: Path | None) -> JournalStore:
-    # Most sessions are files, and every command comes by here.
+    # Imported here, as most sessions are files and every command imports this module.
     from lamina.adapters.stores.sqlite import SqliteStore
 
     return SqliteStore(folder / DATABASE)
@@ -49,14 +49,14 @@ _KINDS: dict[str, StoreKind] = {
 
 
 class WorkspaceStore(Struct, frozen=True, kw_only=True):
-    """The store of one workspace. `name` is what its folder is called under the data folder."""
+    """The store of one workspace. `name` is the name of its folder under the data folder."""
 
     name: str
     store: JournalStore
 
 
 def store_name() -> StoreName:
-    """The kind of store that is wanted: LAMINA_STORE, or files.
+    """The requested kind of store: LAMINA_STORE, or files.
 
     Raises:
         UsageError: it is not one of the names.
@@ -69,16 +69,16 @@ def _known_name(name: str, where: str) -> StoreName:
         if name == known:
             return known  # type: ignore[no-any-return]
     names = " or ".join(map(repr, get_args(StoreName)))
-    raise UsageError(f"{where} is {name!r}; it can be {names}")
+    raise UsageError(f"{where} is {name!r}, but must be {names}")
 
 
 def default_store(
     workspace: str | os.PathLike[str] | WorkspaceSource | None = None,
     name: str | None = None,
 ) -> JournalStore:
-    """The sessions of a workspace, in a folder of their own: two workspaces of one name share
-    nothing. Sessions of a workspace that was given as an object were once kept by its name alone,
-    and are still found there. `name` is the kind of store, else LAMINA_STORE says it.
+    """The store of a workspace's sessions, in their own folder: two workspaces with the same name
+    share nothing. Sessions of a workspace given as an object were once stored by its name alone,
+    and are still found there. `name` is the kind of store, by default LAMINA_STORE.
 
     Raises:
         UsageError: there is no such kind of store.
@@ -88,7 +88,7 @@ def default_store(
 
 
 def store_place(workspace: str | os.PathLike[str]) -> Path:
-    """The folder or the file that holds the sessions of a workspace, if there are any."""
+    """The folder or file that contains the sessions of a workspace, if there are any."""
     return _folders_of(workspace)[0] / _KINDS[store_name()].mark
 
 
@@ -109,18 +109,18 @@ def choose_store(
     store: JournalStore | str | None,
     workspace: str | os.PathLike[str] | WorkspaceSource | None,
 ) -> JournalStore:
-    """A store that was given as such or by its name, or else the default one.
+    """Return a store given as an object or by its name, or the default one.
 
     Raises:
-        UsageError: it is no store, and no name of one.
+        UsageError: it is neither a store nor the name of one.
     """
     if store is None or isinstance(store, str):
         return default_store(workspace, store)
     if isinstance(store, type) or not callable(getattr(store, "create", None)):
         raise UsageError(
-            f"store is {store!r}, which keeps no sessions: it can be 'jsonl', 'sqlite', "
-            f"lamina.JsonlStore(folder), lamina.SqliteStore(file), or a lamina.types.JournalStore "
-            f"of your own"
+            f"store is {store!r}, which is not a store: it can be 'jsonl', 'sqlite', "
+            f"lamina.JsonlStore(folder), lamina.SqliteStore(file), or your own "
+            f"lamina.types.JournalStore"
         )
     return store
 
@@ -135,7 +135,7 @@ def list_stores() -> Sequence[WorkspaceStore]:
 
 
 class StoreListing(Struct, frozen=True, kw_only=True):
-    """What a workspace's store holds; or why it cannot be read, as `problem`."""
+    """The contents of a workspace's store; or why it cannot be read, as `problem`."""
 
     name: str
     store: JournalStore
@@ -144,7 +144,7 @@ class StoreListing(Struct, frozen=True, kw_only=True):
 
 
 async def list_everywhere() -> Sequence[StoreListing]:
-    """What the stores of all workspaces hold. One that cannot be read costs itself alone."""
+    """List the stores of all workspaces. An unreadable one does not affect the others."""
     listings = []
     for found in list_stores():
         listing = StoreListing(name=found.name, store=found.store)
@@ -156,8 +156,8 @@ async def list_everywhere() -> Sequence[StoreListing]:
 
 
 async def find_repair_store(store: JournalStore) -> JournalStore:
-    """Where a repaired copy of a session goes: to the session's own store, or to files beside it if
-    that is a database which is damaged as a whole and must not be written to."""
+    """Find the store for a repaired copy: the session's own, or files next to it if that is a
+    database that is damaged as a whole and must not be written to."""
     from lamina.adapters.stores.sqlite import SqliteStore
 
     if isinstance(store, SqliteStore) and not await store.is_sound():
@@ -166,7 +166,7 @@ async def find_repair_store(store: JournalStore) -> JournalStore:
 
 
 async def count_elsewhere(workspace: Path) -> dict[str, int]:
-    """How many sessions of a workspace are in stores of other kinds, where there are any."""
+    """Count a workspace's sessions in stores of other kinds, where there are any."""
     counts: dict[str, int] = {}
     for name in get_args(StoreName):
         if name == store_name():
@@ -174,14 +174,14 @@ async def count_elsewhere(workspace: Path) -> dict[str, int]:
         try:
             counts[name] = len(await default_store(workspace, name).sessions())
         except LaminaError:
-            # It is there, and cannot be read.
+            # The store exists but cannot be read.
             counts[name] = 1
     return {name: count for name, count in counts.items() if count}
 
 
 def store_of_file(name: str) -> tuple[str, JournalStore] | None:
-    """The session in a file that a person named by its path, and the store that reads it; None if
-    `name` is no such path."""
+    """Return the session in a file named by its path, and the store that reads it; None if `name`
+    is not such a path."""
     path = Path(name)
     if not name.endswith(SUFFIX) or not path.is_file():
         return None
@@ -193,7 +193,7 @@ PREFIX_FILE = "prefixes.sqlite"
 
 
 def open_prefixes(store: JournalStore) -> SentPrefixes:
-    """A file in the cache folder; with sessions that are in memory only, it is there as well."""
+    """Open the prefixes: in memory if the store keeps them there, else in the cache folder."""
     own: SentPrefixes | None = getattr(store, "sent_prefixes", None)
     if own is not None:
         return own

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from lamina.adapters.tools.mcp_client.config import ServerConfig, ServerList
     from lamina.apps.wiring.agent_defaults import AgentDefaults
 
-# What was agreed to of tools that others write, for all workspaces.
+# The approved descriptions of other people's tools, for all workspaces.
 APPROVALS_FILE = "approvals.json"
 
 
 def with_search(session: Session, scope: Scope, *hosts: ToolHost) -> ToolHost:
-    """The tools, and one that searches the notes in `scope` if the workspace has notes."""
+    """Combine the tools with one that searches the notes in `scope`, if the workspace has notes."""
     from lamina.adapters.tools.toolbox import Toolbox
     from lamina.engine.runners.note_search_tool import SearchTools
 
@@ -41,12 +41,12 @@ def with_search(session: Session, scope: Scope, *hosts: ToolHost) -> ToolHost:
 
 
 def missing_search_tool() -> tuple[str, ...]:
-    """What a person is told if no tool searches the notes because search is not installed."""
+    """A warning if no tool searches the notes because search is not installed."""
     return (f"no tool searches the notes: {problem}",) if (problem := missing_search()) else ()
 
 
 async def offer_files(session: Session) -> ToolHost:
-    """The workspace's files as tools, and what the model is told about how to use them.
+    """Offer the workspace's files as tools, with instructions for the model.
 
     Raises:
         UsageError: the workspace is not a folder.
@@ -58,7 +58,7 @@ async def offer_files(session: Session) -> ToolHost:
 
     workspace = session.workspace
     if not isinstance(workspace, FolderWorkspace):
-        raise UsageError("the workspace is not a folder: it has no files to offer as tools")
+        raise UsageError("the workspace is not a folder, so it has no files to offer as tools")
     standing = {part.name: part.text for part in session.envelope.system}
     if standing.get(FILES_PART) != WORKSPACE_PERSONA:
         reason = "the workspace's files are offered as tools"
@@ -67,8 +67,8 @@ async def offer_files(session: Session) -> ToolHost:
 
 
 async def withdraw_files(session: Session) -> None:
-    """A session that goes on without the files is no longer told about them. One that was left in
-    the middle of a turn ends it first."""
+    """Remove the instructions from a session that continues without the files. A session in the
+    middle of a turn ends that turn first."""
     from lamina.apps.wiring.file_tools import FILES_PART
 
     if session.interrupted or session.pending_calls:
@@ -80,15 +80,15 @@ async def withdraw_files(session: Session) -> None:
 
 
 def require_search(session: Session) -> WorkspaceSearch:
-    """What searches the notes of a session.
+    """Return the search of a session's notes.
 
     Raises:
         ExtraMissing: search is not installed.
-        UsageError: there are none.
+        UsageError: there are no notes.
     """
     if session.searcher is None:
         require("search")
-        raise UsageError("the workspace of this session has no notes that could be searched")
+        raise UsageError("the workspace of this session has no notes to search")
     return session.searcher
 
 
@@ -113,8 +113,8 @@ def agent_hosts(
     *,
     stays: bool = True,
 ) -> list[ToolHost]:
-    """The servers of an agent, as far as its folder is trusted, and the files of its skills. Where
-    nobody `stays` for another attempt at a server, none is announced."""
+    """The servers of an agent, if its folder is trusted, and the files of its skills. Unless the
+    caller `stays` for another attempt at a server, none is announced."""
     from lamina.adapters.tools.mcp_client.config import ServerList
     from lamina.adapters.tools.skill_files import SkillTools
     from lamina.apps.wiring.trust_lookup import start_check

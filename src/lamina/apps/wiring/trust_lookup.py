@@ -1,8 +1,8 @@
-"""Whether what an agent's folder brings counts.
+"""Whether the claims of an agent's folder count.
 
-Laws: a folder's servers, its model and settings that loosen what keeps a person safe count only if
-the person trusted them as they are: for good (`lamina trust`), or for this opening. One's own
-agents are one's own. Nothing inside of a folder can say that it is trusted.
+Laws: a folder's servers, its model and settings that loosen a person's protection count only if the
+person trusted their current version: permanently (`lamina trust`), or for this opening. The user's
+own agents are always trusted. Nothing inside a folder can say that it is trusted.
 """
 
 import os
@@ -31,8 +31,8 @@ Standing = Literal["nothing", "own", "given", "recorded", "new", "changed", "unk
 
 
 class FolderTrust(Struct, frozen=True, kw_only=True):
-    """What an agent's folder brings, and how it stands with the person. `before` is what they
-    trusted there; `problem` is why trust could not be looked up or kept."""
+    """The claims of an agent's folder, and whether the person trusts them. `before` is what they
+    trusted there earlier; `problem` is why trust could not be looked up or recorded."""
 
     claims: Claims
     standing: Standing
@@ -46,11 +46,11 @@ class FolderTrust(Struct, frozen=True, kw_only=True):
 
     @property
     def can_be_kept(self) -> bool:
-        """Whether a person can trust it for good."""
+        """Whether a person can trust it permanently."""
         return not self.problem and not self.claims.problem
 
     def notice(self) -> str:
-        """What does not count, and what to do; empty if all of it does."""
+        """Which claims do not count, and what to do; empty if all of them count."""
         if self.counts:
             return ""
         claims = self.claims
@@ -72,7 +72,7 @@ class FolderTrust(Struct, frozen=True, kw_only=True):
         return f"{text}; see what it brings, and trust it, with {trust_command(claims.place)}"
 
     def changes(self) -> tuple[str, ...]:
-        """What differs from what was trusted before, line by line."""
+        """The differences from what was trusted before, line by line."""
         if self.before is None:
             return ()
         lines = list(unified_diff(self.before.lines, self.claims.lines, lineterm="", n=0))
@@ -94,7 +94,7 @@ def look_up_trust(
     workspace: str | os.PathLike[str] | None,
     trust: Trust = False,
 ) -> FolderTrust:
-    """How an agent stands that was read from `place`, with its servers as they would be started."""
+    """Look up trust in an agent read from `place`, with its servers as they would be started."""
     real = os.path.realpath(place)
     claims = _claims(agent, real, servers, _roots(real, workspace))
     return judge_claims(claims, workspace, trust)
@@ -103,11 +103,11 @@ def look_up_trust(
 def judge_claims(
     claims: Claims, workspace: str | os.PathLike[str] | None, trust: Trust = False
 ) -> FolderTrust:
-    """How claims stand with the person who works in `workspace`."""
+    """Judge whether the person who works in `workspace` trusts claims."""
     real, roots = claims.place, _roots(claims.place, workspace)
     if claims.is_empty:
         return FolderTrust(claims=claims, standing="nothing")
-    # First of all, as a caller may say it anywhere.
+    # Checked first, as a caller may always say so.
     if trust is True or trust == claims.digest:
         return FolderTrust(claims=claims, standing="given")
     if problem := _data_problem(roots, real):
@@ -126,10 +126,10 @@ def judge_claims(
 
 
 def keep_trust(folder: FolderTrust) -> None:
-    """Remembers that the person trusts a folder as it is.
+    """Record that the person trusts the current contents of a folder.
 
     Raises:
-        UsageError: that cannot be kept.
+        UsageError: trust cannot be recorded.
     """
     if folder.problem:
         raise UsageError(folder.problem)
@@ -137,7 +137,7 @@ def keep_trust(folder: FolderTrust) -> None:
 
 
 def is_own(place: str | os.PathLike[str]) -> bool:
-    """Whether an agent is among those of the user's data folder, also once links are followed."""
+    """Whether an agent is in the user's data folder, even after links are followed."""
     own = os.path.realpath(data_folder() / "agents")
     return Path(os.path.realpath(place)).is_relative_to(own)
 
@@ -145,7 +145,7 @@ def is_own(place: str | os.PathLike[str]) -> bool:
 def start_check(
     claims: Claims, workspace: str | os.PathLike[str] | None
 ) -> "Callable[[ServerConfig], None]":
-    """Refuses to start a server whose files are not those that were trusted, however long ago."""
+    """Return a check that refuses to start a server whose files differ from the trusted ones."""
     roots = _roots(claims.place, workspace)
     trusted = {(file.server, file.path): file.digest for file in claims.files}
 
@@ -153,7 +153,7 @@ def start_check(
         try:
             files = _named_files(server, roots)
         except TooManyFiles:
-            return  # the person was told that they are not known
+            return  # the person was warned that the files are unknown
         now = {(file.server, file.path): file.digest for file in files}
         before = {key: digest for key, digest in trusted.items() if key[0] == server.name}
         for key in sorted(now.keys() | before.keys()):
@@ -193,8 +193,8 @@ def _named_files(server: "ServerConfig", roots: tuple[str, ...]) -> tuple[NamedF
 
 
 def _roots(real: str, workspace: str | os.PathLike[str] | None) -> tuple[str, ...]:
-    """The folders whose files are not the machine's own: the agent's, its repository, and last the
-    workspace."""
+    """The folders whose files do not belong to the machine: the agent's, its repository, and last
+    the workspace."""
     folder = _folder_of(real)
     return folder, _repository(real), folder if workspace is None else os.path.realpath(workspace)
 
@@ -204,23 +204,23 @@ def _folder_of(real: str) -> str:
 
 
 def _repository(real: str) -> str:
-    """The repository around a path, or its own folder."""
+    """The repository that contains a path, or the path's own folder."""
     folder = Path(_folder_of(real))
     around = (parent for parent in (folder, *folder.parents) if (parent / ".git").exists())
     return str(next(around, folder))
 
 
 def _data_problem(roots: tuple[str, ...], real: str) -> str:
-    """Why the data folder cannot say what is trusted: a folder that holds it could say so itself.
-    A home folder holds everything of a person, and is theirs."""
+    """Why the data folder cannot record trust: a folder that contains it could write the record
+    itself. A home folder is an exception: it contains all of a person's files, and is theirs."""
     data, home = os.path.realpath(data_folder()), _home()
     *folders, workspace = roots
-    # What is in the data folder is in its repository as well.
+    # Files in the data folder are in its repository as well.
     places = (workspace,) if Path(real).is_relative_to(data) else (*folders, workspace)
     for root in places:
         if Path(data).is_relative_to(root) and not Path(home).is_relative_to(root):
             return (
-                f"records of trust do not count in {data!r}, as that is inside of {root!r}: set "
+                f"trust records in {data!r} are ignored because it is inside {root!r}: set "
                 f"LAMINA_DATA to a folder elsewhere"
             )
     return ""
@@ -235,7 +235,7 @@ else:
     import pwd
 
     def _home() -> str:
-        # Not from the environment, which a folder may have set.
+        # Not from the environment, which a folder may set.
         try:
             return os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
         except KeyError:

@@ -1,7 +1,7 @@
-"""Where the web is searched, if a person said where: an HTTP endpoint, or a tool of a server.
+"""Where to search the web, if a person named a place: an HTTP endpoint, or a tool of a server.
 
 Laws: the place and the key come from the person who opens the session, never from a folder or a
-journal. Both kinds of places answer in one form, which docs/web-search.md tells.
+journal. Both kinds of places answer in the same format, described in docs/web-search.md.
 """
 
 import os
@@ -14,16 +14,16 @@ from lamina.core.values.item import tool_id
 from lamina.core.values.web_access import FoundPages, UnfetchedResource
 from lamina.errors import UsageError
 
-# The key, and the header that it goes in; without one it is `Authorization: Bearer KEY`.
+# The key and its header; the default header is `Authorization: Bearer KEY`.
 KEY, HEADER = "LAMINA_WEB_SEARCH_KEY", "LAMINA_WEB_SEARCH_HEADER"
 _MCP = "mcp:"
 
 
 def offer_web_search(where: str | WebSearch, hosts: Sequence[ToolHost]) -> ToolHost:
-    """The tool `webSearch`; `hosts` are those whose servers may serve it.
+    """Offer the tool `webSearch`; the servers of `hosts` may serve it.
 
     Raises:
-        UsageError: `where` names no place.
+        UsageError: `where` is not a place.
     """
     from lamina.engine.runners.web_search_tool import WebSearchTools
 
@@ -31,10 +31,10 @@ def offer_web_search(where: str | WebSearch, hosts: Sequence[ToolHost]) -> ToolH
 
 
 def find_web_search(where: str | WebSearch, hosts: Sequence[ToolHost] = ()) -> WebSearch:
-    """What searches the web at a place: `https://...`, or `mcp:SERVER/TOOL`.
+    """Return the web search at a place: `https://...`, or `mcp:SERVER/TOOL`.
 
     Raises:
-        UsageError: it names no place.
+        UsageError: it is not a place.
     """
     if not isinstance(where, str):
         return where
@@ -42,7 +42,7 @@ def find_web_search(where: str | WebSearch, hosts: Sequence[ToolHost] = ()) -> W
     if place.startswith(_MCP):
         server, _, tool = place.removeprefix(_MCP).partition("/")
         if not server or not tool:
-            raise UsageError(f"{where!r} names no tool of a server: write it as mcp:SERVER/TOOL")
+            raise UsageError(f"{where!r} is not the tool of a server: write it as mcp:SERVER/TOOL")
         return ServerSearch(hosts, server, tool)
     from lamina.adapters.pages.search_endpoint import SearchEndpoint
 
@@ -57,7 +57,7 @@ def _key_header(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class ServerSearch:
-    """A tool of an MCP server that searches the web; it takes a `query` and answers with JSON."""
+    """An MCP server's tool that searches the web; it accepts a `query` and answers with JSON."""
 
     def __init__(self, hosts: Sequence[ToolHost], server: str, tool: str) -> None:
         self._hosts = hosts

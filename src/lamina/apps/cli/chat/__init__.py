@@ -1,1 +1,1 @@
-"""`lamina chat`, by noun: the screen, what is drawn on it, what is typed, and the commands."""
+"""`lamina chat`: the screen, the views drawn on it, the input, and the commands."""

@@ -1,4 +1,4 @@
-"""Asks the person at the keyboard before a tool runs, and before a costly act."""
+"""Asks the person at the keyboard before a tool runs, and before a costly action."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from lamina.apps.cli.terminal_text import one_line
 from lamina.core.values.message import ToolCall
 from lamina.core.values.tool import Decision, OfferedTool
 
-# What may be typed, and the key that it stands for.
+# The accepted answers, and the key that each stands for.
 ANSWERS = {
     **dict.fromkeys(("o", "once", "y", "yes"), "o"),
     **dict.fromkeys(("s", "session"), "s"),
@@ -25,8 +25,8 @@ QUESTION = "allow it? [o]nce, [s]ession, [d]eny "
 
 
 class KeyboardApprover:
-    """Shows a call with its arguments whole and waits for a line that decides. Where nobody
-    answers, the call is denied; Ctrl-C stops the turn."""
+    """Shows a call with its full arguments and waits for a line that decides. Without an answer,
+    the call is denied; Ctrl-C stops the turn."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
@@ -51,7 +51,7 @@ class KeyboardApprover:
         return DECISION_KEYS.get(key, "deny")
 
     async def agree(self, text: str) -> bool:
-        """Whether the person says yes to what is told; Ctrl-C is a no."""
+        """Ask the person to agree to `text`; Ctrl-C is a no."""
         if self.source is None or self.view is None:
             return False
         with self.view.paused():
@@ -63,7 +63,7 @@ class KeyboardApprover:
 
 
 def _whole(arguments: str, width: int) -> str:
-    """Arguments as they are; long ones are laid out to be read, if they are JSON."""
+    """The complete arguments; long ones are indented if they are JSON."""
     if len(arguments) <= width:
         return arguments
     try:

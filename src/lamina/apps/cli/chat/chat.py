@@ -1,9 +1,9 @@
-"""The chat: messages in, answers out, until somebody leaves. While nobody asks anything, notes are
-made ready to be searched.
+"""The chat: messages in, answers out, until the person leaves. While the chat waits for input,
+notes are indexed.
 
-Laws: an error is a line and the chat goes on. Ctrl-C stops what runs, not the chat. Whatever ends
-the chat, the session is kept and closed. Indexing in the background stops as soon as somebody
-asks, and loses nothing by it.
+Laws: an error is a line, and the chat continues. Ctrl-C stops the running work, not the chat.
+Whatever ends the chat, the session is kept and closed. Background indexing stops as soon as a
+message is sent, and loses nothing.
 """
 
 import shlex
@@ -45,8 +45,8 @@ from lamina.errors import LaminaError
 
 
 class BackgroundIndexer:
-    """Embeds what is missing of the notes while a message is typed; `progress` says how far it is.
-    With `at_once` it does not wait until they are searched."""
+    """Embeds missing passages of the notes while a message is typed; `progress` describes how far
+    it is. With `at_once` it does not wait for the first search."""
 
     def __init__(self, search: WorkspaceSearch, *, at_once: bool) -> None:
         self._search = search
@@ -57,7 +57,7 @@ class BackgroundIndexer:
     async def working(self) -> AsyncIterator[None]:
         search = self._search
         listener = search.reading
-        # A bar would be drawn across the line that is typed.
+        # A bar would be drawn across the input line.
         search.reading = None
         try:
             async with filling(search, self._tell, at_once=self._at_once):
@@ -70,17 +70,17 @@ class BackgroundIndexer:
         self.progress = f"{rest:,} passages to embed ({done / total:.0%})" if rest else ""
 
 
-HOW_TO_QUIT = "Ctrl-C again, Ctrl-D or /quit leaves; the session is kept"
+HOW_TO_QUIT = "press Ctrl-C again, or Ctrl-D, or type /quit to leave; the session is kept"
 KEPT = "the question is kept: /resume sends it again, or ask something else"
 # Why an answer ended early.
 STOPS = {
     **dict.fromkeys(
-        CUT_OFF, "(cut off: the answer reached its limit; /settings max_tokens changes it)"
+        CUT_OFF, "(cut off: the answer reached its token limit; /settings max_tokens changes it)"
     ),
-    "repetition": "(stopped: the model began to say the same over and over)",
+    "repetition": "(stopped: the model began to repeat itself)",
 }
 INTERRUPTED = 130
-# What people type to leave, out of habit.
+# Words that people type to leave, out of habit.
 LEAVE_WORDS = ("exit", "quit")
 
 
@@ -100,22 +100,22 @@ class Chat(Conversation):
         self._approver = approver
         approver.stop = runner.abort
         self._source: MessageSource = SilentSource()
-        # Made once per prompt, for it is drawn at every key.
+        # Made once per prompt, as it is drawn at every key.
         self._toolbar = ""
         self._indexer: BackgroundIndexer | None = None
         if screen.live and self.session.searcher is not None:
-            # Where every question is searched for, the first one need not be waited for.
+            # If every question is a search, there is no need to wait for the first one.
             is_searched = isinstance(runner, QaRunner)
             self._indexer = BackgroundIndexer(self.session.searcher, at_once=is_searched)
 
     # -- from outside ----------------------------------------------------------------------------
 
     def listen_to(self, source: MessageSource) -> None:
-        """Where messages and decisions come from."""
+        """Set the source of messages and decisions."""
         self._source = self._approver.source = source
 
     async def talk(self) -> int:
-        """Talks until somebody leaves; the exit code."""
+        """Run the conversation until the person leaves; return the exit code."""
         try:
             with self._whole_scope:
                 self._shown_warnings.update(f"journal: {damage}" for damage in self.session.damage)
@@ -123,18 +123,18 @@ class Chat(Conversation):
                 await self._converse()
                 self._say_goodbye()
         except OSError:
-            # Nobody is there any more.
+            # The terminal or the reader is gone.
             if not self.exit_code:
                 raise
         return self.exit_code
 
     def ask_before_costly_acts(self) -> None:
-        """Has the person at the keyboard agree before a cache is written again at a price. Through
-        a pipe nobody can be asked."""
+        """Ask the person at the keyboard before a cache is rewritten at a price. Through a pipe
+        there is no one to ask."""
         ask_before_rewrites(self.session, self._approver.agree if self.screen.live else None)
 
     def interrupt(self) -> None:
-        """Ctrl-C: stops what runs; where nothing can be redrawn, all of it."""
+        """Ctrl-C: stop the running work; where nothing can be redrawn, stop the whole chat."""
         if not self.screen.live:
             self.end(INTERRUPTED)
         elif self.runner.abort():
@@ -142,16 +142,16 @@ class Chat(Conversation):
         elif self._scope is not None:
             self._scope.cancel()
         else:
-            # Nothing runs and nobody is asked: a key that came a moment too late means nothing.
+            # Nothing is running and no question is open: the key came a moment too late.
             self._source.interrupt()
 
     def end(self, code: int) -> None:
-        """Ends the chat from outside; what has arrived of an answer is kept."""
+        """End the chat from outside; a partial answer is kept."""
         self.exit_code = code
         self._whole_scope.cancel()
 
     def toolbar(self) -> str:
-        """The line below the one that is typed."""
+        """The line below the input line."""
         progress = self._indexer.progress if self._indexer else ""
         return f"{self._toolbar} · {progress}" if progress else self._toolbar
 
@@ -165,7 +165,7 @@ class Chat(Conversation):
         if session.state.library.pinned:
             parts.append(f"{len(session.state.library.pinned)} pinned")
         figures = " · ".join(parts)
-        # The name gets the room that is left.
+        # The name gets the remaining room.
         name = name_of(session.entries) or session.id
         return f"{one_line(name, max(8, self.screen.width - len(figures) - 4))} · {figures}"
 
@@ -198,7 +198,7 @@ class Chat(Conversation):
             return await self._source.read(offered)
 
     async def take(self, line: str) -> None:
-        """Does what a line says: a command, or a message."""
+        """Process a line: a command or a message."""
         try:
             with self._interruptible():
                 if line.strip() in LEAVE_WORDS:
@@ -210,7 +210,7 @@ class Chat(Conversation):
         except LaminaError as error:
             self.fail(str(error))
         except OSError:
-            # The terminal is gone, or the disk: there is nothing to go on with.
+            # The terminal or the disk is gone: the chat cannot continue.
             raise
         except Exception as error:  # noqa: BLE001
             self.fail(f"{type(error).__name__}: {error} (a bug in Lamina; the session is kept)")
@@ -218,16 +218,16 @@ class Chat(Conversation):
             self.screen.tell("")
 
     async def ask(self, text: str) -> None:
-        """Sends a message, with what is attached and mentioned."""
+        """Send a message with its attachments and mentions."""
         attach = await self._attachments(text)
         await self._turn(lambda listen: self.runner.run(text, attach=attach, on_event=listen))
 
     async def ask_instead(self, question: MessageEntry, text: str) -> None:
-        # What the old text mentioned and the new one does not was changed as well.
+        # Mentions of the old text that the new one lacks are dropped too.
         old_mentions = await find_mentions(question.message.text, self.workspace, self.root)
         dropped = {*old_mentions.paths, *self.detached}
-        taken = await self.session.attachments_of(question.id)
-        attach = [given for given in taken if _reference(given) not in dropped]
+        earlier = await self.session.attachments_of(question.id)
+        attach = [item for item in earlier if _reference(item) not in dropped]
         attach += await self._attachments(text)
         await self._turn(
             lambda listen: self.runner.edit(question.id, text, attach=attach, on_event=listen)
@@ -241,14 +241,14 @@ class Chat(Conversation):
         )
 
     async def _attachments(self, text: str) -> list[Attachable]:
-        """What goes along with a message: what is open, attached and mentioned."""
+        """Everything sent with a message: the open note, attachments and mentions."""
         mentions = await find_mentions(text, self.workspace, self.root)
         for name in mentions.unknown:
             self.screen.tell(f"@{name} is not a file here; it is sent as text")
         if mentions.guides and not await self.members.has_guides():
             names = ", ".join(map(one_line, mentions.guides))
             self.screen.tell(
-                f"{names}: this session has no rules and references to add; sent as text"
+                f"{names}: this session has no rules or references to add; sent as text"
             )
         active = [AttachmentSpec(what=self.active, shape="active")] if self.active else []
         paths = self.attached | {path: self.attached.get(path, False) for path in mentions.paths}
@@ -281,7 +281,7 @@ class Chat(Conversation):
         self._asked_targets.add(self.session.settings.target)
 
     def _conclude(self, answer: Answer, view: TurnView) -> None:
-        """Tells how a turn ended, and what it cost."""
+        """Report how a turn ended, and what it cost."""
         tell = self.screen.tell
         cost = sum_reports(view.reports) if view.reports else None
         if answer.ending == "aborted":
@@ -296,7 +296,7 @@ class Chat(Conversation):
             if notes := render_footnotes(answer):
                 self.screen.write("\n" + "\n".join(notes) + "\n")
         else:
-            tell("(left in the middle; /resume goes on, or ask something else)")
+            tell("(interrupted; /resume continues, or ask something else)")
         if cost:
             tell(status_line(cost))
         verdict = view.reports[-1].verdict if view.reports else None
@@ -306,7 +306,7 @@ class Chat(Conversation):
             tell(f"cache: {line}")
 
     def _cost_of(self, answer: Answer) -> TurnCost | None:
-        """What is known of the cost of an answer that was stopped."""
+        """The known cost of an answer that was stopped."""
         if answer.turn is None:
             return None
         target = self.session.target(answer.turn.context.target)
@@ -330,13 +330,13 @@ class Chat(Conversation):
 
     def _say_goodbye(self) -> None:
         if self.screen.live and questions_of(self.session):
-            # On a line of its own, to be copied.
-            self.screen.tell("the session is kept; this goes on with it:")
+            # On its own line, to be copied.
+            self.screen.tell("the session is kept; to continue it:")
             self.screen.tell(f"  {how_to_go_on(self.session.id, self.root)}")
 
 
 def how_to_go_on(session: str, root: Path) -> str:
-    """The command that opens a session again from this folder, whatever others there are."""
+    """The command that reopens a session from this folder."""
     words = ["lamina", "chat", "-s", session]
     if root.resolve() != Path.cwd():
         words += ["-w", str(root)]
@@ -348,8 +348,8 @@ def _reference(given: Attachable) -> str:
 
 
 def _unescape(line: str) -> str:
-    """The message that a line is: of two slashes at its beginning one is sent, and none in front
-    of a word that would otherwise not be sent at all."""
+    """Return the message in a line: two leading slashes become one, or none before a word that is
+    otherwise not sent at all."""
     if not line.startswith("//"):
         return line
     word = line[2:].strip()

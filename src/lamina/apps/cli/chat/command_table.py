@@ -1,4 +1,4 @@
-"""The commands of the chat by name: what they are called with, and what they do."""
+"""The chat's commands by name: their arguments, and what they do."""
 
 from difflib import get_close_matches
 
@@ -11,63 +11,65 @@ class SlashCommand(Struct, frozen=True):
     about: str
     # Whether its arguments are paths of the workspace.
     takes_paths: bool = False
-    # Whether all that stands behind it is one name, spaces and all.
+    # Whether everything after it is one name, spaces included.
     takes_name: bool = False
 
 
 MEMBER = "rule:NAME|ref:NAME|tool:SERVER/NAME"
 _ALL = (
-    SlashCommand("context", "[--full]", "what the last request was made of, and why"),
-    SlashCommand("why", "[N]", "which rules, references and tools question N was answered with"),
+    SlashCommand("context", "[--full]", "show the contents of the last request, and why"),
+    SlashCommand("why", "[N]", "show which rules, references and tools answered question N"),
     SlashCommand(
         "attach",
         "[--essential] REFERENCE...",
-        "attach to what follows: a path or name, folder/, #tag, note.md#L3-L9, a URL",
+        "attach to later messages: a path or name, folder/, #tag, note.md#L3-L9, a URL",
         True,
     ),
-    SlashCommand("detach", "[REFERENCE...|all]", "attach it no longer"),
-    SlashCommand("active", "[NOTE|none]", "the note you have open: its pictures go along", True),
-    SlashCommand("search", "QUERY", "what the notes of this workspace have on it", takes_name=True),
-    SlashCommand("refresh", "", "show the model what changed in files since it saw them"),
+    SlashCommand("detach", "[REFERENCE...|all]", "stop attaching it"),
+    SlashCommand(
+        "active", "[NOTE|none]", "set the note you have open; its pictures are sent too", True
+    ),
+    SlashCommand("search", "QUERY", "search this workspace's notes", takes_name=True),
+    SlashCommand("refresh", "", "show the model what has changed in files since it saw them"),
     SlashCommand(
         "remember",
         "[TEXT]",
-        "tell it to every session from now on; what is told already",
+        "remember this in every session; without text, list memories",
         takes_name=True,
     ),
-    SlashCommand("pin", "[PATH...]", "keep it in every request, whatever has to go", True),
-    SlashCommand("unpin", "PATH...", "take the pin away"),
+    SlashCommand("pin", "[PATH...]", "keep it in every request, whatever else is dropped", True),
+    SlashCommand("unpin", "PATH...", "remove the pin"),
     SlashCommand(
         "items",
         "[adopt]",
-        "rules, references and tools of this session, and what can be added; adopt takes over "
-        "what changed in the agent's files",
+        "list this session's rules, references and tools, and what can be added; adopt applies "
+        "changes in the agent's files",
     ),
-    SlashCommand("add", MEMBER, "let it apply to every message", takes_name=True),
-    SlashCommand("remove", MEMBER, "keep it out, also of search", takes_name=True),
-    SlashCommand("compact", "", "let older messages give way to a summary, now"),
-    SlashCommand("tree", "", "the questions asked, with their branches"),
-    SlashCommand("branch", "ENTRY", "go back to a question and ask it anew"),
+    SlashCommand("add", MEMBER, "apply it to every message", takes_name=True),
+    SlashCommand("remove", MEMBER, "keep it out of the session, and of search", takes_name=True),
+    SlashCommand("compact", "", "replace older messages with a summary now"),
+    SlashCommand("tree", "", "show the questions, with their branches"),
+    SlashCommand("branch", "ENTRY", "go back to a question and ask it again"),
     SlashCommand(
-        "edit", "[ENTRY] [TEXT]", "ask a question otherwise in its place, the last one by default"
+        "edit", "[ENTRY] [TEXT]", "edit a question and ask again; by default the last one"
     ),
     SlashCommand(
         "regenerate",
         "[ENTRY] [PROVIDER:MODEL]",
-        "ask for an answer again, the last one by default; the other one stays in the tree",
+        "regenerate an answer, by default the last one; the old one stays in the tree",
     ),
     SlashCommand("label", "ENTRY [TEXT]", "give a question a name in the tree"),
-    SlashCommand("resume", "", "go on with a turn that was left in the middle"),
-    SlashCommand("model", "[PROVIDER:MODEL]", "who answers; or let another model answer"),
+    SlashCommand("resume", "", "continue an interrupted turn"),
+    SlashCommand("model", "[PROVIDER:MODEL]", "show the model, or switch to another one"),
     SlashCommand(
         "settings",
         "[NAME VALUE]",
-        "all settings; or change one (or to none), as guide_search.top_n 3",
+        "show all settings, or change one (none unsets it), such as guide_search.top_n 3",
     ),
-    SlashCommand("tools", "", "what the model may call, and what is withheld"),
+    SlashCommand("tools", "", "list what the model may call, and what is withheld"),
     SlashCommand("name", "[TEXT]", "give this session a name"),
-    SlashCommand("log", "[COUNT]", "the last entries of the journal"),
-    SlashCommand("help", "", "this list"),
+    SlashCommand("log", "[COUNT]", "show the last entries of the journal"),
+    SlashCommand("help", "", "show this list"),
     SlashCommand("quit", "", "leave; the session is kept"),
 )
 COMMANDS = {command.name: command for command in _ALL}
@@ -75,10 +77,10 @@ ALIASES = {"set": "settings", "retry": "regenerate", "exit": "quit", "q": "quit"
 
 
 def similar_commands(name: str) -> list[str]:
-    """The commands that may have been meant."""
+    """Commands with a similar name."""
     completions = [command for command in COMMANDS if name and command.startswith(name)]
     return completions or get_close_matches(name, COMMANDS, n=3, cutoff=0.5)
 
 
 def usage_of(name: str) -> str:
-    return f"use it as /{name} {COMMANDS[name].usage}"
+    return f"usage: /{name} {COMMANDS[name].usage}"

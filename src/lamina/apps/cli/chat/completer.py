@@ -1,4 +1,4 @@
-"""Completion: commands, what they are called with; behind an `@`, paths, rules and references."""
+"""Completion: commands and their arguments; after an `@`, paths, rules and references."""
 
 from collections.abc import Callable, Iterable
 
@@ -9,11 +9,11 @@ from lamina.apps.cli.chat.command_table import COMMANDS
 from lamina.apps.cli.terminal_text import one_line
 from lamina.apps.views.mentions import Paths, mention, unfinished_mention
 
-# For a command and the words behind it: values, and what they are. For `@`: mentions that are no
-# paths.
+# For a command and the words after it: values and their descriptions. For `@`: mentions that are
+# not paths.
 Arguments = Callable[[str, list[str]], Iterable[tuple[str, str]]]
 MENTION = "@"
-# The longest explanation beside a value, in columns.
+# The maximum length of a value's description, in columns.
 MEANING = 60
 
 
@@ -40,7 +40,7 @@ class ChatCompleter(Completer):
                 yield Completion(mention(path), start_position=-length, display=path)
 
     def _guides(self, prefix: str) -> Iterable[tuple[str, str]]:
-        """Rules and references, once something of them is typed: paths are meant more often."""
+        """Rules and references, once part of a name is typed: paths are more common."""
         kind, colon, name = prefix.casefold().partition(":")
         if not kind:
             return

@@ -1,4 +1,4 @@
-"""What the chat and its commands share: one session, one person, and what goes along with every
+"""What the chat and its commands share: one session, one person, and what is sent with every
 message."""
 
 from abc import ABC, abstractmethod
@@ -12,7 +12,7 @@ from lamina.engine.runners.runner import ChatRunner
 
 
 class Conversation(ABC):
-    """`attached` stays attached until it is taken away: paths, and whether they are essential."""
+    """`attached` maps paths to whether they are essential, until they are detached."""
 
     def __init__(
         self,
@@ -30,30 +30,30 @@ class Conversation(ABC):
         self.workspace = workspace
         self.root = root
         self.attached = attached if attached is not None else {}
-        # What was taken away, and does not go along again with a question that is edited.
+        # What was detached, and is not sent again with an edited question.
         self.detached: set[str] = set()
-        # The note that the person has open: its pictures go along.
+        # The note that the person has open; its pictures are sent too.
         self.active = active
         self.members = ItemOverview(runner)
-        # What stands in the next line already, to be edited.
+        # The text offered in the next line, for editing.
         self.offered = ""
         self.leaving = False
         self.exit_code = 0
 
     def fail(self, problem: str) -> None:
-        """Says what went wrong; where nobody watches, the exit code says so as well."""
+        """Print what went wrong; without a person watching, also set the exit code."""
         self.screen.fail(problem)
         if not self.screen.live:
             self.exit_code = 1
 
     @abstractmethod
     async def ask_instead(self, question: MessageEntry, text: str) -> None:
-        """Asks a question otherwise, in its place."""
+        """Replace an earlier question on a new branch."""
 
     @abstractmethod
     async def answer_again(self, answer: str | None, target: str | None) -> None:
-        """Asks for an answer again, the last one if none is named."""
+        """Regenerate an answer, by default the last one."""
 
     @abstractmethod
     async def go_on(self) -> None:
-        """Goes on with a turn that was left in the middle."""
+        """Continue an interrupted turn."""

@@ -1,8 +1,8 @@
 """A keyboard: one line or several, with history and completion.
 
-Laws: Enter sends, Esc-Enter begins a new line, and what is pasted is pasted whole. Ctrl-C empties
-the line, and on an empty one it is said to whoever asked. A decision is a whole line: no key of a
-sentence decides, nor does what was typed before it was asked for, and what is typed behind it is no
+Laws: Enter sends, Esc-Enter starts a new line, and pasted text arrives in one piece. Ctrl-C clears
+the line; on an empty line it is raised to the caller. A decision is a whole line: no single key of
+a sentence decides, nor does text typed before the question, and text typed after it is not a
 message.
 """
 
@@ -39,7 +39,7 @@ STYLE = Style.from_dict(
 
 
 class KeptHistory(FileHistory):
-    """History that is nice to have: a disk that is full must not end the chat."""
+    """History that is nice to have: a full disk must not end the chat."""
 
     def store_string(self, string: str) -> None:
         with suppress(OSError):
@@ -53,7 +53,7 @@ class KeptHistory(FileHistory):
 
 
 def open_history(path: Path) -> KeptHistory:
-    """What was typed in a workspace, readable to its owner only."""
+    """The input history of a workspace, readable by its owner only."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
@@ -73,7 +73,7 @@ class Keyboard:
             history=open_history(history),
             completer=completer,
             complete_in_thread=True,
-            # Only where there is something to complete: the menu needs room below the line.
+            # Only if there is something to complete: the menu needs room below the line.
             complete_while_typing=Condition(_wants_menu),
             enable_history_search=False,
             key_bindings=_bindings(),
@@ -101,8 +101,8 @@ class Keyboard:
             prompt = f"{_how_to_answer(answers)}\n{question}"
 
     async def _read_alone(self, question: str) -> str:
-        """A line out of keys that are pressed while the question stands there, and no others."""
-        # One of its own for each line: nothing of it is history, and nothing is completed.
+        """Read a line from keys pressed while the question is shown, and no others."""
+        # A separate prompt per line: without history or completion.
         session: PromptSession[str] = PromptSession(
             question, interrupt_exception=InputInterrupt, **self._io
         )
@@ -133,7 +133,7 @@ def _how_to_answer(answers: Mapping[str, str]) -> str:
 
 
 def _forget_keys(source: Any) -> None:
-    """Drops what was typed and not read."""
+    """Drop input that was typed and not read."""
     clear_typeahead(source)
     try:
         import termios
@@ -147,7 +147,7 @@ def _forget_keys(source: Any) -> None:
 
 def _bindings() -> KeyBindings:
     bindings = KeyBindings()
-    # Not while history is searched: there, the keys are the search's own.
+    # Not during a history search, which uses these keys itself.
     typing = has_focus(DEFAULT_BUFFER)
 
     @bindings.add("enter", filter=typing)
@@ -155,7 +155,7 @@ def _bindings() -> KeyBindings:
         buffer = event.current_buffer
         completion = buffer.complete_state and buffer.complete_state.current_completion
         if completion and not is_command(buffer.text):
-            # A path was chosen in the middle of a message: the message goes on.
+            # A path was selected in the middle of a message: the message continues.
             buffer.complete_state = None
             return
         buffer.validate_and_handle()
@@ -166,7 +166,7 @@ def _bindings() -> KeyBindings:
 
     @bindings.add(Keys.Vt100MouseEvent)
     def _(_event: KeyPressEvent) -> None:
-        """No mouse is asked for: what looks like one are codes that somebody typed."""
+        """Ignore mouse codes: the mouse is off, so they were typed."""
 
     @bindings.add("c-c", filter=typing)
     def _(event: KeyPressEvent) -> None:

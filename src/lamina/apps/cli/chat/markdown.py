@@ -1,7 +1,7 @@
-"""Markdown for a terminal, and which of its blocks are finished while it still comes in.
+"""Markdown for a terminal, and which of its blocks are finished while it still arrives.
 
-Laws: nothing of the text is left out, so HTML is text and addresses are shown. A block is finished
-once another one has begun below it in a line that is complete.
+Laws: no part of the text is left out, so HTML is text and addresses are shown. A block is finished
+once another one has begun below it on a complete line.
 """
 
 import re
@@ -17,14 +17,14 @@ from rich.text import Text
 from lamina.apps.cli.screen import Screen, ScreenLine
 from lamina.apps.cli.terminal_text import visible
 
-# As the parser counts lines; `splitlines` knows more of them.
+# Lines as the parser counts them; `splitlines` splits at more characters.
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
-# Colours of the terminal's own, so that it is readable on any background.
+# The terminal's own colours, which are readable on any background.
 CODE_THEME = "ansi_dark"
 
 
 class _Heading(Heading):
-    """Headings stand at the left, as in a text."""
+    """A left-aligned heading."""
 
     def __rich_console__(self, console: Any, options: Any) -> Any:
         text = self.text.copy()
@@ -40,14 +40,14 @@ class _Document(Markdown):
         self.markup = text
         self.parsed = _parse(text)
         for token in _all(self.parsed):
-            # In a chat a new line is meant as one.
+            # In a chat a new line is a line break.
             if token.type == "softbreak":
                 token.type = "hardbreak"
 
 
 def _parse(text: str) -> list[Token]:
     parser = MarkdownIt("commonmark", {"html": False}).enable("strikethrough").enable("table")
-    # A definition is not drawn by itself, and would be left out: it is text like any other.
+    # A definition is not drawn, and would be left out, so it is treated as text.
     return parser.disable("reference").parse(text)
 
 
@@ -58,7 +58,7 @@ def _all(tokens: list[Token]) -> Iterator[Token]:
 
 
 def _starts(text: str) -> list[int]:
-    """The lines at which the blocks of a text begin."""
+    """The lines where the blocks of a text begin."""
     return [token.map[0] for token in _parse(text) if token.level == 0 and token.map]
 
 
@@ -73,7 +73,7 @@ def split_blocks(text: str) -> list[str]:
 
 
 def split_finished(text: str) -> tuple[str, str]:
-    """What of a text that still grows will not change any more, and the rest."""
+    """Split a growing text into the part that will not change any more, and the rest."""
     complete = text[: text.rfind("\n") + 1]
     *blocks, _ = split_blocks(complete) or [""]
     head = "".join(blocks)
@@ -81,7 +81,7 @@ def split_finished(text: str) -> tuple[str, str]:
 
 
 def draw_markdown(screen: Screen, text: str) -> list[ScreenLine]:
-    """The lines of a text, with one blank line between blocks."""
+    """Render a text to lines, with one blank line between blocks."""
     lines: list[ScreenLine] = []
     for block in split_blocks(visible(text)):
         block_lines = screen.draw(_Document(block)) or screen.draw(Text(block))

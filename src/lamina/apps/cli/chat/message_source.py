@@ -1,4 +1,5 @@
-"""Where messages come from: what the chat needs of a keyboard, and a pipe or a file as one."""
+"""Where messages come from: what the chat needs from a keyboard, and a pipe or file in its
+place."""
 
 import sys
 from collections import deque
@@ -10,12 +11,12 @@ from lamina.apps.cli.stdio import open_input
 
 
 class InputInterrupt(Exception):
-    """Ctrl-C where a message was wanted."""
+    """Ctrl-C while a message was expected."""
 
 
 class MessageSource(Protocol):
     async def read(self, default: str = "", /) -> str:
-        """The next message; `default` is offered to be edited.
+        """Return the next message; `default` is offered for editing.
 
         Raises:
             EOFError: there are no more.
@@ -24,7 +25,7 @@ class MessageSource(Protocol):
         ...
 
     async def choose(self, question: str, answers: Mapping[str, str], /) -> str | None:
-        """What the line that is typed stands for in `answers`; None if there is nobody to answer.
+        """Ask, and return the value in `answers` of the typed line; None if there is no one to ask.
 
         Raises:
             InputInterrupt: Ctrl-C.
@@ -32,17 +33,17 @@ class MessageSource(Protocol):
         ...
 
     def interrupt(self) -> bool:
-        """Makes a `read` that waits raise `InputInterrupt`. False if none waits."""
+        """Make a waiting `read` raise `InputInterrupt`; return False if none is waiting."""
         ...
 
 
 def match_answer(line: str, answers: Mapping[str, str]) -> str | None:
-    """What a whole line stands for; None if it is no answer."""
+    """Return the value of a whole line; None if it is not an answer."""
     return answers.get(line.strip().lower())
 
 
 class SilentSource:
-    """Nobody says anything."""
+    """A source without messages."""
 
     async def read(self, _default: str = "", /) -> str:
         raise EOFError
@@ -55,8 +56,8 @@ class SilentSource:
 
 
 class LineSource:
-    """A message a line. A question is answered by the next line, if it is one of the answers; any
-    other line is none and stays the next message."""
+    """One message per line. The next line answers a question if it is one of the answers; any other
+    line stays the next message."""
 
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
         self._chunks = chunks

@@ -1,5 +1,5 @@
-"""The slash commands of `lamina chat`: what each does, and what may stand behind it, for
-completion. `command_table` says what they are called with.
+"""The slash commands of `lamina chat`: what each one does, and its possible arguments, for
+completion. `command_table` lists their usage.
 """
 
 import re
@@ -57,7 +57,7 @@ Arguments = Iterable[tuple[str, str]]
 
 
 def list_arguments(chat: Conversation, name: str, words: list[str]) -> Arguments:
-    """What may stand at the last of `words`, with what it is. The name `@` means a mention."""
+    """Possible values of the last of `words`, with descriptions. The name `@` means a mention."""
     match name:
         case "attach":
             return [("--essential", "never left out for lack of room")]
@@ -79,7 +79,7 @@ def list_arguments(chat: Conversation, name: str, words: list[str]) -> Arguments
 def _first_arguments(session: Session, name: str) -> Arguments:
     match name:
         case "items":
-            return [("adopt", "take over what changed in the agent's files")]
+            return [("adopt", "apply changes in the agent's files")]
         case "context":
             return [("--full", "every segment as it was sent")]
         case "branch" | "label" | "edit" | "regenerate":
@@ -128,7 +128,7 @@ async def detach(chat: Conversation, rest: str) -> None:
         if chat.attached.pop(path, None) is None:
             raise UsageError(f"{path} is not attached; /attach lists what is")
         chat.detached.add(path)
-        chat.screen.tell(f"{path} is attached no longer; what was sent of it stays in history")
+        chat.screen.tell(f"{path} is no longer attached; what was sent of it stays in history")
 
 
 async def set_active(chat: Conversation, rest: str) -> None:
@@ -140,7 +140,7 @@ async def set_active(chat: Conversation, rest: str) -> None:
         raise UsageError(usage_of("active"))
     if words[0] == "none":
         chat.active = None
-        tell("no note is open any more")
+        tell("no note is open now")
         return
     path = _path(chat, words[0])
     content = await chat.session.preview_attachment(AttachmentSpec(what=path, shape="active"))
@@ -173,24 +173,26 @@ async def remember(chat: Conversation, rest: str) -> None:
     file = memory_file()
     if rest:
         is_new = await file.add(rest)
-        effect = "from the next message on" if is_new else "it was remembered already"
-        chat.screen.tell(f"{effect}; `lamina memory` shows and forgets")
+        effect = "remembered from the next message on" if is_new else "already remembered"
+        chat.screen.tell(f"{effect}; manage memories with `lamina memory`")
         return
     lines = await file.lines()
     for line in lines:
         chat.screen.tell(f"{line.number:>3}  {one_line(line.text)}")
     if not lines:
-        chat.screen.tell("nothing is remembered; /remember TEXT does")
+        chat.screen.tell("no memories yet; /remember TEXT adds one")
 
 
 async def pin(chat: Conversation, rest: str) -> None:
     for word in _split_words(rest):
         path = _path(chat, word)
         is_new = await chat.session.pin(path)
-        chat.screen.tell(f"pinned {path}" if is_new else f"{path} was pinned already")
+        chat.screen.tell(f"pinned {path}" if is_new else f"{path} is already pinned")
     if not rest:
         pinned = ", ".join(key_of(item) for item in chat.session.state.library.pinned)
-        chat.screen.tell(f"pinned: {pinned}" if pinned else "nothing is pinned; /pin PATH pins")
+        chat.screen.tell(
+            f"pinned: {pinned}" if pinned else "nothing is pinned; /pin PATH pins a file"
+        )
 
 
 async def unpin(chat: Conversation, rest: str) -> None:
@@ -201,7 +203,7 @@ async def unpin(chat: Conversation, rest: str) -> None:
         path = _path(chat, word)
         if not await chat.session.unpin(path):
             raise UsageError(f"{path} is not pinned; /pin lists what is")
-        chat.screen.tell(f"{path} is pinned no longer")
+        chat.screen.tell(f"{path} is no longer pinned")
 
 
 _ATTACHMENT_HANDLERS = {
@@ -231,7 +233,7 @@ def _path(chat: Conversation, word: str) -> str:
 
 
 def _describe_size(items: Sequence[Item]) -> str:
-    """How much it is: the item itself, and what comes along."""
+    """The size of an item, and of the items that come with it."""
     main, along = items[0], len(items) - 1
     size = f"{sum(len(item.content) for item in items):,} characters"
     if not main.content and main.pictures:
@@ -244,7 +246,7 @@ def _describe_size(items: Sequence[Item]) -> str:
 
 
 def _split_words(text: str) -> list[str]:
-    """The words behind a command; quotes keep spaces.
+    """Split the words after a command; quotes keep spaces.
 
     Raises:
         UsageError: a quote is not closed.
@@ -256,9 +258,9 @@ def _split_words(text: str) -> list[str]:
 
 
 LOG_LINES = 15
-# Behind /items: take over what the agent's files say by now.
+# Of /items: apply the current state of the agent's files.
 ADOPT = "adopt"
-# What an id of an entry looks like; other words begin the text of a question.
+# The form of an entry id; other words begin the text of a question.
 _ENTRY = re.compile(r"[0-9a-f]{6,}")
 
 
@@ -267,7 +269,7 @@ async def show_context(chat: Conversation, rest: str) -> None:
         raise UsageError(usage_of("context"))
     recorded = last_request(chat.session)
     if recorded is None:
-        chat.screen.tell("nothing was sent yet on this path")
+        chat.screen.tell("nothing has been sent on this path yet")
     else:
         chat.screen.show(show_request(recorded, full=bool(rest)))
 
@@ -294,8 +296,8 @@ async def compact(chat: Conversation, _: str) -> None:
         chat.screen.tell(f"nothing was compacted: {compaction.reason}")
         return
     chat.screen.tell(
-        f"{compaction.messages} messages ({compaction.tokens_dropped:,} tokens) gave way to a "
-        f"summary by {compaction.by}; the journal keeps them"
+        f"{compaction.messages} messages ({compaction.tokens_dropped:,} tokens) were replaced "
+        f"by a summary from {compaction.by}; the journal keeps them"
     )
     if compaction.problem:
         chat.screen.warn(compaction.problem)
@@ -307,9 +309,9 @@ async def list_items(chat: Conversation, rest: str) -> None:
     if rest:
         changes = await chat.session.adopt_agent()
         for change in changes:
-            chat.screen.tell(f"taken over: {change.detail}")
+            chat.screen.tell(f"applied: {change.detail}")
         if not changes:
-            chat.screen.tell("the session has what the agent's files say")
+            chat.screen.tell("the session matches the agent's files")
             return
     await chat.members.look_up(tools=True)
     chat.screen.show(show_items(chat.members))
@@ -320,19 +322,19 @@ async def add(chat: Conversation, rest: str) -> None:
         raise UsageError(f"{usage_of('add')}; /items lists what can be added")
     await chat.members.look_up(tools=True)
     is_new = await chat.session.add(rest)
-    effect = "is in from the next message on" if is_new else "was in already"
+    effect = "is included from the next message on" if is_new else "is already included"
     chat.screen.tell(f"{rest} {effect}")
 
 
 async def remove(chat: Conversation, rest: str) -> None:
     if not rest:
-        raise UsageError(f"{usage_of('remove')}; /items lists what is in")
+        raise UsageError(f"{usage_of('remove')}; /items lists what is included")
     await chat.members.look_up(tools=True)
     was_there = await chat.session.remove(rest)
     if not was_there:
         chat.members.require_known(rest)
-    effect = "is out from the next message on, also of search, until you /add it"
-    chat.screen.tell(f"{rest} {effect if was_there else 'was not there'}")
+    effect = "is excluded from the next message on, also from search, until you /add it"
+    chat.screen.tell(f"{rest} {effect if was_there else 'was not included'}")
 
 
 async def draw_tree(chat: Conversation, _: str) -> None:
@@ -343,15 +345,15 @@ async def branch(chat: Conversation, rest: str) -> None:
     if not rest:
         raise UsageError(f"{usage_of('branch')}; /tree lists the questions")
     if rest not in {entry.id for entry in questions_of(chat.session)}:
-        raise UsageError(f"{rest} is no question; /tree lists them")
+        raise UsageError(f"{rest!r} is not a question; /tree lists them")
     position = await chat.session.navigate(rest)
     if not position.text:
-        chat.screen.tell(f"the session goes on behind {position.entry}")
+        chat.screen.tell(f"the session continues after {position.entry}")
         return
     chat.offered = position.text
-    chat.screen.tell("the session goes on in front of that question; edit it and press Enter")
+    chat.screen.tell("the session continues before that question; edit it and press Enter")
     if not chat.screen.live:
-        chat.screen.tell(f"it was: {one_line(position.text)}")
+        chat.screen.tell(f"the question was: {one_line(position.text)}")
 
 
 async def edit(chat: Conversation, rest: str) -> None:
@@ -364,7 +366,7 @@ async def edit(chat: Conversation, rest: str) -> None:
         return
     chat.offered = f"/edit {question.id} {question.message.text}"
     if not chat.screen.live:
-        raise UsageError(f"{usage_of('edit')}; it was: {one_line(question.message.text)}")
+        raise UsageError(f"{usage_of('edit')}; the question was: {one_line(question.message.text)}")
 
 
 async def regenerate(chat: Conversation, rest: str) -> None:
@@ -383,7 +385,7 @@ async def label(chat: Conversation, rest: str) -> None:
         raise UsageError(usage_of("label"))
     await chat.session.label(entry, text)
     name = text.strip()
-    chat.screen.tell(f"{entry} is called {name!r}" if name else "label taken away")
+    chat.screen.tell(f"{entry} is labelled {name!r}" if name else "label removed")
 
 
 async def resume(chat: Conversation, _: str) -> None:
@@ -431,10 +433,10 @@ async def choose_model(chat: Conversation, rest: str) -> None:
     await ensure_target(target, ConsoleNotices(chat.screen.err))
     await chat.session.update_settings(target=target.name)
     if problem := await why_no_answer(target):
-        tell(f"the session is for {target.name} from now on")
+        tell(f"the session now uses {target.name}")
         chat.screen.warn(problem)
     else:
-        tell(f"{target.name} answers from now on; its cache knows nothing of this session")
+        tell(f"{target.name} answers from now on; this session is not in its cache")
 
 
 async def change_setting(chat: Conversation, rest: str) -> None:
@@ -458,9 +460,9 @@ async def change_setting(chat: Conversation, rest: str) -> None:
 
 async def _set_option(chat: Conversation, name: str, value: object) -> None:
     if value is None:
-        raise InvalidSetting(name, NONE, "cannot be taken away again; give a value")
+        raise InvalidSetting(name, NONE, "cannot be unset; give a value")
     option: dict[str, Any] = {name: value}
-    # Refused here, it is refused in the setting's own words.
+    # Checked here, so that the error names the setting.
     replace(chat.session.envelope.options, **option)
     await chat.session.apply("lamina.chat", OptionsSet(**option))
 
@@ -481,7 +483,7 @@ async def leave(chat: Conversation, _: str) -> None:
     chat.leaving = True
 
 
-# Each gets the text behind the name.
+# Each function gets the text after the name.
 HANDLERS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {
     **_ATTACHMENT_HANDLERS,
     **_SESSION_HANDLERS,
@@ -492,10 +494,10 @@ HANDLERS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {
 
 
 async def run_command(chat: Conversation, line: str) -> None:
-    """Does what a line that begins with a slash says.
+    """Run the command in a line that begins with a slash.
 
     Raises:
-        UsageError: there is no such command, or it takes other arguments.
+        UsageError: there is no such command, or it needs other arguments.
     """
     name, _, rest = line[1:].strip().partition(" ")
     name, rest = ALIASES.get(name, name), rest.strip()
@@ -504,5 +506,5 @@ async def run_command(chat: Conversation, line: str) -> None:
         hint = f"did you mean {suggestion}?" if suggestion else "/help lists them."
         raise UsageError(f"no command /{name}; {hint} // sends a message that begins with /")
     if rest and not COMMANDS[name].usage:
-        raise UsageError(f"/{name} takes nothing behind it")
+        raise UsageError(f"/{name} accepts no arguments")
     await HANDLERS[name](chat, rest)

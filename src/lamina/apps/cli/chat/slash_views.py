@@ -1,4 +1,4 @@
-"""What the commands show: requests, the tree, settings and tools, as tables of a terminal."""
+"""What the commands show: requests, the tree, settings and tools, as tables for a terminal."""
 
 from collections.abc import Iterable, Sequence
 
@@ -22,9 +22,9 @@ from lamina.core.values.request import RequestContext
 from lamina.core.values.tool import Toolset
 from lamina.engine.session.session import Session
 
-# How something came to be in a session, and what becomes of what is not.
+# How an item joined a session, and when an item outside it is sent.
 WHY_IN = {"always": "always in", "manual": "added by hand", "agent": "chosen"}
-# The longest description and the longest list of patterns that are shown, in columns.
+# The maximum lengths of a description and of a list of patterns, in columns.
 ABOUT = 60
 GLOBS = 24
 WHY_OUT = {"manual": "not sent", "agent": "found by search"}
@@ -45,14 +45,14 @@ def show_help() -> ConsoleRenderable:
 
 
 def show_request(recorded: RebuiltRequest, *, full: bool) -> ConsoleRenderable:
-    """What a request was made of."""
+    """The contents of a request."""
     listed, prompt = recorded.listed, recorded.prompt
     context = listed.request.context
     fit = context.fit
     parts: list[ConsoleRenderable] = [
         Text(
             f"request {listed.number} to {context.target}: {listed.request.tokens:,} of "
-            f"{fit.available:,} tokens ({fit.reserve:,} more are kept for the answer)"
+            f"{fit.available:,} tokens ({fit.reserve:,} more are reserved for the answer)"
         )
     ]
     if options := write_options(recorded.options, recorded.citations):
@@ -81,7 +81,7 @@ def _agreement(context: RequestContext) -> list[ConsoleRenderable]:
     agreement = context.agreement
     if not agreement.first:
         lines.append(
-            f"{agreement.tokens:,} tokens are those of the request before, "
+            f"{agreement.tokens:,} tokens match the previous request, "
             f"{agreement.reprocessed:,} are new"
         )
     if broke := agreement.broke:
@@ -109,7 +109,7 @@ def _items(context: RequestContext) -> list[ConsoleRenderable]:
     ]
     omissions = [(visible(o.what), o.reason, visible(o.detail)) for o in context.left_out]
     return [
-        *table_below(("item", "tokens", "stands in", "included", "why"), items, right=("tokens",)),
+        *table_below(("item", "tokens", "placed in", "included", "why"), items, right=("tokens",)),
         *table_below(("tool", "tokens", "included"), tools, right=("tokens",)),
         *table_below(("left out", "reason", "detail"), omissions),
     ]
@@ -129,11 +129,13 @@ def _segments(prompt: Iterable[Segment]) -> list[ConsoleRenderable]:
 
 
 def show_tree(session: Session, width: int) -> ConsoleRenderable:
-    """Questions with those asked behind them: what goes on stays in line, branches are set in."""
+    """Questions with their follow-ups; branches are indented, the continuation is not."""
     lines = [_question(row, width) for row in list_questions(session)]
     if not lines:
-        return Text("nothing was asked yet", style="dim")
-    return Group(*lines, Text("* is the active branch; /branch ENTRY asks one anew", style="dim"))
+        return Text("no questions yet", style="dim")
+    return Group(
+        *lines, Text("* is the active branch; /branch ENTRY goes back to a question", style="dim")
+    )
 
 
 def _question(row: QuestionRow, width: int) -> Text:
@@ -147,7 +149,7 @@ def _question(row: QuestionRow, width: int) -> Text:
 
 
 def show_settings(session: Session) -> ConsoleRenderable:
-    table = make_table("setting", "value", "by default")
+    table = make_table("setting", "value", "default")
     for name, value, usual in list_settings(session.settings, session.state.options):
         row = (name, visible(value), "") if value == usual else (name, visible(value), usual)
         table.add_row(*row, style="bold" * (value != usual))
@@ -159,14 +161,14 @@ def show_tools(toolset: Toolset, allowed: Sequence[str], width: int) -> ConsoleR
     if toolset.tools:
         table = make_table("tool", "before it runs", "what it does")
         for tool in toolset.tools:
-            question = "you are asked" if tool.permission == "required" else "nobody is asked"
+            question = "you are asked" if tool.permission == "required" else "runs without asking"
             if tool.id in allowed:
                 question = "allowed for this session"
             about = one_line(tool.definition.description, width)
             table.add_row(one_line(tool.label or tool.definition.name), question, about)
         parts.append(table)
     else:
-        parts.append(Text("no tools: --mcp FILE brings those of MCP servers", style="dim"))
+        parts.append(Text("no tools; --mcp FILE adds those of MCP servers", style="dim"))
     for omission in toolset.withheld:
         line = f"{one_line(omission.what)} ({omission.reason}): {one_line(omission.detail)}"
         parts.append(Text(f"! withheld: {line}", style="yellow"))
@@ -174,7 +176,7 @@ def show_tools(toolset: Toolset, allowed: Sequence[str], width: int) -> ConsoleR
 
 
 def show_items(members: ItemOverview) -> ConsoleRenderable:
-    """What applies to every message, and what could."""
+    """The items that apply to every message, and those that could."""
     parts: list[ConsoleRenderable] = []
     about = {item.item: one_line(item.about, ABOUT) for item in members.known}
     if members.inside:
@@ -193,24 +195,24 @@ def show_items(members: ItemOverview) -> ConsoleRenderable:
     parts += [Text(f"! {one_line(problem)}", style="yellow") for problem in members.tell_problems()]
     parts += [Text(f"! {one_line(change.detail)}", style="yellow") for change in members.changes]
     if members.changes:
-        parts.append(Text("/items adopt takes over what changed in the agent's files", "dim"))
+        parts.append(Text("/items adopt applies changes in the agent's files", "dim"))
     parts.append(
-        Text("/add NAME and /remove NAME change it; /why shows what was used", style="dim")
+        Text("/add NAME and /remove NAME change this; /why shows what was used", style="dim")
     )
     return Group(*parts)
 
 
 def _until(other: AgentItem) -> str:
-    """When it is sent, as long as nobody adds it."""
+    """When an item is sent if it is not added."""
     if other.removed:
-        return "taken out"
+        return "removed"
     if other.globs and other.include == "manual":
         return f"joins with {one_line(', '.join(other.globs), GLOBS)}"
     return WHY_OUT.get(other.include, other.include)
 
 
 def show_log(session: Session, count: int, width: int) -> ConsoleRenderable:
-    """The last entries of the path, a line each."""
+    """The last entries of the path, one per line."""
     path = session.path
     lines: list[Text] = []
     if len(path) > count:

@@ -47,12 +47,12 @@ async def run_chat(
     latest: bool = False,
     asks_price: bool = True,
 ) -> int:
-    """Talks until somebody leaves; the exit code. With `latest` the latest session goes on. With
-    `asks_price` a person is asked before a costly act.
+    """Run a chat until the person leaves; return the exit code. With `latest`, continue the latest
+    session. With `asks_price`, ask the person before a costly action.
 
     Raises:
         ExtraMissing: something is not installed.
-        UsageError: something to be attached cannot be read.
+        UsageError: an attachment cannot be read.
         SessionBusy: the session is open elsewhere.
     """
     screen = open_screen()
@@ -60,7 +60,7 @@ async def run_chat(
         session = await find_latest(default_store(options.workspace))
         options = replace(options, session=session)
         if session is None:
-            screen.tell("there is no session here to continue: this is a new one")
+            screen.tell("there is no session to continue here; this is a new one")
     require_extras(options, prompt, *(("line_editor",) if screen.live else ()))
     async with open_notes(options.workspace) as workspace:
         attached, active = await read_attached(prompt, options.workspace, workspace)
@@ -86,10 +86,10 @@ async def run_chat(
 async def read_attached(
     prompt: PromptOptions, root: Path, workspace: WorkspaceSource
 ) -> tuple[dict[str, bool], str | None]:
-    """What is attached from the beginning, with whether it is essential; and the open note.
+    """Return the initial attachments, with whether they are essential, and the open note.
 
     Raises:
-        UsageError: something of it cannot be read.
+        UsageError: one of them cannot be read.
     """
     attached = dict.fromkeys(prompt.attach, False) | dict.fromkeys(prompt.essential, True)
     attached = {workspace_path(path, root): vital for path, vital in attached.items()}
@@ -99,7 +99,7 @@ async def read_attached(
 
 
 async def find_latest(store: JournalStore) -> str | None:
-    """The session that was written last, if anything was said in it."""
+    """Find the session that was written last, among those with messages."""
     for session in await store.sessions():
         try:
             journal = await store.read(session)
@@ -112,7 +112,7 @@ async def find_latest(store: JournalStore) -> str | None:
 
 @asynccontextmanager
 async def connect_input(chat: Chat) -> AsyncIterator[None]:
-    """Gives a chat the keyboard, or else the lines of standard input."""
+    """Connect a chat to the keyboard, or else to the lines of standard input."""
     if not chat.screen.live:
         async with open_lines() as lines:
             chat.listen_to(lines)
@@ -129,7 +129,8 @@ async def connect_input(chat: Chat) -> AsyncIterator[None]:
 
 @contextmanager
 def catch_signals(chat: Chat) -> Iterator[None]:
-    """Ctrl-C interrupts what runs; what ends a process ends the chat, with everything kept."""
+    """Let Ctrl-C interrupt the running work, and other signals end the chat with everything
+    kept."""
     loop = asyncio.get_running_loop()
 
     def take(number: int, _frame: object) -> None:
@@ -166,15 +167,13 @@ def chat(
     ] = None,
     yes: SpendUnasked = False,
 ) -> None:  # fmt: skip
-    """Talk to a model about a folder, and see what it was shown.
+    """Chat with a model about a folder, and see what it was shown.
 
     By default a small model answers on this machine; it is downloaded the first time. /help lists
-    what you can type. Through a pipe every line is a message; standard output holds the answers and
-    what commands show, standard error everything else.
+    the commands. Through a pipe every line is a message; answers and the output of commands go to
+    standard output, everything else to standard error.
     """
-    refuse_if(
-        opening.session is not None and latest, "--session and --continue exclude one another"
-    )
-    refuse_if(opening.new and latest, "--new and --continue exclude one another")
+    refuse_if(opening.session is not None and latest, "--session and --continue cannot be combined")
+    refuse_if(opening.new and latest, "--new and --continue cannot be combined")
     options = opening.options(SettingChanges(window=window))
     run_to_exit(run_chat, options, prompt.options(), latest=latest, asks_price=not yes)

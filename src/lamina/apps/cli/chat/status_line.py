@@ -1,4 +1,4 @@
-"""What a turn came to, in a line: tokens, the cache, time and money."""
+"""The figures of a turn in a line: tokens, the cache, time and money."""
 
 from lamina.apps.views.answer_json import EXPECTED, MISSES, TurnCost
 from lamina.apps.views.plain_text import write_sum
@@ -7,7 +7,8 @@ from lamina.core.values.request import CacheVerdict
 
 
 def status_line(spent: TurnCost) -> str:
-    """As `prompt 1,204 · 91% cached · 108 re-processed · answer 45 · first word 0.3 s · free`."""
+    """Such as `prompt 1,204 · 91% cached · 108 re-processed · answer 45 · first word 0.3 s ·
+    free`."""
     usage = spent.usage
     parts = [f"{spent.requests} requests"] if spent.requests > 1 else []
     parts.append(f"prompt {usage.input:,}")
@@ -25,10 +26,10 @@ def status_line(spent: TurnCost) -> str:
 
 
 def cache_line(verdict: CacheVerdict | None, *, loaded_anew: bool) -> str:
-    """What the cache did, in words, if it is not what was to be expected. A model that runs in this
-    process begins with an empty cache: that is no miss."""
+    """What the cache did, in words, if that was unexpected. A model in this process starts with an
+    empty cache, which is not a miss."""
     if verdict is None or verdict.meaning in EXPECTED:
         return ""
     if verdict.meaning in MISSES and loaded_anew:
-        return "the model was loaded anew, so its cache was empty"
+        return "the model was reloaded, so its cache was empty"
     return f"{VERDICT_MEANINGS[verdict.meaning]} ({verdict.detail})"

@@ -1,8 +1,8 @@
 """A turn as it happens: reading, thinking, words, calls and results.
 
-Laws: finished blocks are printed once; only the last one is drawn anew. Of its lines only those
-that changed are written, in one write, so nothing flickers; what has scrolled off the screen is
-final. Without a terminal words go out as they come. While a person is asked something, events
+Laws: finished blocks are printed once; only the last one is redrawn. Only its changed lines are
+written, in one write, so nothing flickers; lines that have scrolled off the screen are final.
+Without a terminal, words are written as they arrive. While a person is asked something, events
 wait.
 """
 
@@ -51,14 +51,14 @@ class Tail:
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._lines: list[ScreenLine] = []
-        # How many lines of the text under way have scrolled off.
+        # How many lines of the current text have scrolled off.
         self._scrolled_lines = 0
         self._width = screen.width
 
     def draw(self, lines: Sequence[ScreenLine]) -> None:
-        """Replaces what is drawn by `lines`."""
+        """Replace the drawn lines with `lines`."""
         if self._screen.width != self._width:
-            # Other lines than those that scrolled off: better twice than not at all.
+            # The lines wrap differently now: better to show some twice than not at all.
             self._width = self._screen.width
             self._scrolled_lines = 0
         new = list(lines[self._scrolled_lines :])
@@ -78,17 +78,17 @@ class Tail:
         self._let_go()
 
     def finish(self, lines: Sequence[ScreenLine]) -> None:
-        """Draws `lines` for good; what comes next stands below them."""
+        """Draw `lines` for good; what follows is drawn below them."""
         self.draw(lines)
         self._lines = []
         self._scrolled_lines = 0
 
     def clear(self) -> None:
-        """Takes away what is drawn; what scrolled off stays."""
+        """Erase the drawn lines; lines that scrolled off stay."""
         self.finish(())
 
     def _let_go(self) -> None:
-        """Lines that do not fit the screen cannot be reached any more."""
+        """Let go of lines that do not fit the screen and can no longer be redrawn."""
         room = max(1, self._screen.height - 2)
         rows = 0
         for count, line in enumerate(reversed(self._lines)):
@@ -99,11 +99,11 @@ class Tail:
                 return
 
     def _rows(self, line: ScreenLine) -> int:
-        """How many rows a line takes now: the terminal may have become narrower since."""
+        """How many rows a line takes now: the terminal may be narrower than before."""
         return max(1, -(-line.width // max(1, self._screen.width)))
 
 
-# A frame takes at most this share of the time; and there are at most so many a second.
+# Drawing takes at most this share of the time, with at least this long between frames.
 SHARE, FRAME_S = 0.25, 0.05
 THINKING = "dim italic"
 DECISIONS: dict[Decision, str] = {
@@ -114,7 +114,7 @@ DECISIONS: dict[Decision, str] = {
 
 
 class TurnView:
-    """Draws one turn. `said` are warnings that were told before in this chat."""
+    """Draws one turn. `warnings` were shown before in this chat."""
 
     def __init__(self, screen: Screen, warnings: set[str]) -> None:
         self._screen = screen
@@ -130,7 +130,7 @@ class TurnView:
         self.reports: list[UsageReported] = []
 
     async def keep_drawing(self) -> None:
-        """Draws what has come since the last frame, until it is cancelled."""
+        """Draw new content frame by frame, until cancelled."""
         while True:
             await anyio.sleep(FRAME_S)
             if self._dirty and anyio.current_time() >= self._next_frame:
@@ -141,7 +141,7 @@ class TurnView:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """While the block runs, somebody else has the screen."""
+        """Leave the screen to others while the block runs."""
         self._end_block()
         self._backlog = []
         try:
@@ -152,7 +152,7 @@ class TurnView:
                 self.take(event)
 
     def take(self, event: Event) -> None:
-        """Takes note of an event; words are drawn with the next frame."""
+        """Process an event; words are drawn with the next frame."""
         if self._backlog is not None:
             self._backlog.append(event)
             return
@@ -178,21 +178,21 @@ class TurnView:
             case WarningIssued(text=text):
                 self._warn(text)
             case SummaryStep(step=step, of=of):
-                self._set_status(f"summing up part {step} of {of} of what was said")
+                self._set_status(f"summarising part {step} of {of} of the history")
             case RequestRetried(reason=reason):
                 self._drop()
-                self._note(f"(sent anew, made smaller: {reason})")
+                self._note(f"(sent again, smaller: {reason})")
             case TurnEnded():
                 self.finish()
             case _:
                 assert_never(event)
 
     def finish(self) -> None:
-        """What is left is drawn for good."""
+        """Draw the rest for good."""
         self._end_block()
 
     def refresh(self) -> None:
-        """Draws what changed."""
+        """Draw the changes."""
         self._dirty = False
         if not self._screen.live:
             return
@@ -225,7 +225,7 @@ class TurnView:
                 shown = describe_display(HookDisplay(hook=hook, display=display))
                 self._note(one_line(shown, self._screen.width))
             case AnswerChanged(hooks=hooks, text=text):
-                self._note(f"(hook {', '.join(hooks)} changed the answer; this is kept:)")
+                self._note(f"(hook {', '.join(hooks)} changed the answer; the new version is:)")
                 self._start_block("text", "")
                 self._add(text)
                 self._end_block()
@@ -243,7 +243,7 @@ class TurnView:
     def _start_block(self, kind: BlockKind, name: str) -> None:
         self._end_block()
         if kind == "action":
-            self._set_status(f"writing a call of {name}" if name else "writing a call")
+            self._set_status(f"writing a call to {name}" if name else "writing a call")
             return
         self._kind = kind
         self._dirty = True
@@ -267,13 +267,13 @@ class TurnView:
         elif kind == "text" and not self._text.endswith("\n"):
             self._screen.stream("\n")
         elif kind == "thinking":
-            self._screen.tell(f"(thinks: {self._text.strip()})")
+            self._screen.tell(f"(thinking: {self._text.strip()})")
         self._kind = None
         self._text = ""
         self._dirty = False
 
     def _drop(self) -> None:
-        """What came so far is void."""
+        """Discard the output so far."""
         self._kind, self._text, self._status = None, "", ""
         if self._screen.live:
             self._tail.clear()
@@ -284,7 +284,7 @@ class TurnView:
             self._dirty = True
 
     def _lines(self) -> list[ScreenLine]:
-        """The last lines as they should look now."""
+        """The current lines of the unfinished block."""
         gap = [ScreenLine("")] if self._has_output else []
         if self._kind == "text":
             lines = draw_markdown(self._screen, self._text)
@@ -304,7 +304,7 @@ class TurnView:
         self._tail.finish(lines)
 
     def _note(self, text: str) -> None:
-        """A line between blocks."""
+        """Print a line between blocks."""
         if self._screen.live:
             self._tail.clear()
         self._screen.tell(text)

@@ -1,4 +1,4 @@
-"""What is said when a chat opens: a new session, or where the old one stands."""
+"""The greeting of a chat: for a new session, or the state of an old one."""
 
 from lamina.adapters.providers.model_book import DEFAULT_TARGET, LOCAL
 from lamina.apps.cli.report_text import describe_damage
@@ -13,7 +13,7 @@ from lamina.errors import LaminaError
 
 
 async def greet(session: Session, screen: Screen) -> None:
-    """Says what a person has to know before the first question."""
+    """Print what a person should know before the first question."""
     messages = [entry for entry in session.path if isinstance(entry, MessageEntry)]
     questions = [entry for entry in messages if entry.message.role == "user"]
     workspace = session.state.session.workspace or "no workspace"
@@ -47,25 +47,27 @@ async def _show_last(session: Session, screen: Screen, messages: list[MessageEnt
     try:
         turn = await core_of(session).turns.current()
     except LaminaError as error:
-        screen.warn(f"the last turn cannot be gone on with: {error}; ask something else")
+        screen.warn(f"the last turn cannot be continued: {error}; ask something else")
         return
     if turn is None:
         return
     if session.pending_calls:
         names = ", ".join(one_line(call.name) for call in session.pending_calls)
-        screen.warn(f"interrupted: calls of {names} wait. /resume takes them up")
+        screen.warn(f"interrupted: calls of {names} are pending. /resume continues with them")
     else:
-        screen.warn("interrupted: this was never answered. /resume sends it again")
+        screen.warn("interrupted: this question was never answered. /resume sends it again")
     screen.tell("or type something else")
 
 
 async def why_no_answer(target: Target) -> str:
-    """Why nobody can answer for a target, and what to do about it; empty if somebody can. Nothing
-    is sent anywhere, and an embedded model is not loaded for it."""
+    """Return why a target cannot answer, and what to do about it; empty if it can. Nothing is sent
+    anywhere, and an embedded model is not loaded."""
     if target.provider == LOCAL:
         return ""
     try:
         await Clients().provider(target)
     except LaminaError as error:
-        return f"nobody can answer: {error}; or /model {DEFAULT_TARGET} for the embedded model"
+        return (
+            f"no model can answer: {error}; or use /model {DEFAULT_TARGET} for the embedded model"
+        )
     return ""

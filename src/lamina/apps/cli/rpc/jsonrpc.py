@@ -1,7 +1,7 @@
-"""JSON-RPC 2.0, one message a line: reading calls, writing answers. Knows no methods.
+"""JSON-RPC 2.0, one message per line: reads calls and writes answers. Independent of the methods.
 
-Laws: whatever comes in is answered with a proper error, never with silence or a crash, unless it is
-a notification. A line is bounded. Batches are refused: calls on lines of their own do the same.
+Laws: all invalid input is answered with a proper error, never with silence or a crash, unless it is
+a notification. A line's length is limited. Batches are refused: separate lines do the same.
 """
 
 import os
@@ -18,7 +18,7 @@ INVALID_REQUEST = -32600
 UNKNOWN_METHOD = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
-# Errors of Lamina: which one is in `data.code`.
+# Errors of Lamina; `data.code` says which one.
 FAILED = -32000
 MAX_LINE = 32 << 20
 
@@ -26,17 +26,17 @@ Id = str | int | float | None
 
 
 class JsonRpcCall(Struct, frozen=True, kw_only=True):
-    """What a client wants done. Without `wants_answer` it is a notification."""
+    """A client's call. Without `wants_answer` it is a notification."""
 
     method: str
-    # By name, so an object; which members it has is the method's.
+    # An object of named parameters, which the method defines.
     params: Any
     id: Id = None
     wants_answer: bool = True
 
 
 class JsonRpcFault(Exception):
-    """Why a call cannot be done, as it goes over the wire."""
+    """Why a call failed, in the form sent over the wire."""
 
     def __init__(self, code: int, message: str, *, data: object = None, id: Id = None) -> None:
         super().__init__(message)
@@ -47,14 +47,14 @@ class JsonRpcFault(Exception):
 
 
 class OverlongLine(Struct, frozen=True):
-    """In place of a line that was longer than any message may be."""
+    """Stands in for a line longer than any message may be."""
 
 
 async def split_lines(
     chunks: AsyncIterator[bytes], most: int = MAX_LINE
 ) -> AsyncIterator[bytes | OverlongLine]:
-    """Lines without their ends. What comes behind the last line end is no message: whoever wrote it
-    was stopped in the middle."""
+    """Yield lines without their ends. Text after the last line end is not a message: its writer was
+    stopped in the middle."""
     parts: list[bytes] = []
     size = 0
     async for chunk in chunks:
@@ -64,7 +64,7 @@ async def split_lines(
             yield OverlongLine() if size > most else b"".join([*parts, piece])
             parts, size = [], 0
         size += len(open_end)
-        # What is too long is counted, not kept.
+        # Overlong lines are counted, not kept.
         if size > most:
             parts.clear()
         else:
@@ -72,42 +72,42 @@ async def split_lines(
 
 
 def read_call(line: bytes | OverlongLine) -> JsonRpcCall:
-    """The call on a line.
+    """Return the call on a line.
 
     Raises:
-        JsonRpcFault: there is none.
+        JsonRpcFault: the line is not a call.
     """
     if isinstance(line, OverlongLine):
         raise JsonRpcFault(PARSE_ERROR, f"a message is longer than {MAX_LINE >> 20} MB")
     try:
         message = msgspec.json.decode(line)
     except RecursionError:
-        raise JsonRpcFault(PARSE_ERROR, "not JSON that can be read: nested too deep") from None
+        raise JsonRpcFault(PARSE_ERROR, "the JSON is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise JsonRpcFault(PARSE_ERROR, f"not JSON: {error}") from error
     if isinstance(message, list):
-        raise JsonRpcFault(INVALID_REQUEST, "batches are not served: send one message a line")
+        raise JsonRpcFault(INVALID_REQUEST, "batches are not supported: send one message per line")
     if not isinstance(message, dict):
-        raise JsonRpcFault(INVALID_REQUEST, "a message is a JSON object")
+        raise JsonRpcFault(INVALID_REQUEST, "a message must be a JSON object")
     return _check(message)
 
 
 def _check(message: dict[str, Any]) -> JsonRpcCall:
     number = message.get("id")
     if isinstance(number, bool) or not isinstance(number, str | int | float | None):
-        raise JsonRpcFault(INVALID_REQUEST, "'id' has to be a string, a number or null")
+        raise JsonRpcFault(INVALID_REQUEST, "'id' must be a string, a number or null")
     if message.get("jsonrpc") != "2.0":
-        raise JsonRpcFault(INVALID_REQUEST, "'jsonrpc' has to be \"2.0\"", id=number)
+        raise JsonRpcFault(INVALID_REQUEST, "'jsonrpc' must be \"2.0\"", id=number)
     method = message.get("method")
     if not isinstance(method, str):
-        raise JsonRpcFault(INVALID_REQUEST, "'method' has to be a string", id=number)
+        raise JsonRpcFault(INVALID_REQUEST, "'method' must be a string", id=number)
     params = message.get("params", {})
     return JsonRpcCall(method=method, params=params, id=number, wants_answer="id" in message)
 
 
 class JsonRpcPeer:
-    """The side that reads what we write. Writing waits until it does: nothing is left out, nothing
-    piles up. If it is gone, `on_gone` is called and the rest goes nowhere."""
+    """The peer that reads our output. Writing waits for it: nothing is left out, nothing piles up.
+    If it is gone, `on_gone` is called and further output is dropped."""
 
     def __init__(self, descriptor: int, on_gone: Callable[[], None]) -> None:
         self._descriptor = descriptor
@@ -130,7 +130,7 @@ class JsonRpcPeer:
 
     async def _send(self, message: dict[str, object]) -> None:
         line = msgspec.json.encode(message) + b"\n"
-        # A line is written whole or not at all, even if the turn it is about is stopped.
+        # A line is written completely or not at all, even if its turn is stopped.
         with anyio.CancelScope(shield=True):
             async with self._lock:
                 if self._is_gone:

@@ -1,5 +1,5 @@
-"""The methods of `lamina rpc`: what each one takes, when it may be called, and what it does. Each
-is a coroutine of its name.
+"""The methods of `lamina rpc`: their parameters, when they may be called, and what they do. Each is
+a coroutine of the same name.
 """
 
 from typing import Any, Literal
@@ -29,7 +29,7 @@ from lamina.errors import InvalidSetting, UsageError
 
 
 class Params(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of a method that takes none."""
+    """The base of all parameters; also for methods without any."""
 
 
 class PromptParams(Params, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class PromptParams(Params, frozen=True, kw_only=True):
 
 
 class EditParams(Params, frozen=True, kw_only=True):
-    """Without `attach` and `essential`, what was attached to the question goes along again."""
+    """Without `attach` and `essential`, the question's earlier attachments are sent again."""
 
     question: str
     text: str
@@ -78,7 +78,7 @@ class MessageParams(Params, frozen=True, kw_only=True):
 
 
 class AddMessageParams(Params, frozen=True, kw_only=True):
-    """A message that asks nothing; people are shown it unless `shown` is off."""
+    """A message that asks nothing; it is shown to people unless `shown` is off."""
 
     text: str
     role: Literal["user", "assistant"] = "user"
@@ -87,7 +87,7 @@ class AddMessageParams(Params, frozen=True, kw_only=True):
 
 
 class ItemParams(Params, frozen=True, kw_only=True):
-    """`what` is the path of a pin; or of a member rule:NAME, ref:NAME or tool:SERVER/NAME."""
+    """`what` is the path of a pin, or a member: rule:NAME, ref:NAME or tool:SERVER/NAME."""
 
     what: str
 
@@ -99,7 +99,7 @@ class ResultParams(Params, frozen=True, kw_only=True):
 
 
 class RpcMethod(Struct, frozen=True):
-    """A `job` is a turn of its own; an `idle` method waits for none, but refuses to disturb one."""
+    """A `job` is a turn; an `idle` method does not wait for a turn, but is refused during one."""
 
     params: type
     when: Literal["job", "idle", "always"] = "always"
@@ -133,12 +133,12 @@ METHODS = {
 }
 
 
-# The longest description that is told, in columns.
+# The maximum length of a description, in columns.
 ABOUT = 60
 
 
 class RpcMethods:
-    """`prompt` holds what goes along with every prompt."""
+    """`prompt` is sent with every prompt."""
 
     def __init__(
         self,
@@ -196,7 +196,7 @@ class RpcMethods:
     def _attachments(
         self, attach: tuple[str, ...], essential: tuple[str, ...]
     ) -> list[str | AttachmentSpec]:
-        """What goes along with a question: with every one, and with this one."""
+        """The attachments of a question: those of every prompt, and its own."""
         prompt = PromptOptions(
             attach=(*self._prompt.attach, *attach), essential=(*self._prompt.essential, *essential)
         )
@@ -249,7 +249,7 @@ class RpcMethods:
 
     def _agent(self) -> AgentRunner:
         if not isinstance(self._runner, AgentRunner):
-            raise JsonRpcFault(FAILED, "this session answers from notes: it runs no tools")
+            raise JsonRpcFault(FAILED, "this session answers from notes and runs no tools")
         return self._runner
 
     # -- the session -----------------------------------------------------------------------------
@@ -317,5 +317,5 @@ class RpcMethods:
         return {"changed": await self._session.remove(params.what)}
 
     async def _look_up_items(self) -> None:
-        # While a turn runs its tools are known, and a slow server must not keep `abort` waiting.
+        # During a turn its tools are known, and a slow server must not keep `abort` waiting.
         await self._items.look_up(tools=not self._gate.is_busy)

@@ -1,8 +1,8 @@
-"""`lamina rpc`: a session for programs in any language. docs/rpc.md is the protocol.
+"""`lamina rpc`: a session for programs in any language. docs/rpc.md describes the protocol.
 
-Laws: standard output carries JSON-RPC and nothing else. One turn at a time; what may happen while
-it runs (decide, abort, send_message, looking) is served meanwhile, in the order it was asked for.
-The end of the input ends it all, and what came of an answer is kept.
+Laws: standard output carries only JSON-RPC. One turn runs at a time; calls that are allowed during
+a turn (decide, abort, send_message, queries) are served while it runs, in the order they came. The
+end of the input ends everything, and a partial answer is kept.
 """
 
 import sys
@@ -55,7 +55,7 @@ app = typer.Typer()
 async def serve(
     options: SessionOptions, prompt: PromptOptions, *, allow_tools: bool = False
 ) -> int:
-    """Serves until the input ends or a client asks for it; returns the exit code."""
+    """Serve until the input ends or a signal arrives; return the exit code."""
     require_extras(options, prompt)
     notices = ConsoleNotices(Console(stderr=True, soft_wrap=True, highlight=False, markup=False))
     approvals = PendingApprovals()
@@ -98,7 +98,7 @@ class RpcServer:
         self._closing: JsonRpcCall | None = None
 
     async def run(self, lines: AsyncIterator[bytes | OverlongLine]) -> None:
-        """Serves what comes in until it ends; then stops what is under way."""
+        """Serve the calls in the input until it ends, then stop the running work."""
         await self._peer.notify("ready", self._introduction())
         with single_errors():
             filled = filling(self._session.searcher, pause=self._pause)
@@ -114,7 +114,7 @@ class RpcServer:
             await self._peer.answer(self._closing, None)
 
     def stop(self) -> bool:
-        """Ends serving, as the end of the input would."""
+        """Stop serving, as at the end of the input."""
         self._reading.cancel()
         return True
 
@@ -142,7 +142,7 @@ class RpcServer:
         method = METHODS.get(call.method)
         if method is None:
             names = ", ".join(sorted(METHODS))
-            problem = f"no method {call.method!r}; there are {names}"
+            problem = f"no method {call.method!r}; known methods: {names}"
             await self._fail(call, JsonRpcFault(UNKNOWN_METHOD, problem))
             return
         try:
@@ -170,7 +170,7 @@ class RpcServer:
             await self._do(call, params)
         if scope.cancelled_caught:
             self._end_job()
-            fault = JsonRpcFault(FAILED, "stopped before it began", data={"code": "aborted"})
+            fault = JsonRpcFault(FAILED, "stopped before it started", data={"code": "aborted"})
             await self._fail(call, fault)
 
     async def _do(self, call: JsonRpcCall, params: object) -> None:
@@ -183,11 +183,11 @@ class RpcServer:
         except LaminaError as error:
             fault = _fault_of(error)
         except Exception as error:  # noqa: BLE001
-            # Whatever it is, the client waits for an answer; standard error has the rest.
+            # Whatever the error, the client waits for an answer; standard error has the details.
             traceback.print_exc(file=sys.stderr)
             fault = JsonRpcFault(INTERNAL_ERROR, f"{type(error).__name__}: {error}")
         if METHODS[call.method].when == "job":
-            # Before it is answered: whoever reads the answer may ask the next thing at once.
+            # Before the answer: its reader may send the next call at once.
             self._end_job()
         if fault is not None:
             await self._fail(call, fault)
@@ -214,6 +214,6 @@ def rpc(*, prompt: PromptFlags, opening: SessionFlags, allow_tools: AllowTools =
     """Serve one session over JSON-RPC 2.0: one message per line on standard input and output.
 
     For programs in any language; docs/rpc.md describes the methods. --attach and --essential apply
-    to every prompt. It ends with standard input; what has arrived of an answer is kept.
+    to every prompt. It ends with standard input; a partial answer is kept.
     """
     run_to_exit(serve, opening.options(), prompt.options(), allow_tools=allow_tools)
