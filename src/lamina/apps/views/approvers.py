@@ -24,7 +24,7 @@ class DenyAllApprover:
 
     async def decide(self, call: ToolCall, tool: OfferedTool) -> Decision:
         name = tool.label or call.name
-        self._warn(f"denied {name}: nobody is here to approve it; --allow-tools lets tools run")
+        self._warn(f"denied {name}: no one can approve it here; --allow-tools lets tools run")
         return "deny"
 
 

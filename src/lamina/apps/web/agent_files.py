@@ -237,7 +237,7 @@ def _file(name: str, data: bytes) -> AgentFile:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
-        raise PathRefused("unreadable", f"{name} is not UTF-8; save it as that first") from None
+        raise PathRefused("unreadable", f"{name} is not UTF-8; convert it first") from None
     return AgentFile(
         path=name,
         text=text,
