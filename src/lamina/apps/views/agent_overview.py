@@ -202,7 +202,7 @@ async def collect_usage(store: JournalStore, agent: str | None, track: Track = i
             read_turns(journal, inherited=_origin(journal) not in sessions)
         )
     if agent is not None and agent not in turns:
-        raise _nobody(agent, sorted(turns), unread)
+        raise _no_sessions_of(agent, sorted(turns), unread)
     names = sorted(turns) if agent is None else [agent]
     uses = (sum_use(name, turns[name]) for name in names)
     return UsageReport(
@@ -216,7 +216,9 @@ def _origin(journal: Journal) -> str:
     return header.forked_from if isinstance(header, SessionEntry) else ""
 
 
-def _nobody(agent: str, others: Sequence[str], unread: Sequence[UnreadSession]) -> UsageError:
+def _no_sessions_of(
+    agent: str, others: Sequence[str], unread: Sequence[UnreadSession]
+) -> UsageError:
     names = ", ".join(repr(other) for other in others if other) or "none"
     gap = f"; {len(unread)} could not be read" if unread else ""
     return UsageError(

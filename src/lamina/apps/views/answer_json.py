@@ -98,7 +98,7 @@ def label_left_out(omission: LeftOut) -> str:
     return key if kind in ITEM_KINDS and key else omission.what
 
 
-def is_news(omission: LeftOut) -> bool:
+def is_notable(omission: LeftOut) -> bool:
     """Return whether to report an omission unasked. It is normal that other items fit better, and
     a separate warning names the tools that left without being removed by a person."""
     left = omission.reason == "removed" and kind_of(ItemId(omission.what)) == "tool"

@@ -117,7 +117,7 @@ MAX, SECONDS = 20_000, 0.5
 FRESH_S = 3.0
 
 
-def scan(root: Path, most: int = MAX, seconds: float = SECONDS) -> list[str]:
+def scan(root: Path, limit: int = MAX, seconds: float = SECONDS) -> list[str]:
     """Return the paths of files below `root`, folder by folder from the top, without hidden files,
     links, names that cannot be typed, and what cannot be scanned in time."""
     paths: list[str] = []
@@ -135,7 +135,7 @@ def scan(root: Path, most: int = MAX, seconds: float = SECONDS) -> list[str]:
         with entries:
             for entry in entries:
                 count += 1
-                if count > most or time.monotonic() > end:
+                if count > limit or time.monotonic() > end:
                     waiting.clear()
                     break
                 if entry.name.startswith(".") or entry.name in SKIPPED or entry.is_symlink():
@@ -145,12 +145,12 @@ def scan(root: Path, most: int = MAX, seconds: float = SECONDS) -> list[str]:
                 path = f"{folder}/{entry.name}" if folder else entry.name
                 (inner if entry.is_dir(follow_symlinks=False) else files).append(path)
         paths += sorted(files)
-        if waiting or count <= most:
+        if waiting or count <= limit:
             waiting += sorted(inner)
     return paths
 
 
-def match(paths: list[str], wanted: str, most: int = 50) -> list[str]:
+def match(paths: list[str], wanted: str, limit: int = 50) -> list[str]:
     """Return the paths that contain `wanted`, ignoring case: first those whose name begins with
     it, then those whose name contains it."""
     needle = wanted.casefold()
@@ -162,7 +162,7 @@ def match(paths: list[str], wanted: str, most: int = 50) -> list[str]:
             continue
         rank = 0 if name.startswith(needle) else 1 if needle in name else 2
         ranking.append((rank, path.count("/"), path))
-    return [path for *_, path in sorted(ranking)[:most]]
+    return [path for *_, path in sorted(ranking)[:limit]]
 
 
 class Paths:

@@ -123,7 +123,7 @@ class ItemOverview:
         """Return the problems of the last lookup."""
         return (*self._failure, *describe_problems(self._problems))
 
-    def tell_problems(self) -> tuple[str, ...]:
+    def list_problems(self) -> tuple[str, ...]:
         """Return the same for a person: how many are mere oddities is reported once per session,
         here or with a request."""
         errors = name_errors(self._problems)

@@ -110,7 +110,7 @@ def list_sources(paths: Sequence[Path]) -> ImportSources:
             continue
         found, notes = _sources_under(path)
         if not found:
-            found = [ImportSource(name=path.name, path=path, problem=_tell_nothing(notes))]
+            found = [ImportSource(name=path.name, path=path, problem=_explain_nothing_found(notes))]
         sources += found
         passed_over += notes
     return ImportSources(sources=tuple(sources), passed_over=passed_over)
@@ -141,7 +141,7 @@ def _may_be_chat(sources: Sequence[ImportSource]) -> bool:
         return True
 
 
-def _tell_nothing(notes: int) -> str:
+def _explain_nothing_found(notes: int) -> str:
     problem = f"no file in this folder ends in {' '.join(SUFFIXES)}"
     if not notes:
         return f"{problem} or is a Markdown chat"

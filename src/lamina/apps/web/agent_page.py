@@ -279,7 +279,7 @@ def _server(name: str, entry: dict[str, Any]) -> ServerEntry:
     )
 
 
-class NobodyToAsk:
+class NoOneToAsk:
     """Asks no one: what a folder brings counts if it was trusted before."""
 
     async def agree(self, folder: FolderTrust) -> bool:  # noqa: ARG002
@@ -299,7 +299,7 @@ async def choose_for(
         UsageError: the agent cannot be read.
     """
     sources = CandidateSources(agents=(str(agent),), workspace=workspace)
-    candidates = await gather_candidates(sources, NobodyToAsk())
+    candidates = await gather_candidates(sources, NoOneToAsk())
     count = EncodingCounter(ENCODING).count
     return await choose_candidates(question, candidates, index, count, preset=preset)
 

@@ -14,7 +14,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.apps.web.request_summary import RequestRows, RequestSummary, reported_cached, usage_told
+from lamina.apps.web.request_summary import (
+    RequestRows,
+    RequestSummary,
+    reported_cached,
+    reported_usage,
+)
 from lamina.core.audit.break_causes import CAUSES, fix_for, name_verdict
 from lamina.core.audit.requests import ListedRequest, RequestList, list_requests
 from lamina.core.journal import Journal
@@ -209,7 +214,7 @@ def _turn_row(
         purpose="turn",
         at=request.at,
         target=request.target,
-        usage=usage_told(reply),
+        usage=reported_usage(reply),
         answered=reply is not None,
         table=table,
         request=table.row(listed),

@@ -20,7 +20,7 @@ from lamina.apps.web.request_anatomy import (
     item_of_segment,
     reported_tokens,
 )
-from lamina.apps.web.request_summary import RequestRows, RequestSummary, usage_told
+from lamina.apps.web.request_summary import RequestRows, RequestSummary, reported_usage
 from lamina.core.audit.rebuilt_request import RebuiltRequest, rebuild_request
 from lamina.core.audit.requests import ListedRequest, RequestList, list_requests
 from lamina.core.journal import Journal, path_to
@@ -143,7 +143,7 @@ def record_context(journal: Journal, request: str, book: TargetBook) -> ContextR
     around = find_neighbours(requests, listed)
     opening = _opening_of(journal, requests, listed)
     near = tuple(_near_misses(opening.request, recorded))
-    usage = usage_told(listed.reply)
+    usage = reported_usage(listed.reply)
     before = _items_of(recorded.base.request) if recorded.base else None
     context = listed.request.context
     pinned = {item.item for item in context.items if item.pinned}
@@ -316,11 +316,11 @@ def _search_record(record: dict[str, Any]) -> NoteSearchRecord:
         searched=_whole(record.get("searched")) or 0,
         passages=passages,
         without_room=len(dict_rows(record.get("without_room"))),
-        method=str(record.get("method") or "") or _tell_method(passages),
+        method=str(record.get("method") or "") or _method_of(passages),
     )
 
 
-def _tell_method(passages: tuple[FoundPassage, ...]) -> str:
+def _method_of(passages: tuple[FoundPassage, ...]) -> str:
     """Return how a search was made whose record contains only its results."""
     if not passages:
         return ""

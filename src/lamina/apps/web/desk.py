@@ -19,7 +19,7 @@ from lamina.apps.views.session_opener import open_runner
 from lamina.apps.views.session_options import SessionOptions
 from lamina.apps.views.stored_sessions import StoredSession
 from lamina.apps.web.conversation.message_outline import Outline
-from lamina.apps.web.http_answers import Refusal, tell_defect
+from lamina.apps.web.http_answers import Refusal, print_defect
 from lamina.apps.web.jobs import Jobs
 from lamina.apps.web.journal_views import JournalViews, Outlines
 from lamina.apps.web.kept_opening import KeptNotices, KeptOpening, keep_opening, read_opening
@@ -228,7 +228,7 @@ class Desk:
             filled = filling(runner.session.searcher, pause=self._pause)
             async with runner, filled, anyio.create_task_group() as group:
                 opened = OpenSession(
-                    runner, opening, group, lambda news: self.bulletin.tell(workspace, news),
+                    runner, opening, group, lambda news: self.bulletin.publish(workspace, news),
                     pause=self._pause, approvals=approvals, notices=tuple(notices.lines),
                 )  # fmt: skip
                 self._open[key] = opened
@@ -240,7 +240,7 @@ class Desk:
                 raise
             # An error while closing a session must not take the server down.
             if not isinstance(error, LaminaError):
-                tell_defect(error)
+                print_defect(error)
         finally:
             self._open.pop(key, None)
             if opened is not None:

@@ -46,17 +46,17 @@ def encode_answer(value: Any) -> bytes:
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
-        return _encoder.encode(_mend(msgspec.to_builtins(value, enc_hook=_plain)))
+        return _encoder.encode(_encodable(msgspec.to_builtins(value, enc_hook=_plain)))
 
 
-def _mend(value: Any) -> Any:
+def _encodable(value: Any) -> Any:
     match value:
         case str():
             return mend_text(value)
         case dict():
-            return {_mend(name): _mend(part) for name, part in value.items()}
+            return {_encodable(name): _encodable(part) for name, part in value.items()}
         case list() | tuple():
-            return [_mend(part) for part in value]
+            return [_encodable(part) for part in value]
         case _:
             return value
 
@@ -156,5 +156,5 @@ def refuse_paths(what: str) -> Iterator[None]:
         raise Refusal(400, "path_refused", refusal.detail) from None
 
 
-def tell_defect(error: Exception) -> None:
+def print_defect(error: Exception) -> None:
     traceback.print_exception(error, file=sys.stderr)

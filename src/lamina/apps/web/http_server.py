@@ -33,7 +33,7 @@ from lamina.apps.web.http_answers import (
     describe_error,
     encode_answer,
     invalid,
-    tell_defect,
+    print_defect,
 )
 from lamina.apps.web.http_bodies import EventStream, SentFile
 from lamina.apps.web.openapi import describe_api
@@ -192,10 +192,10 @@ def _json(status: int, value: Any) -> Response:
 
 
 def _refuse(error: Exception) -> Response:
-    if (told := describe_error(error)) is not None:
-        return _json(*told)
+    if (answer := describe_error(error)) is not None:
+        return _json(*answer)
     # A defect of our own: standard error has what is needed to fix it.
-    tell_defect(error)
+    print_defect(error)
     body = ErrorBody(code="defect", message=f"{type(error).__name__}: {error}")
     return _json(500, ErrorAnswer(error=body))
 

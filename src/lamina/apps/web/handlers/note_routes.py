@@ -14,7 +14,7 @@ from lamina.apps.web.http_bodies import RequestQuery, SentFile
 from lamina.apps.web.jobs import JobProgress, JobStarted, Report
 from lamina.apps.web.note_page import NoteCheck, NoteHits, NotePage, NoteShelf
 from lamina.apps.web.routes import Call, Route
-from lamina.apps.web.searches import tell_from_anywhere
+from lamina.apps.web.searches import report_from_any_thread
 from lamina.core.notes.scopes import make_scope
 from lamina.core.values.agent import Guide
 
@@ -90,18 +90,18 @@ async def index_notes(call: Call) -> JobStarted:
 
     async def work(report: Report) -> IndexedNotes:
         result = await shelf.prepare(
-            index, _teller(report, "reading notes"), _teller(report, "indexing passages")
+            index, _reporter(report, "reading notes"), _reporter(report, "indexing passages")
         )
         return IndexedNotes(notes=result.searched, by_words=why, warnings=result.warnings)
 
     return call.desk.jobs.start(f"index {call.workspace}", work).started
 
 
-def _teller(report: Report, text: str) -> Callable[[int, int], None]:
-    def tell(done: int, total: int) -> None:
-        tell_from_anywhere(report, JobProgress(text=text, done=done, total=total))
+def _reporter(report: Report, text: str) -> Callable[[int, int], None]:
+    def report_step(done: int, total: int) -> None:
+        report_from_any_thread(report, JobProgress(text=text, done=done, total=total))
 
-    return tell
+    return report_step
 
 
 async def send_file(call: Call) -> SentFile:

@@ -282,7 +282,7 @@ async def create_session(call: Call) -> SessionCreated:
             await call.desk.close(call.workspace, session.id)
             await call.desk.stored(call.workspace, session.id).store.delete(session.id)
             raise
-        call.desk.bulletin.tell(call.workspace, opened.news)
+        call.desk.bulletin.publish(call.workspace, opened.news)
         return SessionCreated(session=session.id, notices=opened.notices)
 
 
@@ -294,7 +294,7 @@ async def rename_session(call: Call) -> SessionHead:
     body: RenamedSession = call.body
     async with call.desk.session(call.workspace, call.session) as opened:
         await opened.session.rename(body.name)
-        call.desk.bulletin.tell(call.workspace, opened.news)
+        call.desk.bulletin.publish(call.workspace, opened.news)
         return await describe_head(call.desk, call.workspace, call.session)
 
 

@@ -218,7 +218,7 @@ async def decide(call: Call) -> DecisionKept:
         if not waiting:
             turn = opened.turns.begin("resume", _resume_work(opened)).id
         else:
-            call.desk.bulletin.tell(call.workspace, opened.news)
+            call.desk.bulletin.publish(call.workspace, opened.news)
         return _kept(call_id, body, waiting, turn)
 
 
