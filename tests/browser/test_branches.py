@@ -1,4 +1,4 @@
-"""Branches: questions asked otherwise, the way between them, and the tree by keyboard alone."""
+"""Branches: edited questions, the way between them, and the tree by keyboard alone."""
 
 import re
 
@@ -53,7 +53,7 @@ def test_the_tree_is_walked_labelled_and_gone_on_with_by_keyboard(house: House) 
     page = open_harbour(house, "/tree")
     tree = page.get_by_role("tree", name="Branches of the session")
     expect(tree).to_be_visible()
-    place = page.get_by_role("region", name="Chosen place")
+    place = page.get_by_role("region", name="Selected node")
     expect(place).to_contain_text("you are here")
     page.keyboard.press("n")
     expect(place).to_contain_text("forks into 2")
@@ -75,7 +75,7 @@ def test_the_tree_is_walked_labelled_and_gone_on_with_by_keyboard(house: House) 
 
 def test_a_session_is_forked_from_a_place_in_the_tree(house: House) -> None:
     page = open_harbour(house, "/tree")
-    place = page.get_by_role("region", name="Chosen place")
+    place = page.get_by_role("region", name="Selected node")
     expect(place).to_contain_text("you are here")
     page.keyboard.press("f")
     expect(page).to_have_url(re.compile(r"/s/(?!harbour$)[^/]+$"))
@@ -98,5 +98,5 @@ def test_a_request_that_was_never_answered_is_resumed_from_the_tree(house: House
     house.vendor.says("Yes, I am.")
     tree = page.get_by_role("tree", name="Branches of the session")
     expect(tree).to_contain_text("Not answered")
-    page.get_by_role("region", name="Chosen place").get_by_role("button", name="Resume").click()
+    page.get_by_role("region", name="Selected node").get_by_role("button", name="Resume").click()
     ChatPage(page).shows("Yes, I am.")

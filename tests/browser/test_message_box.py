@@ -35,7 +35,7 @@ def test_a_question_that_is_refused_comes_back_into_the_box(house: House) -> Non
     house.allow("ERR_FAILED")
     chat = ChatPage(page)
     chat.ask("When can I come in?")
-    expect(page.get_by_role("alert")).to_contain_text("does not answer")
+    expect(page.get_by_role("alert")).to_contain_text("is not responding")
     expect(chat.box).to_have_value("When can I come in?")
 
 
@@ -57,7 +57,7 @@ def test_nothing_that_can_be_pressed_is_covered(house: House) -> None:
         )
     page.set_viewport_size({"width": 1280, "height": 800})
     page.get_by_role("button", name="More for this session").click()
-    page.get_by_role("menuitem", name="Sum up history now").click()
+    page.get_by_role("menuitem", name="Summarise history now").click()
     notice = page.get_by_role("region", name="Notices").locator("div").first
     expect(notice).to_be_visible()
     box, notes = place(page.get_by_role("form", name="Message")), place(notice)

@@ -30,7 +30,7 @@ def test_a_model_is_fetched_where_its_question_is_written(
     page = house.visit()
     chat = ChatPage(page)
     chat.box.fill("When is high water?")
-    fetch = page.get_by_role("button", name=re.compile(r"^Fetch \d+ MB of SmolLM2"))
+    fetch = page.get_by_role("button", name=re.compile(r"^Download \d+ MB of SmolLM2"))
     expect(fetch).to_be_visible()
     send = page.get_by_role("button", name="Send")
     expect(send).to_be_disabled()
@@ -51,7 +51,7 @@ def test_a_model_is_fetched_where_its_question_is_written(
 def test_a_key_is_added_where_keys_are(house: House) -> None:
     page = house.visit()
     main = page.get_by_role("main")
-    expect(main).to_contain_text("There is no key for openai yet.")
+    expect(main).to_contain_text("No key for openai yet.")
     expect(main).not_to_contain_text("keyring set")
     main.get_by_role("link", name="Add a key").click()
     expect(main.get_by_role("listitem").filter(has_text="openai")).to_contain_text("no key")

@@ -23,10 +23,10 @@ def test_opening_a_note_searches_nothing_again(house: House) -> None:
 
 def test_what_was_found_before_is_not_called_the_result_of_the_next_search(house: House) -> None:
     page = house.visit("w/{w}/notes")
-    expect(page.get_by_text("Changed last")).to_be_visible()
+    expect(page.get_by_text("Recently changed")).to_be_visible()
     held: list[Route] = []
     page.route("**/notes?q=*", lambda route: held.append(route))
-    page.get_by_role("searchbox", name="Search the notes").fill("water")
+    page.get_by_role("searchbox", name="Search notes").fill("water")
     expect(page.get_by_role("main").get_by_text("Searching…")).to_be_visible()
     # The latest notes are still to be seen, and none of them was found by these words.
     passages = page.get_by_role("list", name="Passages")

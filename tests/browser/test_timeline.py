@@ -23,7 +23,7 @@ def seeded(house: House) -> list[float | None]:
 
 
 def cells(page: Page, row: int) -> Locator:
-    table = page.get_by_role("table", name="Every request with what its provider read")
+    table = page.get_by_role("table", name="All requests with their cache use")
     return table.get_by_role("row").nth(row).get_by_role("cell")
 
 
@@ -34,7 +34,7 @@ def cents(text: str) -> float:
 def test_every_break_is_drawn_named_and_priced(house: House) -> None:
     charged = seeded(house)
     page = house.visit("w/{w}/s/breaks/timeline")
-    table = page.get_by_role("table", name="Every request with what its provider read")
+    table = page.get_by_role("table", name="All requests with their cache use")
     expect(table.get_by_role("row")).to_have_count(len(charged) + 1)
     paid = [cells(page, row).nth(6).inner_text() for row in range(1, len(charged))]
     # To the cent, and beyond it as far as it is shown.

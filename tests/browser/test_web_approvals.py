@@ -23,7 +23,7 @@ def waiting(house: House, page: Page, *calls: EmulatedCall) -> str:
 
 
 def approvals(page: Page) -> Locator:
-    return page.get_by_role("region", name="Waits for you")
+    return page.get_by_role("region", name="Waiting for you")
 
 
 def text(house: House, name: str = "berths.md") -> str:
@@ -33,7 +33,7 @@ def text(house: House, name: str = "berths.md") -> str:
 def test_a_call_waits_over_a_reload_and_is_allowed_in_another_tab(house: House) -> None:
     page = house.visit("w/{w}")
     session = waiting(house, page, EDIT)
-    expect(page.get_by_role("status")).to_contain_text("waits for you")
+    expect(page.get_by_role("status")).to_contain_text("waiting for you")
     # The change itself can be read: what goes, and what comes.
     expect(approvals(page)).to_contain_text("twelve berths")
     expect(approvals(page)).to_contain_text("thirteen berths")

@@ -51,8 +51,8 @@ def test_dropped_files_are_looked_at_down_to_the_byte(house: House) -> None:
     expect(main).to_contain_text("byte")
     # Words of a conversation are shown only if somebody wants to see them.
     expect(main).not_to_contain_text("is 12:01. Keep")
-    page.get_by_role("checkbox", name="Show what was said").or_(
-        page.get_by_role("button", name="Show what was said")
+    page.get_by_role("checkbox", name="Show message text").or_(
+        page.get_by_role("button", name="Show message text")
     ).click()
     expect(main).to_contain_text("is 12:01. Keep")
     look(page, "doctor-finding")

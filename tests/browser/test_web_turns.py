@@ -159,13 +159,13 @@ def test_a_server_that_comes_back_is_noticed_without_a_hand(house: House) -> Non
     chat.shows("You said: Hello")
     house.allow("ERR_", "failed:")
     house.kill()
-    away = page.get_by_text("The server does not answer").first
+    away = page.get_by_text("The server is not responding").first
     expect(away).to_be_visible()
     chat.ask("Are you there?")
-    expect(page.get_by_role("alert").first).to_contain_text("does not answer")
+    expect(page.get_by_role("alert").first).to_contain_text("is not responding")
     expect(chat.box).to_have_value("Are you there?")
     look(page, "server-away")
     house.start_process()
-    expect(page.get_by_text("The server does not answer")).to_have_count(0)
+    expect(page.get_by_text("The server is not responding")).to_have_count(0)
     page.get_by_role("button", name="Send").click()
     chat.shows("You said: Are you there?")

@@ -35,14 +35,14 @@ def test_a_name_with_new_begins_a_session_and_without_it_continues_one(folder: P
     asked = ("context", "Hello", "-s", "my-chat", "-t", TARGET, "--json")
     code, _, err = command(*asked, cwd=folder)
     assert code == 1
-    assert "--new begins a session under this name" in err
+    assert "--new starts a session with this name" in err
     code, out, _ = command(*asked, "--new", cwd=folder)
     assert code == 0
     assert json.loads(out)["target"] == TARGET
     begin(folder, "my-chat")
     code, _, err = command(*asked, "--new", cwd=folder)
     assert code == 1
-    assert "session 'my-chat' already: leave out --new" in err
+    assert "session 'my-chat' already exists: leave out --new" in err
     assert command(*asked, cwd=folder)[0] == 0
 
 
@@ -57,7 +57,7 @@ def test_there_is_nothing_to_go_on_with_in_a_session_that_is_begun(folder: Path,
 def test_new_needs_a_name(folder: Path) -> None:
     code, _, err = command("ask", "Hello", "--new", "-t", TARGET, cwd=folder)
     assert code == 1
-    assert "--new goes with --session NAME" in err
+    assert "--new needs --session NAME" in err
 
 
 def test_an_entry_that_is_not_there_has_an_error_of_its_own() -> None:

@@ -271,7 +271,7 @@ def test_tools_that_need_a_word_are_denied_with_a_warning() -> None:
         assert desk.host.called == []
         assert desk.said == "I may not.\n"
         assert desk.err == (
-            "warning: denied fake · wipe: nobody can be asked here; --allow-tools lets tools run\n"
+            "warning: denied fake · wipe: no one can approve it here; --allow-tools lets tools run\n"
             "tool wipe failed: Tool call denied (0.0 s)\n"
         )
 
@@ -470,9 +470,9 @@ def test_what_cannot_be_meant_is_a_usage_error(
     [
         (
             ("--session", "abc"),
-            "error: no session 'abc' of the workspace '.'; there are none yet in this workspace. "
+            "error: no session 'abc' in the workspace '.'; this workspace has no sessions yet. "
             "-w DIR looks in another workspace, and a path to a .jsonl file works as well; "
-            "--new begins a session under this name\n",
+            "--new starts a session with this name\n",
         ),
         (
             ("--model", "nope:x"),

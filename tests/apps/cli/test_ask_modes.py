@@ -188,8 +188,8 @@ def test_what_does_not_go_together_is_refused(
 def test_a_scope_without_a_search_is_refused(shell: Shell, option: tuple[str, str]) -> None:
     said = error("ask", "Why?", *option, cwd=shell.folder)
     assert said == (
-        "error: --in, --since and --until say where notes are searched, and nothing searches "
-        "them: add --mode qa, --mode plan or --files\n"
+        "error: --in, --since and --until say where to search notes, but nothing here "
+        "searches notes: add --mode qa, --mode plan or --files\n"
     )
     assert shell.bodies == []
 
@@ -358,8 +358,8 @@ def test_what_cannot_be_attached_is_refused_before_anything_is_asked(
 def test_a_page_is_refused_unless_its_host_is_allowed(shell: Shell) -> None:
     said = error("ask", "What?", "-a", "https://example.org/x", cwd=shell.folder)
     assert said == (
-        "error: cannot attach https://example.org/x: pages are not fetched unless you say so; "
-        "--allow-host HOST allows one host, --web public any public one\n"
+        "error: cannot attach https://example.org/x: fetching pages is off by default; "
+        "--allow-host HOST allows one host, --web public any public host\n"
     )
     assert shell.bodies == []
 

@@ -409,8 +409,8 @@ def test_settings_with_parts_are_changed_part_by_part_or_by_a_preset(notes: Path
     assert settings.tool_search == preset("conservative")
     assert (settings.tool_policy, settings.tool_joins) == ("exact", None)
     assert (settings.expand_results, settings.relevance_priority) == (True, True)
-    assert "guide_search.search is false remembered from the next message on\n" in talked.err
-    assert re.search(r"^guide_search +\(values of its own\) +normal$", talked.out, re.M)
+    assert "guide_search.search is false from the next message on\n" in talked.err
+    assert re.search(r"^guide_search +\(custom values\) +normal$", talked.out, re.M)
     assert re.search(r"^guide_search\.top_n +3 +5$", talked.out, re.M)
     assert re.search(r"^tool_search +conservative +normal$", talked.out, re.M)
     assert re.search(r"^tool_joins +none +4$", talked.out, re.M)

@@ -38,7 +38,7 @@ def test_a_folder_without_sessions_says_what_it_looked_for(notes: Path) -> None:
     (notes / "empty" / "note.md").write_text("# Tides\n\nHigh at noon.\n", "utf-8")
     done = lamina("import", "empty", cwd=notes)
     assert done.returncode == 1
-    assert "and its Markdown file is no chat" in done.stdout
+    assert "and its Markdown file is not a chat" in done.stdout
 
 
 def test_markdown_chats_of_a_folder_are_imported_and_notes_passed_over(notes: Path) -> None:

@@ -230,8 +230,8 @@ def test_a_model_in_use_is_not_removed(tmp_path: Path, empty: Path) -> None:
 
 def test_what_lamina_did_not_fetch_is_not_removed(tmp_path: Path, empty: Path) -> None:
     (tmp_path / "mine.gguf").write_bytes(b"GGUF")
-    assert "a file of your own" in error("models", "remove", "./mine.gguf", cwd=tmp_path)
-    assert "there is no model 'smollm3'" in error("models", "remove", "smollm3", cwd=tmp_path)
+    assert "is your own file" in error("models", "remove", "./mine.gguf", cwd=tmp_path)
+    assert "unknown model 'smollm3'" in error("models", "remove", "smollm3", cwd=tmp_path)
     assert "nothing to remove" in error("models", "remove", NAME, cwd=tmp_path)
 
 

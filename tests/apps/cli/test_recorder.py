@@ -92,14 +92,14 @@ def difference(notes: Path, *options: str) -> str:
 def test_all_requests_are_listed_with_what_came_of_them(notes: Path) -> None:
     keep(notes, all_kinds, tools=[SEARCH])
     assert shown(notes, "--requests") == snapshot("""\
-#  entry   when            target         tokens  match  new  cached  outcome
-1  000003  11-06 21:20:20  openai:gpt-4o     106      0  106       0  nothing was sent before it
-2  000007  11-06 21:20:42  openai:gpt-4o     144    106   38       0  too short for the cache · not on the active path
-3  00000c  11-06 21:21:05  openai:gpt-4o     239    144   95       0  too short for the cache · not on the active path
-4  000010  11-06 21:21:07  openai:gpt-4o     258    239   19       0  too short for the cache · not on the active path
-5  000014  11-06 21:21:07  openai:gpt-4o     288    258   30       0  too short for the cache · not on the active path
-6  000019  11-06 22:21:27  openai:gpt-4o     230     34  196       0  the cache had forgotten it · not on the active path
-7  00001f  11-06 22:21:50  openai:gpt-4o     128     34   94       0  the cache had forgotten it
+#  entry   when            target         tokens  agree  new  cached  what came of it
+1  000003  11-06 21:20:20  openai:gpt-4o     106      0  106       0  the first request
+2  000007  11-06 21:20:42  openai:gpt-4o     144    106   38       0  too short to be cached · not on the active path
+3  00000c  11-06 21:21:05  openai:gpt-4o     239    144   95       0  too short to be cached · not on the active path
+4  000010  11-06 21:21:07  openai:gpt-4o     258    239   19       0  too short to be cached · not on the active path
+5  000014  11-06 21:21:07  openai:gpt-4o     288    258   30       0  too short to be cached · not on the active path
+6  000019  11-06 22:21:27  openai:gpt-4o     230     34  196       0  the cache had expired · not on the active path
+7  00001f  11-06 22:21:50  openai:gpt-4o     128     34   94       0  the cache had expired
 8  000023  11-06 22:21:52  openai:gpt-4o     143    128   15          never answered · not on the active path
 9  000025  11-06 22:21:52  openai:gpt-4o     141    128   13          not answered yet
 """)
@@ -127,7 +127,7 @@ entry    000003 of session pier, 2026-11-06 21:20:20
 target   openai:gpt-4o, lazy
 size     106 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    106 in, 0 cached, 5 out
-cache    nothing was sent before it (the first request of this session)
+cache    the first request (the first request of this session)
 answer   In May. [stop, after 2.5 s]
 
 | layer      | segments | tokens | stay | new |
@@ -171,7 +171,7 @@ entry    000007 of session pier, 2026-11-06 21:20:42
 target   openai:gpt-4o, lazy
 size     144 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    144 in, 0 cached, 5 out
-cache    too short for the cache (106 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
+cache    too short to be cached (106 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
 answer   3. [stop, after 2.5 s]
 note     not on the active path
 
@@ -216,7 +216,7 @@ entry    00000c of session pier, 2026-11-06 21:21:05
 target   openai:gpt-4o, lazy
 size     239 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    239 in, 0 cached, 5 out
-cache    too short for the cache (144 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
+cache    too short to be cached (144 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
 answer   No: …(+1 line) [stop, after 2.5 s]
 note     not on the active path
 
@@ -272,7 +272,7 @@ entry    000014 of session pier, 2026-11-06 21:21:07
 target   openai:gpt-4o, lazy
 size     288 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    330 in, 0 cached, 5 out
-cache    too short for the cache (296 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
+cache    too short to be cached (296 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
 answer   It is not. [stop, after 0.0 s]
 note     not on the active path
 
@@ -308,7 +308,7 @@ entry    000019 of session pier, 2026-11-06 22:21:27
 target   openai:gpt-4o, lazy
 size     230 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    230 in, 0 cached, 5 out
-cache    the cache had forgotten it (3620 s since the last request; entries live 300 s); expected 0, reported 0
+cache    the cache had expired (3620 s since the last request; entries live 300 s); expected 0, reported 0
 answer   Noted. [stop, after 2.5 s]
 note     not on the active path
 
@@ -382,7 +382,7 @@ entry    00001f of session pier, 2026-11-06 22:21:50
 target   openai:gpt-4o, lazy
 size     128 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    128 in, 0 cached, 5 out
-cache    the cache had forgotten it (3642 s since the last request; entries live 300 s); expected 0, reported 0
+cache    the cache had expired (3642 s since the last request; entries live 300 s); expected 0, reported 0
 answer   Noted. [stop, after 2.5 s]
 
 | layer      | segments | tokens | stay | new |
@@ -507,7 +507,7 @@ entry    00002b of session pier, 2026-11-06 21:24:05
 target   openai:gpt-4o, lazy
 size     2,356 tokens of 4,500 (window 6,000, 1,500 reserved for the answer)
 usage    2,356 in, 0 cached, 5 out
-cache    the prefix was moved, and the cache served what was left of it (moved at message:summary: as expected); expected 0, reported 0
+cache    the prefix moved, and the cache served what was left of it (moved at message:summary: as expected); expected 0, reported 0
 answer   Noted. [stop, after 2.5 s]
 
 | layer      | segments | tokens | stay |   new |
@@ -557,7 +557,7 @@ entry    000008 of session pier, 2026-11-06 21:20:42
 target   openai:gpt-4o, eager
 size     128 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    128 in, 0 cached, 5 out
-cache    too short for the cache (12 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
+cache    too short to be cached (12 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
 answer   Noted. [stop, after 2.5 s]
 
 | layer      | segments | tokens | stay | new |
@@ -640,8 +640,8 @@ def test_what_a_person_does_while_an_answer_is_awaited_does_not_hide_it(notes: P
 
     keep(notes, meanwhile)
     assert shown(notes, "--requests") == snapshot("""\
-#  entry   when            target         tokens  match  new  cached  outcome
-1  000002  11-06 21:20:00  openai:gpt-4o      18      0   18       ?  the provider said nothing of its cache
+#  entry   when            target         tokens  agree  new  cached  what came of it
+1  000002  11-06 21:20:00  openai:gpt-4o      18      0   18       ?  the provider did not report its cache use
 2  000007  11-06 21:20:00  openai:gpt-4o      32     18   14          not answered yet
 """)
     assert "\nanswer   In May. [stop, after 0.0 s]\n" in shown(notes, "--request", "1")
@@ -659,7 +659,7 @@ def test_an_answer_that_broke_off_and_a_question_asked_again_are_marked(notes: P
     assert shown(notes, "--requests").splitlines()[-2:] == snapshot(
         [
             "11  00002a  11-06 21:23:45  openai:gpt-4o   3,159  2,997    162          never answered · not on the active path",
-            "12  00002d  11-06 21:23:45  openai:gpt-4o   2,356     12  2,344       ?  the provider said nothing of its cache · asked again, smaller: the provider had said it was too long · the answer broke off",
+            "12  00002d  11-06 21:23:45  openai:gpt-4o   2,356     12  2,344       ?  the provider did not report its cache use · sent again, shorter: the provider rejected it as too long · the answer broke off",
         ]
     )
     assert "## Compared with request 10 (000026), the last answered one" in shown(
@@ -854,7 +854,7 @@ def test_an_image_that_is_gone_is_named_and_the_rest_is_shown(notes: Path) -> No
     assert code == 1
     assert json.loads(out)["messages"][-1]["content"][-1]["text"].endswith("What?")
     assert err.startswith(
-        f"differs from what was sent: an image is missing, and a sentence stands in its place: blob {digest!r} cannot"
+        f"not as it was sent: an image is missing and replaced by a sentence: blob {digest!r} cannot"
     )
     # The view of layers needs no bytes of images.
     assert "image/png 10x10 6105d6cc" in shown(notes, "-r", "1")
@@ -873,7 +873,7 @@ entry    000007 of session pier, 2026-11-06 21:20:42
 target   openai:gpt-4o, lazy
 size     144 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    144 in, 0 cached, 5 out
-cache    too short for the cache (106 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
+cache    too short to be cached (106 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
 answer   3. [stop, after 2.5 s]
 note     not on the active path
 
@@ -928,13 +928,13 @@ def test_a_request_whose_base_is_lost_is_shown_without_it(notes: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(line for line in lines if b'"id":"000007"' not in line))
     assert shown(notes, "--requests") == snapshot("""\
-#  entry   when            target         tokens  match  new  cached  outcome
-1  000003  11-06 21:20:20  openai:gpt-4o     106      0  106       0  nothing was sent before it
-2  00000c  11-06 21:21:05  openai:gpt-4o     239    144   95       0  too short for the cache · not on the active path
-3  000010  11-06 21:21:07  openai:gpt-4o     258    239   19       0  too short for the cache · not on the active path
-4  000014  11-06 21:21:07  openai:gpt-4o     288    258   30       0  too short for the cache · not on the active path
-5  000019  11-06 22:21:27  openai:gpt-4o     230     34  196       0  the cache had forgotten it · not on the active path
-6  00001f  11-06 22:21:50  openai:gpt-4o     128     34   94       0  the cache had forgotten it
+#  entry   when            target         tokens  agree  new  cached  what came of it
+1  000003  11-06 21:20:20  openai:gpt-4o     106      0  106       0  the first request
+2  00000c  11-06 21:21:05  openai:gpt-4o     239    144   95       0  too short to be cached · not on the active path
+3  000010  11-06 21:21:07  openai:gpt-4o     258    239   19       0  too short to be cached · not on the active path
+4  000014  11-06 21:21:07  openai:gpt-4o     288    258   30       0  too short to be cached · not on the active path
+5  000019  11-06 22:21:27  openai:gpt-4o     230     34  196       0  the cache had expired · not on the active path
+6  00001f  11-06 22:21:50  openai:gpt-4o     128     34   94       0  the cache had expired
 7  000023  11-06 22:21:52  openai:gpt-4o     143    128   15          never answered · not on the active path
 8  000025  11-06 22:21:52  openai:gpt-4o     141    128   13          not answered yet
 request 000007 is lost; only its reply is left
@@ -952,7 +952,7 @@ entry    00000c of session pier, 2026-11-06 21:21:05
 target   openai:gpt-4o, lazy
 size     239 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    239 in, 0 cached, 5 out
-cache    too short for the cache (144 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
+cache    too short to be cached (144 tokens could be in the cache; nothing under 1,024 is kept); expected 0, reported 0
 answer   No: …(+1 line) [stop, after 2.5 s]
 note     not on the active path
 

@@ -214,7 +214,7 @@ def test_a_call_waits_until_it_is_approved(decision: str, called: list[str]) -> 
             assert client.host.called == []
             assert (await client.refusal("decide", call_id="c9", decision="deny")) == {
                 "code": -32000,
-                "message": "no call 'c9' waits; those that do: ['c1']",
+                "message": "no call 'c9' is waiting; waiting calls: ['c1']",
                 "data": {"code": "turn_state"},
             }
             given = {"call_id": "c1", "decision": decision}
@@ -402,7 +402,9 @@ def test_settings_with_parts_keep_the_parts_that_are_not_given() -> None:
             assert shown["tool_search"] == asdict(preset("aggressive"))
             assert shown["guide_search"] == search
             unknown = await client.refusal("update_settings", guide_search={"top": 3})
-            assert "no setting `guide_search.top`; there are search, top_k" in unknown["message"]
+            assert (
+                "no setting `guide_search.top`; its parts are search, top_k" in unknown["message"]
+            )
             wrong = await client.refusal("update_settings", guide_search="loud")
             assert wrong["code"] == -32602
             assert "$.guide_search" in wrong["message"]

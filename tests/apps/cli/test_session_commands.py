@@ -240,15 +240,15 @@ def test_a_session_is_found_by_its_beginning_and_by_its_file(notes: Path) -> Non
 
 def test_a_name_that_means_nothing_or_too_much_is_explained(notes: Path) -> None:
     assert error("log", "pier", cwd=notes) == snapshot(
-        "error: no session 'pier' of the workspace '.'; there are none yet in this workspace. -w DIR looks in another workspace, and a path to a .jsonl file works as well\n"
+        "error: no session 'pier' in the workspace '.'; this workspace has no sessions yet. -w DIR looks in another workspace, and a path to a .jsonl file works as well\n"
     )
     keep(notes, "pier-1", ask_twice)
     keep(notes, "pier-2", ask_twice)
     assert error("verify", "pier", cwd=notes) == snapshot(
-        "error: 'pier' may be any of pier-1, pier-2\n"
+        "error: 'pier' is ambiguous: pier-1, pier-2\n"
     )
     assert error("export", "tower", cwd=notes) == snapshot(
-        "error: no session 'tower' of the workspace '.'; `lamina sessions` lists them. -w DIR looks in another workspace, and a path to a .jsonl file works as well\n"
+        "error: no session 'tower' in the workspace '.'; `lamina sessions` lists them. -w DIR looks in another workspace, and a path to a .jsonl file works as well\n"
     )
 
 
@@ -443,7 +443,7 @@ def test_what_was_cut_off_a_result_is_read_back_and_missed_if_it_is_gone(notes: 
 
     path = keep(notes, "tides", search, settings=Settings(window=3_000), tools=[SEARCH])
     assert output("log", "tides", "--result", "c1", cwd=notes) == f"{long}\n"
-    assert "(cut; all of it: log --result c1) search: begin tide" in output(
+    assert "(shortened; show all: log --result c1) search: begin tide" in output(
         "log", "tides", cwd=notes
     )
     shown = json.loads(output("log", "tides", "--result", "c1", "--json", cwd=notes))

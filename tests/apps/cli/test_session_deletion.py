@@ -79,7 +79,7 @@ def test_an_unknown_session_keeps_all_of_them(talks: Path) -> None:
     problem = error("sessions", "delete", "harbour", "pier", "--yes", cwd=talks)
     # A file is not what one deletes by this name.
     assert problem == (
-        "error: no session 'pier' of the workspace '.'; `lamina sessions` lists them. "
+        "error: no session 'pier' in the workspace '.'; `lamina sessions` lists them. "
         "-w DIR looks in another workspace\n"
     )
     assert sessions_in(talks) == {"harbour", "museum"}
@@ -138,7 +138,7 @@ def test_what_does_not_go_together_is_refused(talks: Path, arguments: str, probl
 @pytest.mark.parametrize("age", ["30", "d", "-1d", "1y", "1.5d"])
 def test_an_age_that_is_none_is_refused(talks: Path, age: str) -> None:
     problem = error("sessions", "delete", f"--older-than={age}", "--yes", cwd=talks)
-    assert problem == f"error: {age!r} is no age: write 12h, 30d or 4w\n"
+    assert problem == f"error: {age!r} is not an age: write 12h, 30d or 4w\n"
 
 
 def test_what_the_embedded_model_read_of_it_is_forgotten(

@@ -67,7 +67,7 @@ def test_days_are_summed_and_the_sum_says_what_it_leaves_out(account: SpendFile)
         ["total", "4", "240,000", "180,000", "3,000", "$0.23*"],
     ]
     assert " ".join(" ".join(lines[4:]).split()) == (
-        "* The total excludes up to $0.50 more for answers that did not say what they took and 1 "
+        "* The sum leaves out up to $0.50 more for answers that did not report their usage and 1 "
         "request of unknown price."
     )
     assert all(len(line) <= 80 for line in lines)
@@ -87,7 +87,7 @@ def test_since_takes_days_and_ages_and_refuses_the_rest(account: SpendFile) -> N
     assert json.loads(spend("--since", "9999w", "--json"))["total"]["requests"] == 4
     result = CliRunner().invoke(app, ["spend", "--since", "yesterdayish"])
     assert result.exit_code != 0
-    assert "as 2026-11-17, as 7d or 4w" in str(result.exception)
+    assert "write a date (2026-11-17), an age (7d, 4w)" in str(result.exception)
 
 
 def test_what_is_reserved_is_shown_and_cleared_after_a_question(account: SpendFile) -> None:
@@ -108,7 +108,7 @@ def test_what_is_reserved_is_shown_and_cleared_after_a_question(account: SpendFi
 
 def test_clearing_something_that_is_not_there_says_where_to_look(account: SpendFile) -> None:
     result = CliRunner().invoke(app, ["spend", "clear", "nope", "--yes"])
-    assert "`lamina spend` lists what is reserved" in str(result.exception)
+    assert "`lamina spend` lists all reservations" in str(result.exception)
     result = CliRunner().invoke(app, ["spend", "clear"])
     assert result.exit_code == 2
 

@@ -77,7 +77,7 @@ def test_targets_are_found_by_words_of_their_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [("zebra",), ("gpt", "claude")])
 def test_words_that_no_name_has_are_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
     said = error("targets", *words, cwd=tmp_path)
-    assert "no known target has" in said
+    assert "no known target contains" in said
     assert "PROVIDER:MODEL" in said
 
 

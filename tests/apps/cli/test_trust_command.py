@@ -62,7 +62,7 @@ def test_a_person_sees_what_would_run_trusts_it_and_takes_that_back(clone: Path)
     assert f"+  file {clone / 'server.py'} (" in shown
     assert "It is not trusted." in shown
     assert str(clone) in output("trust", "--revoke", ".", cwd=clone)
-    assert "was not trusted" in error("trust", "--revoke", ".", cwd=clone)
+    assert "is not trusted" in error("trust", "--revoke", ".", cwd=clone)
     assert "No folder is trusted." in output("trust", "--list", cwd=clone)
     assert not starts.exists()
 

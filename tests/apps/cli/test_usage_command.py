@@ -187,4 +187,4 @@ def test_an_agent_that_no_session_names_is_told_from_one_without_turns(notes: Pa
     keep(notes, "one", [])
     assert "pilot · 0 answered turns in 0 sessions" in usage(notes, "pilot")
     said = refusal(notes, "pilto")
-    assert "with the agent 'pilto'; agents that were: 'pilot'." in said
+    assert "used the agent 'pilto'; agents used here: 'pilot'." in said

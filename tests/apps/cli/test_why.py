@@ -372,7 +372,7 @@ def test_nothing_asked_and_nothing_sent_are_told_apart(notes: Path) -> None:
             pass
 
     anyio.run(body)
-    assert "no questions yet on this path" in error("why", "pier", cwd=notes)
+    assert "no questions on this path yet" in error("why", "pier", cwd=notes)
     log = notes / "log.jsonl"
     asked = [{"role": "user", "content": "Hi?"}]
     logged = {
@@ -381,4 +381,4 @@ def test_nothing_asked_and_nothing_sent_are_told_apart(notes: Path) -> None:
     }
     log.write_text(json.dumps(logged) + "\n", "utf-8")
     output("import", str(log), "-s", "old", cwd=notes)
-    assert "nothing was sent for question 1 by Lamina" in error("why", "old", "1", cwd=notes)
+    assert "question 1 was not sent by Lamina" in error("why", "old", "1", cwd=notes)

@@ -61,7 +61,7 @@ def test_a_question_is_told_with_what_the_model_found_in_its_turn_and_with_which
             await played.ask("Go on.")
             await played.ask("And now?")
             requests = [entry.id for entry in played.kept(RequestEntry)]
-            note = "came later in the turn, with request "
+            note = "added later in the turn, with request "
             assert found(await why(played, 1)) == [
                 ("write", "write it", note + requests[1]),
                 ("send", "send it", note + requests[3]),

@@ -37,7 +37,7 @@ def test_a_sum_in_words_says_what_it_leaves_out(
 def test_prices_in_words() -> None:
     assert write_price(None) == "price unknown"
     assert write_price(FREE) == "free"
-    assert write_price(flat_prices(2.5, 10.0)) == "$2.5 in, $10 out a million tokens"
+    assert write_price(flat_prices(2.5, 10.0)) == "$2.5 in, $10 out per million tokens"
     figures = (0.01875, 0.3, 2.5, 15.0, 15.625, 112.5)
     assert [write_dollars_per_million(figure) for figure in figures] == [
         "0.01875", "0.30", "2.50", "15", "15.625", "112.50",

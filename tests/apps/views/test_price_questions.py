@@ -46,8 +46,8 @@ def test_a_person_is_asked_above_the_price_and_nobody_else(tmp_path: Path) -> No
             await runner.run("cold")
         assert raised.value.price == pytest.approx(1.0, abs=0.1)
         assert len(provider.bodies) == 2
-        assert "lifetime has passed (1000 s since the last request" in questions[0]
-        assert "tokens are written to it again, which costs about $1.0" in questions[0]
+        assert "cache has expired (1000 s since the last request" in questions[0]
+        assert "tokens must be written to the cache again, which costs about $1.0" in questions[0]
         await runner.resume()
         assert len(questions) == 2
         assert len(provider.bodies) == 3

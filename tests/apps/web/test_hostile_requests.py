@@ -177,7 +177,7 @@ def test_a_note_whose_name_has_a_line_feed_can_be_opened(folder: Path, house: Se
 
 @pytest.mark.parametrize(
     ("path", "problem"),
-    [("~nosuchperson/x", "no whole path"), ("{folder}/loop", "no folder"), ("\0", "NUL")],
+    [("~nosuchperson/x", "not an absolute path"), ("{folder}/loop", "not a folder"), ("\0", "NUL")],
 )
 def test_a_folder_that_cannot_be_is_refused_with_its_reason(
     folder: Path, house: ServedHouse, path: str, problem: str

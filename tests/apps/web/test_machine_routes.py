@@ -177,7 +177,7 @@ def test_targets_have_prices_windows_and_what_is_in_their_way(house: ServedHouse
     by_name = {choice["target"]["target"]: choice for choice in every["targets"]}
     gpt = by_name["openai:gpt-5"]
     assert (gpt["missing"], gpt["is_family"]) == ("", False)
-    assert gpt["price"] == "$1.25 in, $10 out a million tokens"
+    assert gpt["price"] == "$1.25 in, $10 out per million tokens"
     assert gpt["target"]["window"] > 100_000
     assert gpt["target"]["prices"]["source"]
     assert by_name["openai:*"]["is_family"]

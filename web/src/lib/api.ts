@@ -1,4 +1,4 @@
-/** The one door to the server: nothing else in the app fetches. Errors carry the server's stable code
+/** The only access to the server: nothing else in the app calls fetch. Errors carry the server's stable code
  * and a message that says what to do. */
 
 import { EventStream, type ServerEvent, type StreamState } from "./sse";
@@ -20,7 +20,7 @@ type Query = Record<string, string | number | boolean | null | undefined>;
 interface Options {
   query?: Query;
   signal?: AbortSignal;
-  /** Sent as Idempotency-Key: the same act twice is done once. */
+  /** Sent as Idempotency-Key: a repeated request is carried out once. */
   once?: string;
   /** Sent as If-Match. */
   etag?: string;
@@ -69,7 +69,7 @@ async function failure(answer: Response): Promise<ApiError> {
 
 async function send(method: string, url: string, body: unknown, options: Options): Promise<Response> {
   const headers: Record<string, string> = { accept: "application/json" };
-  // Every unsafe call is JSON, also one without a body: that is what keeps foreign forms out.
+  // Every unsafe call is JSON, even without a body: this blocks forms from other sites.
   if (method !== "GET") headers["content-type"] = "application/json";
   if (options.once) headers["idempotency-key"] = options.once;
   if (options.etag) headers["if-match"] = options.etag;
@@ -84,7 +84,7 @@ async function send(method: string, url: string, body: unknown, options: Options
     });
   } catch (error) {
     if (options.signal?.aborted) throw error;
-    throw new ApiError("offline", "The server does not answer. Is `lamina web` still running?");
+    throw new ApiError("offline", "The server is not responding. Is `lamina web` still running?");
   }
   if (!answer.ok) throw await failure(answer);
   return answer;
@@ -103,7 +103,7 @@ export const api = {
   put: <T>(url: string, body: unknown = {}, options: Options = {}) => json<T>("PUT", url, body, options),
   patch: <T>(url: string, body: unknown = {}, options: Options = {}) => json<T>("PATCH", url, body, options),
   delete: <T>(url: string, options: Options = {}) => json<T>("DELETE", url, undefined, options),
-  /** The answer as it is, for files: `(await api.raw(url)).blob()`. */
+  /** The raw answer, for files: `(await api.raw(url)).blob()`. */
   raw: (url: string, query?: Query) => send("GET", url, undefined, query ? { query } : {}),
 };
 
@@ -111,7 +111,7 @@ export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }
 
-/** An error in words, whatever was thrown. */
+/** The message of whatever was thrown. */
 export function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
@@ -120,13 +120,13 @@ export interface Watch<T> {
   onevent: (event: T & { type: string }, id: number) => void;
   onstate?: (state: StreamState) => void;
   ongone?: () => void;
-  /** Go on behind this event. */
+  /** Resume after this event. */
   after?: number;
-  /** Types after which the stream is over (`end`, `failed`); none: it never is. */
+  /** Event types that end the stream (`end`, `failed`); without any it never ends. */
   last?: readonly string[];
 }
 
-/** Watches a stream of JSON events; call `close()` when nobody looks any more. */
+/** Watches a stream of JSON events; call `close()` when it is no longer shown. */
 export function watch<T = Record<string, unknown>>(url: string, options: Watch<T>): EventStream {
   const last = options.last ?? [];
   return new EventStream({
@@ -161,7 +161,7 @@ export function follow(job: string, onprogress: (event: JobEvent) => void, signa
         else if (event.type === "end") resolve(event);
         else onprogress(event);
       },
-      ongone: () => reject(new ApiError("gone", "The server was restarted while this ran. Start it again.")),
+      ongone: () => reject(new ApiError("gone", "The server restarted while this was running. Start it again.")),
     });
     signal?.addEventListener("abort", () => {
       stream.close();

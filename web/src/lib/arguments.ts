@@ -1,5 +1,5 @@
-/** The arguments of a call as a person reads them: by name, long texts apart, and what a call would
- * change in a file as lines that go and come. */
+/** The arguments of a call as a person reads them: by name, with long texts apart, and changes to a file as
+ * removed and added lines. */
 
 export interface Argument {
   name: string;
@@ -15,14 +15,14 @@ export interface Change {
 
 export interface ReadableCall {
   arguments: Argument[];
-  /** The file that it is about, as far as one is named. */
+  /** The file that the call names, if any. */
   path: string;
   changes: Change[];
-  /** As the model wrote it, where that is no JSON object. */
+  /** The model's text if it is not a JSON object. */
   raw: string;
 }
 
-// Words that tools use for "this text becomes that one".
+// Argument names that tools use for replaced text.
 const PAIRS = [
   ["old_string", "new_string"],
   ["old_str", "new_str"],
@@ -50,7 +50,7 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }
 
-/** Reads the JSON text of a call. `name` tells whether a whole text is one that is written to a file. */
+/** Parses the JSON text of a call. `name` decides whether a whole text is file content. */
 export function readCall(text: string, name = ""): ReadableCall {
   let fields: Fields;
   try {
@@ -96,9 +96,9 @@ export interface Line {
 
 const MOST = 2000;
 
-/** Two texts line by line, by their longest common run; very long ones are told whole. */
+/** Compares two texts line by line, by their longest common run; very long ones are shown whole. */
 export function diffLines({ before, after }: Change): Line[] {
-  // A line break at the end ends a line; it begins none.
+  // A final line break ends a line and does not start another.
   const linesOf = (text: string): string[] => (text === "" ? [] : text.replace(/\n$/, "").split("\n"));
   const [a, b] = [linesOf(before), linesOf(after)];
   if (a.length * b.length > MOST * MOST) {

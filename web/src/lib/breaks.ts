@@ -1,4 +1,4 @@
-/** A cache that did not hit, in words: one vocabulary for timeline, difference and doctor. */
+/** Cache breaks in words, shared by timeline, difference and doctor. */
 
 import type { IconName } from "../ui/icons";
 import type { Shapes } from "./types";
@@ -8,12 +8,12 @@ export type Blame = Shapes["TimelineBreak"]["blame"];
 export type Certainty = Shapes["TimelineBreak"]["certainty"];
 export type Tone = "plain" | "warn" | "bad";
 
-/** What a kind means, how it is marked, and how loud. */
+/** The meaning, icon and tone of each kind. */
 export const KINDS: Record<BreakKind, { about: string; icon: IconName; tone: Tone }> = {
   expected: { about: "a recorded boundary: nothing was lost by accident", icon: "info", tone: "plain" },
-  expired: { about: "the cache's lifetime had passed", icon: "clock", tone: "warn" },
-  moved: { about: "bytes that had been sent changed", icon: "scissors", tone: "bad" },
-  missed: { about: "the bytes agree, and the provider did not read them", icon: "broken", tone: "warn" },
+  expired: { about: "the cache had expired", icon: "clock", tone: "warn" },
+  moved: { about: "bytes sent earlier changed", icon: "scissors", tone: "bad" },
+  missed: { about: "the bytes match, but the provider did not read them from its cache", icon: "broken", tone: "warn" },
 };
 
 const BLAMES: Record<Blame, string> = {
@@ -23,16 +23,16 @@ const BLAMES: Record<Blame, string> = {
   nobody: "nobody",
 };
 
-/** Whose doing it was. */
+/** Who caused it. */
 export function blameWords(blame: Blame | null | undefined): string {
-  return blame ? BLAMES[blame] : "not known whose";
+  return blame ? BLAMES[blame] : "responsibility unknown";
 }
 
 const CERTAINTIES: Record<Certainty, { word: string; about: string }> = {
   proven: { word: "proven", about: "seen in the bytes" },
   likely: { word: "likely", about: "the best explanation of the figures" },
-  located: { word: "place known, cause open", about: "where it happened is known, and not why" },
-  unknown: { word: "cause not known", about: "the record shows neither place nor cause" },
+  located: { word: "located, cause unknown", about: "it is known where it happened, but not why" },
+  unknown: { word: "unknown", about: "neither place nor cause is recorded" },
 };
 
 export function certaintyWords(certainty: Certainty): { word: string; about: string } {

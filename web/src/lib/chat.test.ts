@@ -68,7 +68,7 @@ describe("the request to come", () => {
 
   test("says what breaks the prefix", () => {
     expect(prefixWords({ agreement: { first: true } as never, boundaries: [], rewrite: null }).tone).toBe("plain");
-    expect(prefixWords({ agreement: {} as never, boundaries: [], rewrite: null })).toMatchObject({ tone: "good", text: "prefix holds" });
+    expect(prefixWords({ agreement: {} as never, boundaries: [], rewrite: null })).toMatchObject({ tone: "good", text: "prefix intact" });
     const broke = { layer: "L1", segment: 0, source: "memory", reason: "memory changed", before: "" };
     expect(prefixWords({ agreement: { broke } as never, boundaries: [], rewrite: null }).text).toBe("breaks at L1 (memory): memory changed");
     const boundaries = [{ kind: "expired" as const, reason: "2531 s since the last request; the cache lives 300 s" }];

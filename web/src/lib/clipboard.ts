@@ -1,11 +1,11 @@
 import { status } from "./status.svelte";
 
-/** Copies text and says so. */
+/** Copies text and shows a notice. */
 export async function copy(text: string, what = "Copied."): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
     status.toast(what);
   } catch {
-    status.toast("The browser does not let this page copy. Select the text and copy it yourself.", { tone: "bad" });
+    status.toast("The browser blocked copying. Select the text and copy it manually.", { tone: "bad" });
   }
 }

@@ -1,12 +1,12 @@
-/** What other screens put into the message box of a session: it waits here until the chat takes it. */
+/** Attachments that other screens add to a session's message; they wait here for the chat. */
 
 const keyOf = (workspace: string, session: string): string => `${workspace}\n${session}`;
 
 class Composer {
   #waiting = $state.raw<Readonly<Record<string, readonly string[]>>>({});
 
-  /** Attaches a file or a place in one, as it would stand behind an `@`, to the next message of a
-   * session; an empty session is the one that is about to begin. Says whether it was not there yet. */
+  /** Attaches a file or a place in one, as written after an `@`, to the next message of a session (empty: of a
+   * new session). Returns whether it was not attached yet. */
   attach(workspace: string, session: string, what: string): boolean {
     const key = keyOf(workspace, session);
     const before = this.#waiting[key] ?? [];
@@ -15,12 +15,12 @@ class Composer {
     return true;
   }
 
-  /** What waits for this session; the chat shows it and calls `take`. */
+  /** The attachments waiting for this session; the chat shows them and calls `take`. */
   waiting(workspace: string, session: string): readonly string[] {
     return this.#waiting[keyOf(workspace, session)] ?? [];
   }
 
-  /** Hands over what waits: from now on it is the chat's. */
+  /** Hands the waiting attachments over to the chat. */
   take(workspace: string, session: string): readonly string[] {
     const key = keyOf(workspace, session);
     const taken = this.#waiting[key] ?? [];

@@ -1,4 +1,4 @@
-/** How large everything is drawn: all sizes of the app are in rem, so the root's size scales them. */
+/** The display density: all sizes of the app are in rem, so the root's size scales them. */
 
 export type Density = "compact" | "roomy";
 const STORED = "lamina.density";
@@ -11,7 +11,7 @@ class DensityChoice {
     try {
       localStorage.setItem(STORED, value);
     } catch {
-      // A browser that keeps nothing: the choice holds until the page is left.
+      // Without browser storage the choice lasts until the page is closed.
     }
     this.apply();
   }

@@ -1,19 +1,19 @@
-/** A file that somebody edits while others may write it, too.
+/** A file being edited that others may write as well.
  *
- * The law: nothing that was typed is lost, and nothing that another wrote is overwritten unseen. */
+ * The law: nothing typed is lost, and no other change is overwritten unseen. */
 
 export interface FileText {
   text: string;
-  /** Of the bytes on disk; empty if there is no file yet. */
+  /** The etag of the file on disk; empty without a file. */
   etag: string;
 }
 
 export interface Draft {
-  /** As it is typed. */
+  /** The current text. */
   text: string;
-  /** As it was read or written last. */
+  /** The version last read or written. */
   base: FileText;
-  /** What another wrote meanwhile; set while somebody has to choose. */
+  /** Another writer's version; set while the person must choose. */
   theirs: FileText | null;
 }
 
@@ -23,33 +23,33 @@ export const edited = (draft: Draft, text: string): Draft => ({ ...draft, text }
 
 export const isChanged = (draft: Draft): boolean => draft.text !== draft.base.text;
 
-/** It was written; what was typed since stays typed. */
+/** After saving; text typed since then is kept. */
 export const saved = (draft: Draft, file: FileText): Draft => ({ text: draft.text, base: file, theirs: null });
 
-/** The file was read again: what was not touched follows it, what was typed is asked about. */
+/** After reloading: an unedited text follows the file, an edited one becomes a conflict. */
 export function reread(draft: Draft, file: FileText): Draft {
   if (file.etag === draft.base.etag || draft.text === file.text) return { ...draft, base: file, theirs: null };
   return isChanged(draft) ? { ...draft, theirs: file } : opened(file);
 }
 
-/** Of a conflict: what was typed goes over what is there, which was seen. */
+/** Resolves a conflict: the edited text overwrites the file, which the person has seen. */
 export const keepMine = (draft: Draft): Draft =>
   draft.theirs ? { text: draft.text, base: draft.theirs, theirs: null } : draft;
 
-/** Of a conflict: what is there counts. */
+/** Resolves a conflict: the file's version is kept. */
 export const takeTheirs = (draft: Draft): Draft => (draft.theirs ? opened(draft.theirs) : draft);
 
 export const discarded = (draft: Draft): Draft => opened(draft.theirs ?? draft.base);
 
 export interface Differing {
-  /** Lines that are the same at the beginning and at the end. */
+  /** The number of equal lines at the beginning and at the end. */
   head: number;
   tail: number;
   mine: string[];
   theirs: string[];
 }
 
-/** Where two texts begin and end to differ, in lines. */
+/** The lines in which two texts differ, without the equal beginning and end. */
 export function differing(mine: string, theirs: string): Differing {
   const [a, b] = [mine.split("\n"), theirs.split("\n")];
   const least = Math.min(a.length, b.length);

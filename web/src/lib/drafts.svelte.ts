@@ -1,5 +1,5 @@
-/** Files that are being edited. Going to another screen or reloading loses nothing: what was not
- * saved waits here, and the browser asks before the tab is closed. */
+/** Files being edited. Switching screens or reloading loses nothing: unsaved text is kept here, and the browser
+ * asks before the tab is closed. */
 
 import { ApiError } from "./api";
 import { type Draft, type FileText, discarded, edited, isChanged, keepMine, opened, reread, saved, takeTheirs } from "./draft";
@@ -37,7 +37,7 @@ class Drafts {
       const kept = Object.fromEntries(Object.entries(this.all).filter(([, draft]) => isChanged(draft)));
       sessionStorage.setItem(STORED, JSON.stringify(kept));
     } catch {
-      // Too large, or a browser that keeps nothing: the drafts live as long as the page.
+      // Too large, or without browser storage, drafts last as long as the page.
     }
   }
 }
@@ -52,7 +52,7 @@ function stored(): Record<string, Draft> {
 
 export const drafts = new Drafts();
 
-/** One file in an editor, read and written through its door. */
+/** One file in an editor, read and written through the API. */
 export class OpenFile {
   error = $state.raw<unknown>();
   loading = $state(false);
@@ -90,7 +90,7 @@ export class OpenFile {
     if (this.draft) drafts.set(this.key, edited(this.draft, text));
   }
 
-  /** Writes it; True if it is on disk now. A file that changed meanwhile is shown beside the draft. */
+  /** Saves it; returns true if that worked. A file that has changed is shown beside the draft. */
   async save(): Promise<boolean> {
     const draft = this.draft;
     if (!draft || this.saving || draft.theirs) return false;

@@ -1,5 +1,4 @@
-/** Models on their way. Fetching goes on while one looks at other screens, and is found again after a
- * reload. */
+/** Model downloads. They continue while other screens are shown, and are found again after a reload. */
 
 import { api, follow, isAbort, path, wordsOf } from "./api";
 import { status } from "./status.svelte";
@@ -14,10 +13,10 @@ export interface Fetch {
 
 class Fetches {
   all = $state.raw<Readonly<Record<string, Fetch>>>({});
-  /** Counts those that are over, so that lists of models can look again. */
+  /** Counts finished downloads, so that lists of models refresh. */
   over = $state(0);
 
-  /** Fetches a model, or watches the job that does so already. */
+  /** Downloads a model, or watches the job that is already doing so. */
   async begin(name: string, title: string): Promise<void> {
     if (this.all[name]) return;
     const stop = new AbortController();
@@ -28,9 +27,9 @@ class Fetches {
     try {
       const { job } = await api.post<Shapes["JobStarted"]>(path("models", name, "fetch"));
       const end = await follow(job, (event) => tell(event.text, event.done ?? 0, event.total ?? 0), stop.signal);
-      if (end.state === "done") status.toast(`${title} is here.`, { tone: "good" });
+      if (end.state === "done") status.toast(`${title} is downloaded.`, { tone: "good" });
     } catch (error) {
-      if (isAbort(error)) status.toast("Stopped. What was fetched is kept, and the next try goes on from there.");
+      if (isAbort(error)) status.toast("Stopped. The next download resumes from here.");
       else status.toast(wordsOf(error), { tone: "bad" });
     } finally {
       this.all = Object.fromEntries(Object.entries(this.all).filter(([each]) => each !== name));
@@ -38,7 +37,7 @@ class Fetches {
     }
   }
 
-  /** Takes up what the server fetches already: this page may have been reloaded. */
+  /** Finds running downloads on the server, such as after a reload. */
   async find(models: readonly Shapes["LocalModelRow"][]): Promise<void> {
     const { jobs } = await api.get<Shapes["JobRows"]>(path("jobs"));
     for (const model of models) {

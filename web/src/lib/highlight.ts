@@ -1,6 +1,6 @@
-/** Colours for code: comments, strings, numbers, words of the language and names that are called. One
- * reader for all languages, told by a few marks; what it does not know stays plain. A library with a
- * grammar per language would be a tenth of the whole app. */
+/** Code highlighting: comments, strings, numbers, keywords and called names. One reader handles all languages
+ * with a few markers; anything unknown stays plain. A library with a grammar per language would be a tenth
+ * of the whole app. */
 
 const WORDS = new Set(
   (
@@ -42,7 +42,7 @@ function tags(code: string): string {
   });
 }
 
-/** Marked code, or nothing where the language is unknown: it is then shown as it is. */
+/** Highlighted code, or nothing for an unknown language: that is shown as plain text. */
 export function highlight(code: string, language: string): string {
   const name = language.trim().toLowerCase().split(/[\s,{]/)[0] ?? "";
   if (code.length > LONGEST) return "";

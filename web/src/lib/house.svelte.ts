@@ -1,5 +1,4 @@
-/** What the shell shows wherever one is: who asks, the workspaces, and the sessions of the one at hand
- * as they change. */
+/** The data of the shell: the user, the workspaces, and the live list of sessions in the current one. */
 
 import { api, ofSession, ofWorkspace, path, watch } from "./api";
 import type { EventStream, StreamState } from "./sse";
@@ -10,13 +9,13 @@ export type SessionCard = Shapes["SessionCard"];
 export type SessionState = SessionCard["state"];
 type Workspace = Shapes["WorkspaceRow"];
 
-/** What a state is called, and the drawing beside the word. */
+/** The word and the icon for each state. */
 export const STATES = {
   idle: { word: "", icon: null },
   working: { word: "works", icon: "works" },
-  waiting: { word: "waits for you", icon: "waits" },
+  waiting: { word: "waiting for you", icon: "waits" },
   interrupted: { word: "interrupted", icon: "broken" },
-  unreadable: { word: "cannot be read", icon: "warning" },
+  unreadable: { word: "unreadable", icon: "warning" },
 } as const;
 
 const PAGE = 100;
@@ -30,11 +29,11 @@ class House {
   total = $state(0);
   filter = $state("");
   error = $state.raw<unknown>();
-  /** Counts what other tabs and turns changed, so that screens can look again. */
+  /** Changes made by other tabs and turns, so that screens can refresh. */
   news = $state.raw<Shapes["SessionNews"] | undefined>();
-  /** The server does not answer; it is asked again and again. */
+  /** The server is not responding; reconnecting continues. */
   away = $state(false);
-  /** Counts how often it came back: what failed meanwhile is asked for anew. */
+  /** Counts reconnections, so that failed requests are repeated. */
   returns = $state(0);
   #leaving: ReturnType<typeof setTimeout> | undefined;
   #after: string | null = null;
@@ -58,14 +57,14 @@ class House {
     }
   }
 
-  /** The workspace used last, as far as it is there. */
+  /** The workspace used last, if it still exists. */
   recent(): Workspace | undefined {
     const there = (this.workspaces ?? []).filter((row) => row.is_there);
     let wanted = this.me?.workspace || "";
     try {
       wanted ||= localStorage.getItem(RECENT) ?? "";
     } catch {
-      // Nothing is kept: the first of the list will do.
+      // Without browser storage, use the first of the list.
     }
     return there.find((row) => row.id === wanted || row.path === wanted) ?? there[0];
   }
@@ -85,7 +84,7 @@ class House {
     await this.refreshWorkspaces();
   }
 
-  /** Looks at a workspace: its sessions, and what becomes of them. */
+  /** Opens a workspace: loads its sessions and watches their changes. */
   enter(workspace: string): void {
     if (workspace === this.workspace) return;
     this.workspace = workspace;
@@ -97,7 +96,7 @@ class House {
     try {
       localStorage.setItem(RECENT, workspace);
     } catch {
-      // The choice holds until the page is left.
+      // The choice lasts until the page is closed.
     }
     void this.refresh();
     this.#stream = watch<Shapes["SessionNews"]>(ofWorkspace(workspace, "events"), {
@@ -110,14 +109,14 @@ class House {
   }
 
   #hear(state: StreamState): void {
-    // A connection that is made anew within a second is nobody's business.
+    // Do not report a connection that is restored within a second.
     if (state === "waiting") this.#leaving ??= setTimeout(() => this.#leave(), 1000);
     else {
       clearTimeout(this.#leaving);
       this.#leaving = undefined;
       if (this.away && state === "open") {
         this.returns++;
-        status.say("the server answers again");
+        status.say("the server is responding again");
         void this.refresh();
       }
       this.away = false;
@@ -126,7 +125,7 @@ class House {
 
   #leave(): void {
     this.away = true;
-    status.say("the server does not answer");
+    status.say("the server is not responding");
   }
 
   #mark(news: Shapes["SessionNews"]): void {
@@ -136,7 +135,7 @@ class House {
         card.session === news.session ? { ...card, state: news.state, turn: news.turn } : card,
       );
     }
-    // Costs and titles follow when the turn is over; many changes at once make one call.
+    // Costs and titles are known when the turn has ended; many changes make one call.
     if (!known || news.state !== "working") this.soon();
   }
 
@@ -198,7 +197,7 @@ class House {
   }
 }
 
-/** A file as the API takes it: text where it is UTF-8, else base64. */
+/** A file as the API accepts it: text if it is UTF-8, else base64. */
 export async function fileBody(file: File): Promise<{ name: string; content: string; encoding: "text" | "base64" }> {
   const bytes = new Uint8Array(await file.arrayBuffer());
   try {

@@ -1,21 +1,21 @@
-/** Every key of the app is registered here, with the words that the sheet at `?` and the palette show.
- * None fires while somebody types, except those with a modifier that say so. */
+/** Every shortcut of the app is registered here, with the label shown in the sheet at `?` and the palette. None
+ * fires while a person types, except those with a modifier that allow it. */
 
 import { untrack } from "svelte";
 
 export interface Key {
   /** `c`, `?`, `Escape`, `Mod+k`, `Mod+Enter`, or a sequence `g s`. */
   keys: string;
-  /** What it does, in words: `Open the request context`. */
+  /** What it does: `Open the request context`. */
   label: string;
-  /** Under which heading it is listed. */
+  /** The heading it is listed under. */
   group: string;
   run: (event?: KeyboardEvent) => void;
-  /** Also while a text field has the focus. */
+  /** Fires even while a text field has the focus. */
   typing?: boolean;
-  /** Whether it makes sense now; if not, others with the same key get their turn. */
+  /** Whether it applies now; if not, others with the same key may. */
   when?: () => boolean;
-  /** In the palette only, or in the sheet only. */
+  /** Hidden from the palette or from the sheet. */
   hidden?: boolean;
 }
 
@@ -30,7 +30,7 @@ export function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
 }
 
-/** The name of a pressed key, as `keys` spells it. */
+/** The name of a pressed key, spelled as in `keys`. */
 export function nameOf(event: KeyboardEvent): string {
   const key = event.key.length === 1 && event.key !== " " ? event.key : event.key === " " ? "Space" : event.key;
   const parts: string[] = [];
@@ -46,9 +46,9 @@ class Keys {
   #pending: string[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Registers keys and returns what takes them away: `$effect(() => keys.add([...]))`. */
+  /** Registers shortcuts and returns a function that removes them: `$effect(() => keys.add([...]))`. */
   add(added: readonly Key[]): () => void {
-    // Whoever registers in an effect must not depend on what others register.
+    // Registering in an effect must not depend on other registrations.
     this.all = [...untrack(() => this.all), ...added];
     return () => {
       this.all = untrack(() => this.all).filter((key) => !added.includes(key));
@@ -57,11 +57,11 @@ class Keys {
 
   handle(event: KeyboardEvent): void {
     if (event.defaultPrevented || event.isComposing || ["Shift", "Control", "Alt", "Meta"].includes(event.key)) return;
-    // A dialog or an open menu keeps its keys for itself, Escape above all.
+    // A dialog or an open menu handles its own keys, especially Escape.
     if (event.key === "Escape" && event.target instanceof HTMLElement && event.target.closest("dialog, [role=menu]")) return;
     const typing = isTyping(event.target);
     const pressed = [...this.#pending, nameOf(event)].join(" ");
-    // The youngest goes first: a screen may take a key that the shell has, too.
+    // The latest registration comes first: a screen may override a key of the shell.
     const possible = this.all.toReversed().filter((key) => (!typing || key.typing) && (key.when?.() ?? true));
     const hit = possible.find((key) => key.keys === pressed);
     clearTimeout(this.#timer);
@@ -94,7 +94,7 @@ const SYMBOLS: Record<string, string> = {
   ArrowRight: "→",
 };
 
-/** `Mod+k` as the caps to draw: `["⌘", "K"]`; a sequence gives one list per step. */
+/** `Mod+k` as key caps: `["⌘", "K"]`; a sequence gives one list per step. */
 export function caps(keys: string): string[][] {
   return keys.split(" ").map((step) =>
     (step === "+" ? ["+"] : step.split("+")).map((part) => SYMBOLS[part] ?? (step.includes("+") && part.length === 1 ? part.toUpperCase() : part)),

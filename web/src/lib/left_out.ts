@@ -1,4 +1,4 @@
-/** What was left out, one line for each reason: eleven files without room are told once. */
+/** Omitted items, one line per reason: eleven files without room make one line. */
 
 import type { Shapes } from "./types";
 

@@ -58,7 +58,7 @@ describe("events to view", () => {
       "waiting for the model",
       "reading the prompt",
       "thinking",
-      "writing a call of read_file",
+      "writing a call to read_file",
       "Read file runs",
       "answering",
       "",
@@ -80,7 +80,7 @@ describe("events to view", () => {
     const wants = { type: "approval", call: CALL, tool: { label: "Read file" } };
     const turn = play([EVENTS[0]!, wants, { type: "end", ending: "waiting", answer: "" }]);
     expect(turn.steps[0]?.calls[0]?.state).toBe("waiting");
-    expect(closingWords(turn)).toBe("waits for you");
+    expect(closingWords(turn)).toBe("waiting for you");
     const denied = play([EVENTS[0]!, wants, { type: "decision", call_id: "c1", decision: "deny" }]);
     expect(denied.steps[0]?.calls[0]?.state).toBe("denied");
   });

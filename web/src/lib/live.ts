@@ -1,5 +1,5 @@
-/** A turn that is under way, from its events. Pure: the same events give the same view, whether they
- * come one by one, after a reload, or all at once. */
+/** A running turn, built from its events. Pure: the same events give the same view, whether they arrive one by
+ * one, after a reload, or all at once. */
 
 import type { Shapes } from "./types";
 
@@ -17,7 +17,7 @@ export type LivePart =
   | { kind: "thinking"; index: number; text: string; open: boolean }
   | { kind: "text"; index: number; text: string; open: boolean };
 
-/** One request and what came of it. */
+/** One request and its result. */
 export interface LiveStep {
   request: string;
   target: string;
@@ -33,7 +33,7 @@ export interface LiveStep {
 
 export interface LiveTurn {
   steps: LiveStep[];
-  /** What is going on, in words for the line below the answer. */
+  /** The current activity, in words for the line below the answer. */
   phase: string;
   reading: { done: number; total: number; cached: number } | null;
   context: Shapes["RequestContext"] | null;
@@ -64,7 +64,7 @@ export function begin(): LiveTurn {
 
 type Raw = { type: string } & Record<string, unknown>;
 
-/** Takes one event; changes `turn` in place, since hundreds come in a second. */
+/** Applies one event; changes `turn` in place, since hundreds arrive per second. */
 export function apply(turn: LiveTurn, event: Raw): void {
   const act = ACTS[event.type];
   if (act) act(turn, event);
@@ -110,7 +110,7 @@ function takeCall(turn: LiveTurn, call: Shapes["ToolCall"], label: string, state
     return;
   }
   const current = step(turn);
-  // What was being written is this call: the first of its name that has no id yet.
+  // This call is the one being written: the first of its name without an id.
   const written = current.calls.find((one) => one.state === "written" && one.name === call.name);
   const taken: LiveCall = {
     id: call.id,
@@ -157,7 +157,7 @@ const ACTS: Record<string, (turn: LiveTurn, event: Raw) => void> = {
         result: "",
         seconds: null,
       });
-      turn.phase = `writing a call of ${name || "a tool"}`;
+      turn.phase = `writing a call to ${name || "a tool"}`;
     } else {
       step(turn).parts.push({ kind, index, text: "", open: true });
       turn.phase = kind === "thinking" ? "thinking" : "answering";
@@ -206,7 +206,7 @@ const ACTS: Record<string, (turn: LiveTurn, event: Raw) => void> = {
   approval(turn, event) {
     const { call, tool } = event as unknown as Shapes["ApprovalWanted"];
     takeCall(turn, call, tool.label ?? "", "waiting");
-    turn.phase = "waits for you";
+    turn.phase = "waiting for you";
   },
   decision(turn, event) {
     const { call_id, decision } = event as unknown as Shapes["ApprovalDecided"];
@@ -227,12 +227,12 @@ const ACTS: Record<string, (turn: LiveTurn, event: Raw) => void> = {
   },
   summary(turn, event) {
     const { step: at, of } = event as unknown as Shapes["SummaryStep"];
-    turn.phase = `summing up history, ${at} of ${of}`;
+    turn.phase = `summarising history, ${at} of ${of}`;
   },
   retry(turn, event) {
-    // What was streamed of it is void.
+    // Discard its streamed text.
     turn.steps.pop();
-    turn.phase = `sent again, made smaller: ${String(event.reason)}`;
+    turn.phase = `sent again, shortened: ${String(event.reason)}`;
   },
   compaction(turn, event) {
     turn.compaction = event as unknown as Shapes["CompactionDone"];
@@ -256,13 +256,13 @@ function close(turn: LiveTurn): void {
   for (const one of turn.steps) for (const part of one.parts) part.open = false;
 }
 
-/** What is said when a turn is over, by the one status line. */
+/** The status line at the end of a turn. */
 export function closingWords(turn: LiveTurn): string {
   if (turn.failed) return `failed: ${turn.failed.message}`;
-  if (turn.compaction) return turn.compaction.changed ? "history is summed up" : "nothing to sum up";
-  if (turn.ending === "waiting") return "waits for you";
+  if (turn.compaction) return turn.compaction.changed ? "history is summarised" : "nothing to summarise";
+  if (turn.ending === "waiting") return "waiting for you";
   if (turn.ending === "aborted") return "stopped";
-  if (turn.ending === "limit") return "stopped after many requests; resume goes on";
+  if (turn.ending === "limit") return "stopped after many requests; resume to continue";
   const words = turn.answer.split(/\s+/).filter(Boolean).length;
   return `done, ${words} ${words === 1 ? "word" : "words"}`;
 }

@@ -1,8 +1,8 @@
-/** Markdown of a model, a note or a tool to HTML, and the sealing of text that still grows.
+/** Renders Markdown of a model, a note or a tool to HTML, and seals the finished part of a growing text.
  *
- * The law of sealing: the pieces put together are the HTML of the whole text, wherever it was cut. A
- * block is sealed when a later block has begun on a line that is complete; a new link definition
- * opens everything again, since it may change what stands above it. */
+ * The law of sealing: the pieces together are the HTML of the whole text, wherever it was cut. A block is
+ * sealed when a later block has begun on a complete line; a new link definition reopens everything, since it
+ * may change what stands above it. */
 
 import MarkdownIt, { type Token } from "markdown-it";
 
@@ -34,12 +34,12 @@ function parser() {
     highlight: (code, language) => highlighter?.(code, language) ?? "",
   });
   md.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
-  // Anything but the web and our own routes stays text. Other schemes never become links.
+  // Only web addresses and our own routes become links; other schemes stay text.
   md.validateLink = (url) => SAFE_LINK.test(url.trim());
-  // Images of elsewhere are not fetched: an address can carry away what the model read.
+  // Remote images are not loaded: an address could leak what the model read.
   md.renderer.rules.image = (tokens, place) => {
     const token = tokens[place];
-    return `<span class="image">image: ${md.utils.escapeHtml(token?.content || "without a name")}</span>`;
+    return `<span class="image">image: ${md.utils.escapeHtml(token?.content || "unnamed")}</span>`;
   };
   md.renderer.rules.link_open = (tokens, place, options, _env, self) => {
     const token = tokens[place];
@@ -49,7 +49,7 @@ function parser() {
     }
     return self.renderToken(tokens, place, options);
   };
-  // The alignment of a column comes as a style, which the content policy refuses: a class instead.
+  // Column alignment uses a class, because the content policy refuses styles.
   for (const cell of ["th_open", "td_open"] as const) {
     md.renderer.rules[cell] = (tokens, place, options, _env, self) => {
       const token = tokens[place];
@@ -60,7 +60,7 @@ function parser() {
   }
   md.renderer.rules.table_open = () => '<div class="table" tabindex="0"><table>\n';
   md.renderer.rules.table_close = () => "</table></div>\n";
-  // What scrolls must be reachable by keyboard.
+  // Scrollable areas must be reachable by keyboard.
   for (const block of ["fence", "code_block"] as const) {
     const draw = md.renderer.rules[block];
     md.renderer.rules[block] = (...given) => (draw?.(...given) ?? "").replace(/^<pre/, '<pre tabindex="0"');
@@ -85,12 +85,12 @@ function parser() {
 
 const md = parser();
 
-/** The whole text at once. */
+/** Renders the whole text at once. */
 export function render(text: string, marks: Marks = {}): string {
   return md.render(text, { ...marks });
 }
 
-/** Which lines begin a block of the outermost level. */
+/** The lines that begin a top-level block. */
 function starts(tokens: readonly Token[]): number[] {
   const lines: number[] = [];
   for (const token of tokens) {
@@ -104,7 +104,7 @@ export interface Block {
   html: string;
 }
 
-/** A text that grows: `blocks` are final and rendered once, `tail` is what is still open. */
+/** A growing text: `blocks` are final and rendered once, `tail` is still open. */
 export class SealedText {
   blocks: readonly Block[] = [];
   tail = "";
@@ -118,7 +118,7 @@ export class SealedText {
     this.#marks = marks;
   }
 
-  /** Takes the text as it is now; what only grew is not parsed again but for the open tail. */
+  /** Updates the text; if it only grew, just the open tail is parsed again. */
   update(text: string): void {
     if (!text.startsWith(this.#text.slice(0, this.#sealed))) this.#reset();
     this.#text = text;
@@ -137,7 +137,7 @@ export class SealedText {
     const tokens = md.parse(open, env);
     const known = Object.keys(this.#references).length;
     if (Object.keys(env.references ?? {}).length > known && this.#sealed > 0) {
-      // What was defined now may be meant by what stands above.
+      // A new definition may be referenced above.
       this.#sealed = 0;
       this.blocks = [];
       this.#references = env.references ?? {};
@@ -162,13 +162,13 @@ export class SealedText {
     this.tail = md.renderer.render(tokens.slice(place), md.options, env);
   }
 
-  /** All of it, as one text: what the law of sealing compares. */
+  /** The whole HTML as one text: what the law of sealing compares. */
   get html(): string {
     return this.blocks.map((block) => block.html).join("") + this.tail;
   }
 }
 
-/** Where lines begin, counted as the parser counts them; a carriage return at the very end is still open. */
+/** Where lines begin, as the parser counts them; a final carriage return is still open. */
 function lineStarts(text: string): number[] {
   const places = [0];
   const breaks = /\r\n|\n|\r(?=.)/gs;

@@ -1,4 +1,4 @@
-/** The message that is being written, per session; it outlives a reload. */
+/** The message being written, per session; it survives a reload. */
 
 interface Kept {
   text: string;
@@ -19,18 +19,18 @@ export class MessageDraft {
       const kept = JSON.parse(localStorage.getItem(this.#key) ?? "null") as Kept | null;
       if (kept) [this.text, this.attach, this.essential] = [kept.text, kept.attach, kept.essential];
     } catch {
-      // Nothing was kept, or nothing that can be read.
+      // Nothing stored, or nothing readable.
     }
   }
 
-  /** Keeps it; call it when it changes. */
+  /** Stores it; call this after changes. */
   keep(): void {
     const { text, attach, essential } = this;
     try {
       if (text || attach.length || essential.length) localStorage.setItem(this.#key, JSON.stringify({ text, attach, essential }));
       else localStorage.removeItem(this.#key);
     } catch {
-      // A full or closed store: the draft lives as long as the page.
+      // Without browser storage, the draft lasts as long as the page.
     }
   }
 

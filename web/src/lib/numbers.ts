@@ -22,7 +22,7 @@ export function exact(count: Maybe): string {
 
 const cents = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 
-/** US dollars with as many digits as tell something, as `core/text/money.py` writes them. */
+/** US dollars with as many digits as are meaningful, as `core/text/money.py` writes them. */
 export function dollars(amount: number): string {
   if (amount === 0) return "$0";
   const [sign, size] = [amount < 0 ? "-" : "", Math.abs(amount)];
@@ -46,7 +46,7 @@ export function moneyRange(low: Maybe, high: Maybe): string {
   return from === to ? to : `${from} to ${to}`;
 }
 
-/** A share of 0..1 as `91%`; 100% and 0% only if they are exactly that. */
+/** A share of 0..1 as `91%`; 100% and 0% only if exact. */
 export function percent(share: Maybe, digits = 0): string {
   if (share == null || Number.isNaN(share)) return UNKNOWN;
   if (share <= 0) return "0%";
@@ -57,7 +57,7 @@ export function percent(share: Maybe, digits = 0): string {
   return `${text}%`;
 }
 
-/** What part of the input came from the cache; unknown if nobody reported it. */
+/** The share of the input that came from the cache; unknown if unreported. */
 export function cachedShare(input: Maybe, cached: Maybe): number | null {
   if (input == null || cached == null || input <= 0) return null;
   return Math.min(1, cached / input);

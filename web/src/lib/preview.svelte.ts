@@ -1,5 +1,5 @@
-/** The request to come, live while one types: what would be sent, before it is. The youngest question
- * wins; an answer to an older one is dropped. */
+/** The next request, live while a person types: what would be sent, before it is. The latest question wins; an
+ * answer to an older one is dropped. */
 
 import { api, isAbort, ofSession, ofWorkspace } from "./api";
 import type { BarPart, LayerId } from "../ui/StackBar.svelte";
@@ -14,15 +14,15 @@ export class PreviewView {
   value = $state.raw<Preview | undefined>();
   error = $state.raw<unknown>();
   loading = $state(false);
-  /** What is in the way of the model itself, which is told with its way out. */
+  /** Why the model itself is unavailable; shown with the way to fix it. */
   missing = $state("");
-  /** Why the message would not be sent, otherwise. */
+  /** Any other reason why the message would not be sent. */
   refusal = $derived(this.missing ? "" : (this.value?.refusal ?? ""));
   #timer: ReturnType<typeof setTimeout> | undefined;
   #abort: AbortController | null = null;
   #asked = "";
 
-  /** Asks soon, unless the same was asked already; `session` empty means one that does not exist yet. */
+  /** Requests a preview soon, unless it is unchanged; an empty `session` means a new one. */
   want(workspace: string, session: string, body: Record<string, unknown>, stamp = ""): void {
     const asked = JSON.stringify([workspace, session, body, stamp]);
     if (asked === this.#asked) return;
@@ -62,8 +62,8 @@ export class PreviewView {
   }
 }
 
-/** Segments in wire order as parts of a bar: up to `cached` tokens a provider should find, the rest is
- * new. Where nobody can know, what agrees with the request before is drawn as agreeing, no more. */
+/** Segments in wire order as parts of a bar: up to `cached` tokens a provider should find, the rest is new. If
+ * that is unknown, segments that match the previous request are drawn as matching only. */
 export function partsOfSegments(preview: Pick<Preview, "segments" | "cached" | "agreement">): BarPart[] {
   const known = preview.cached !== null;
   const limit = known ? (preview.cached ?? 0) : (preview.agreement.tokens ?? 0);
@@ -77,7 +77,7 @@ export function partsOfSegments(preview: Pick<Preview, "segments" | "cached" | "
       last.tokens += tokens;
       return;
     }
-    const note = held ? (known ? "should be cached" : "agrees with the request before") : "new";
+    const note = held ? (known ? "should be cached" : "matches the previous request") : "new";
     parts.push({ id: `${layer}-${fill}-${parts.length}`, label: layer, layer, tokens, fill, note });
   };
   for (const segment of preview.segments) {
@@ -96,11 +96,11 @@ export interface PrefixWords {
   short: string;
 }
 
-/** Whether the prefix holds, or what breaks it. */
+/** Whether the prefix is intact, or what breaks it. */
 export function prefixWords(preview: Pick<Preview, "agreement" | "boundaries" | "rewrite">): PrefixWords {
   const { agreement, boundaries, rewrite } = preview;
-  if (agreement.first) return { tone: "plain", text: "first request: nothing is cached yet", short: "first request" };
-  // Nothing moved where only time went by.
+  if (agreement.first) return { tone: "plain", text: "first request: nothing cached yet", short: "first request" };
+  // After an expiry nothing moved.
   const short = boundaries.some((one) => one.kind === "expired") ? "cache expired" : "prefix breaks";
   if (rewrite) return { tone: "warn", text: inMinutes(rewrite.reason), short };
   const broke = agreement.broke;
@@ -110,8 +110,8 @@ export function prefixWords(preview: Pick<Preview, "agreement" | "boundaries" | 
   }
   const boundary = boundaries[0];
   if (boundary) return { tone: "warn", text: inMinutes(boundary.reason), short };
-  return { tone: "good", text: "prefix holds", short: "prefix holds" };
+  return { tone: "good", text: "prefix intact", short: "prefix intact" };
 }
 
-/** Reasons are recorded in seconds; nobody reckons 2,531 of them. */
+/** Converts recorded seconds in reasons to readable times. */
 const inMinutes = (reason: string): string => reason.replace(/\b(\d{3,}) s\b/g, (_, count: string) => seconds(Number(count)));

@@ -1,5 +1,4 @@
-/** Something fetched, with its three states. The youngest call wins: what an older one brings later
- * is dropped. */
+/** A fetched value with its three states. The latest call wins: later results of older calls are dropped. */
 
 import { isAbort } from "./api";
 
@@ -10,7 +9,7 @@ export class Resource<T> {
   #turn = 0;
   #abort: AbortController | null = null;
 
-  /** Fetches; the old value stays to be looked at until the new one is there. */
+  /** Fetches; the old value stays visible until the new one arrives. */
   async load(fetcher: (signal: AbortSignal) => Promise<T>): Promise<void> {
     const turn = ++this.#turn;
     this.#abort?.abort();

@@ -1,5 +1,5 @@
-/** The place in the app is the hash of the address, and nothing else: what is not in it is lost on
- * reload. Segments are percent-encoded, so that any name of a session or a file fits. */
+/** The place in the app is the hash of the address, and nothing else: other state is lost on reload. Segments
+ * are percent-encoded, so that any name of a session or a file fits. */
 
 export type Params = Record<string, string>;
 
@@ -9,7 +9,7 @@ export interface Match<T> {
 }
 
 interface Patterned {
-  /** `w/:workspace/s/:session`; a last segment `*rest` takes all that follows. */
+  /** `w/:workspace/s/:session`; a last segment `*rest` matches everything after it. */
   patterns: readonly string[];
 }
 
@@ -43,7 +43,7 @@ function fit(pattern: string, path: readonly string[]): Params | null {
   return wanted.length === path.length ? params : null;
 }
 
-/** The first row one of whose patterns fits. */
+/** The first row with a matching pattern. */
 export function match<T extends Patterned>(rows: readonly T[], path: readonly string[]): Match<T> | null {
   for (const row of rows) {
     for (const pattern of row.patterns) {

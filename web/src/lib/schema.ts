@@ -7,10 +7,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The agents of the user and of the workspace. */
+        /** Lists the agents of the user and of the workspace. */
         get: operations["get_workspaces_by_workspace_agents"];
         put?: never;
-        /** Writes a new agent to start from. */
+        /** Creates a new agent as a starting point. */
         post: operations["post_workspaces_by_workspace_agents"];
         delete?: never;
         options?: never;
@@ -25,7 +25,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One agent: persona, rules, references, tools, memory, files and problems. */
+        /** Shows an agent: persona, rules, references, tools, memory, files and problems. */
         get: operations["get_workspaces_by_workspace_agents_by_agent"];
         put?: never;
         post?: never;
@@ -42,12 +42,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A file of the agent, with its etag. */
+        /** Reads a file of the agent, with its etag. */
         get: operations["get_workspaces_by_workspace_agents_by_agent_files_by_path"];
-        /** Writes a file of the agent, if it is still what it was. */
+        /** Writes a file of the agent, if it has not changed since. */
         put: operations["put_workspaces_by_workspace_agents_by_agent_files_by_path"];
         post?: never;
-        /** Deletes a rule or a reference, if it is still what it was. */
+        /** Deletes a rule or a reference, if it has not changed since. */
         delete: operations["delete_workspaces_by_workspace_agents_by_agent_files_by_path"];
         options?: never;
         head?: never;
@@ -80,7 +80,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What is odd about the agent's files. */
+        /** Checks the agent's files for problems. */
         post: operations["post_workspaces_by_workspace_agents_by_agent_check"];
         delete?: never;
         options?: never;
@@ -97,7 +97,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What a question would choose, and what only just not. */
+        /** Shows what a question would select, and near misses. */
         post: operations["post_workspaces_by_workspace_agents_by_agent_select"];
         delete?: never;
         options?: never;
@@ -112,7 +112,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What became of the agent's rules, references and tools over its sessions. */
+        /** Shows how the agent's items were used across its sessions. */
         get: operations["get_workspaces_by_workspace_agents_by_agent_usage"];
         put?: never;
         post?: never;
@@ -129,12 +129,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the agent's folder brings, and whether it is trusted. */
+        /** Shows what the agent's folder brings, and whether it is trusted. */
         get: operations["get_workspaces_by_workspace_agents_by_agent_trust"];
         put?: never;
         /** Trusts the folder as it was shown. */
         post: operations["post_workspaces_by_workspace_agents_by_agent_trust"];
-        /** Trusts the folder no more. */
+        /** Stops trusting the folder. */
         delete: operations["delete_workspaces_by_workspace_agents_by_agent_trust"];
         options?: never;
         head?: never;
@@ -150,7 +150,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** A session of its own that begins with this one's path. */
+        /** Creates a new session that starts with this one's path. */
         post: operations["post_workspaces_by_workspace_sessions_by_session_fork"];
         delete?: never;
         options?: never;
@@ -167,7 +167,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Goes on at another entry. */
+        /** Continues at another entry. */
         post: operations["post_workspaces_by_workspace_sessions_by_session_navigate"];
         delete?: never;
         options?: never;
@@ -183,7 +183,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Gives an entry a name. */
+        /** Labels an entry. */
         put: operations["put_workspaces_by_workspace_sessions_by_session_labels_by_entry"];
         post?: never;
         delete?: never;
@@ -199,7 +199,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Where the session's cache did not hit, why, and what it cost. */
+        /** Reports the session's cache misses, why, and their cost. */
         get: operations["get_workspaces_by_workspace_sessions_by_session_doctor"];
         put?: never;
         post?: never;
@@ -218,7 +218,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The same of files of any program, which are not kept. */
+        /** Reports on files of any program, which are not stored. */
         post: operations["post_doctor"];
         delete?: never;
         options?: never;
@@ -235,7 +235,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The same of all sessions of this machine: a job whose result is the report. */
+        /** Reports on all sessions of this machine, as a job. */
         post: operations["post_doctor_machine"];
         delete?: never;
         options?: never;
@@ -250,7 +250,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The same of a made-up sample. */
+        /** Reports on an invented sample. */
         get: operations["get_doctor_sample"];
         put?: never;
         post?: never;
@@ -267,7 +267,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Rules, references and tools that the session has, and could have; its pins. */
+        /** Lists rules, references and tools: the session's and addable ones; its pins. */
         get: operations["get_workspaces_by_workspace_sessions_by_session_items"];
         put?: never;
         post?: never;
@@ -303,7 +303,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Takes a rule, a reference or a tool out of the session. */
+        /** Removes a rule, a reference or a tool from the session. */
         post: operations["post_workspaces_by_workspace_sessions_by_session_items_remove"];
         delete?: never;
         options?: never;
@@ -320,7 +320,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes an item essential, named with every question. */
+        /** Pins an item: essential, and named with every question. */
         post: operations["post_workspaces_by_workspace_sessions_by_session_items_pin"];
         delete?: never;
         options?: never;
@@ -337,7 +337,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Takes a pin away. */
+        /** Removes a pin. */
         post: operations["post_workspaces_by_workspace_sessions_by_session_items_unpin"];
         delete?: never;
         options?: never;
@@ -354,7 +354,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Takes over what changed in the files of the session's agent. */
+        /** Adopts the changes in the files of the session's agent. */
         post: operations["post_workspaces_by_workspace_sessions_by_session_items_adopt"];
         delete?: never;
         options?: never;
@@ -369,7 +369,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All settings, with what they may be and what they are for. */
+        /** Lists all settings, with allowed values and descriptions. */
         get: operations["get_workspaces_by_workspace_sessions_by_session_settings"];
         put?: never;
         post?: never;
@@ -387,7 +387,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Jobs that are under way, and the last ones. */
+        /** Lists running and recent jobs. */
         get: operations["get_jobs"];
         put?: never;
         post?: never;
@@ -404,7 +404,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How far a job is: events `progress`, and at last `end` or `failed`. */
+        /** Streams a job's progress: `progress`, and finally `end` or `failed`. */
         get: operations["get_jobs_by_job_events"];
         put?: never;
         post?: never;
@@ -438,9 +438,9 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What every session is to know. */
+        /** Shows the memory for every session. */
         get: operations["get_memory"];
-        /** Writes it, if it is still what it was. */
+        /** Writes the memory, if it has not changed since. */
         put: operations["put_memory"];
         post?: never;
         delete?: never;
@@ -456,7 +456,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whom questions can go to, with prices and windows. */
+        /** Lists targets for questions, with prices and windows. */
         get: operations["get_targets"];
         put?: never;
         post?: never;
@@ -473,7 +473,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The models that run on this machine, or could. */
+        /** Lists the models that run on this machine, or could. */
         get: operations["get_models"];
         put?: never;
         post?: never;
@@ -492,7 +492,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Fetches a model: a job. */
+        /** Downloads a model, as a job. */
         post: operations["post_models_by_name_fetch"];
         delete?: never;
         options?: never;
@@ -524,7 +524,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Which providers have a key, and where; never the keys. */
+        /** Lists which providers have a key, and where; never the keys. */
         get: operations["get_keys"];
         put?: never;
         post?: never;
@@ -542,7 +542,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Keeps a key in the system's keyring. */
+        /** Stores a key in the system's keyring. */
         put: operations["put_keys_by_provider"];
         post?: never;
         /** Removes a key from the system's keyring. */
@@ -561,7 +561,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Tries a key with a call that costs nothing. */
+        /** Tests a key with a free call. */
         post: operations["post_keys_by_provider_try"];
         delete?: never;
         options?: never;
@@ -576,10 +576,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Some rows of the active path; without `from` and `around`, the last ones. */
+        /** Returns rows of the active path; without `from` and `around`, the last ones. */
         get: operations["get_workspaces_by_workspace_sessions_by_session_messages"];
         put?: never;
-        /** Says something while a turn runs. */
+        /** Sends a message while a turn runs. */
         post: operations["post_workspaces_by_workspace_sessions_by_session_messages"];
         delete?: never;
         options?: never;
@@ -594,7 +594,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Rows of the active path that hold some words. */
+        /** Finds rows of the active path that contain given words. */
         get: operations["get_workspaces_by_workspace_sessions_by_session_find"];
         put?: never;
         post?: never;
@@ -611,7 +611,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All of what a tool gave, also what was not sent. */
+        /** Returns a tool's full result, including what was not sent. */
         get: operations["get_workspaces_by_workspace_sessions_by_session_results_by_call"];
         put?: never;
         post?: never;
@@ -628,7 +628,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Passages of notes that fit, with their scores. */
+        /** Finds matching passages in notes, with scores. */
         get: operations["get_workspaces_by_workspace_notes"];
         put?: never;
         post?: never;
@@ -645,7 +645,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A note with its headings, links and what links to it. */
+        /** Returns a note with its headings, links and backlinks. */
         get: operations["get_workspaces_by_workspace_notes_by_path"];
         put?: never;
         post?: never;
@@ -662,7 +662,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What is wrong with the notes: links to nowhere and the like. */
+        /** Checks the notes for broken links and other problems. */
         get: operations["get_workspaces_by_workspace_notes_check"];
         put?: never;
         post?: never;
@@ -679,7 +679,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What can stand behind an @. */
+        /** Completes an @ mention. */
         get: operations["get_workspaces_by_workspace_complete"];
         put?: never;
         post?: never;
@@ -698,7 +698,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes all notes ready to be searched by meaning: a job. */
+        /** Indexes all notes for search by meaning, as a job. */
         post: operations["post_workspaces_by_workspace_index"];
         delete?: never;
         options?: never;
@@ -713,7 +713,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The bytes of a file; pictures are shown, all else is saved. */
+        /** Returns a file; pictures are shown, other files downloaded. */
         get: operations["get_workspaces_by_workspace_files_by_path"];
         put?: never;
         post?: never;
@@ -732,7 +732,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What a message would send, digest for digest; nothing is written. */
+        /** Previews what a message would send, digest for digest. */
         post: operations["post_workspaces_by_workspace_sessions_by_session_preview"];
         delete?: never;
         options?: never;
@@ -749,7 +749,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The same of the first message of a session that does not exist yet. */
+        /** Previews the first message of a new session. */
         post: operations["post_workspaces_by_workspace_preview"];
         delete?: never;
         options?: never;
@@ -764,7 +764,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Every request of the session, on every branch. */
+        /** Lists every request of the session, on every branch. */
         get: operations["get_workspaces_by_workspace_sessions_by_session_requests"];
         put?: never;
         post?: never;
@@ -781,7 +781,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One request: its layers, and every segment with the text that was sent. */
+        /** Shows a request: its layers, and every segment with the text sent. */
         get: operations["get_workspaces_by_workspace_sessions_by_session_requests_by_request"];
         put?: never;
         post?: never;
@@ -798,7 +798,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One request in its vendor's own form. */
+        /** Shows a request in its vendor's own form. */
         get: operations["get_workspaces_by_workspace_sessions_by_session_requests_by_request_wire"];
         put?: never;
         post?: never;
@@ -815,7 +815,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Two requests compared: the first byte that moved, who moved it, what it cost. */
+        /** Compares two requests: the first byte that moved, why, and the cost. */
         get: operations["get_workspaces_by_workspace_sessions_by_session_requests_by_before_difference_by_after"];
         put?: never;
         post?: never;
@@ -832,7 +832,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What a request was answered with, and why each of it was there. */
+        /** Shows the context of a request, and why each item was included. */
         get: operations["get_workspaces_by_workspace_sessions_by_session_context_by_request"];
         put?: never;
         post?: never;
@@ -849,7 +849,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Every request with what its provider read, and every break named and priced. */
+        /** Shows every request with its cache use, and every priced break. */
         get: operations["get_workspaces_by_workspace_sessions_by_session_timeline"];
         put?: never;
         post?: never;
@@ -866,7 +866,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The branches of the session as a map. */
+        /** Shows the branches of the session as a map. */
         get: operations["get_workspaces_by_workspace_sessions_by_session_tree"];
         put?: never;
         post?: never;
@@ -883,7 +883,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether every request can be rebuilt byte for byte. */
+        /** Verifies that every request can be rebuilt byte for byte. */
         get: operations["get_workspaces_by_workspace_sessions_by_session_verify"];
         put?: never;
         post?: never;
@@ -900,10 +900,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The sessions of a workspace, the one written last first. */
+        /** Lists the sessions of a workspace, most recently written first. */
         get: operations["get_workspaces_by_workspace_sessions"];
         put?: never;
-        /** Begins a session. */
+        /** Starts a session. */
         post: operations["post_workspaces_by_workspace_sessions"];
         delete?: never;
         options?: never;
@@ -918,15 +918,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How a session stands: whom it talks to, what it does, what waits. */
+        /** Shows a session's state: its target, its turn, what waits. */
         get: operations["get_workspaces_by_workspace_sessions_by_session"];
         put?: never;
         post?: never;
-        /** Deletes a session with what belongs to it alone. */
+        /** Deletes a session and everything only it uses. */
         delete: operations["delete_workspaces_by_workspace_sessions_by_session"];
         options?: never;
         head?: never;
-        /** Gives a session a name. */
+        /** Renames a session. */
         patch: operations["patch_workspaces_by_workspace_sessions_by_session"];
         trace?: never;
     };
@@ -937,7 +937,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Which sessions change their state: events `session`, and `ping`. */
+        /** Streams changes of sessions' states: `session` and `ping`. */
         get: operations["get_workspaces_by_workspace_events"];
         put?: never;
         post?: never;
@@ -954,7 +954,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the session cost, and what is reserved for it. */
+        /** Shows what the session cost, and what is reserved for it. */
         get: operations["get_workspaces_by_workspace_sessions_by_session_spending"];
         put?: never;
         post?: never;
@@ -971,7 +971,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What was spent by day, model or session. */
+        /** Shows spending by day, model or session. */
         get: operations["get_spending"];
         put?: never;
         post?: never;
@@ -990,7 +990,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes a session of a file of another program. */
+        /** Imports another program's file as a session. */
         post: operations["post_workspaces_by_workspace_import"];
         delete?: never;
         options?: never;
@@ -1005,7 +1005,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The session as a file to give away. */
+        /** Exports the session as a file. */
         get: operations["get_workspaces_by_workspace_sessions_by_session_export"];
         put?: never;
         post?: never;
@@ -1022,7 +1022,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A picture of the session. */
+        /** Returns a picture of the session. */
         get: operations["get_workspaces_by_workspace_sessions_by_session_blobs_by_digest"];
         put?: never;
         post?: never;
@@ -1058,7 +1058,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Asks an earlier question otherwise, as a branch of its own. */
+        /** Edits an earlier question on a new branch. */
         post: operations["post_workspaces_by_workspace_sessions_by_session_edit"];
         delete?: never;
         options?: never;
@@ -1075,7 +1075,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Asks for an answer again, as a branch of its own. */
+        /** Generates an answer again on a new branch. */
         post: operations["post_workspaces_by_workspace_sessions_by_session_regenerate"];
         delete?: never;
         options?: never;
@@ -1092,7 +1092,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Goes on with a turn that was left in the middle. */
+        /** Continues an interrupted turn. */
         post: operations["post_workspaces_by_workspace_sessions_by_session_resume"];
         delete?: never;
         options?: never;
@@ -1109,7 +1109,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Lets the older part of history give way to a summary. */
+        /** Replaces older history with a summary. */
         post: operations["post_workspaces_by_workspace_sessions_by_session_compact"];
         delete?: never;
         options?: never;
@@ -1124,7 +1124,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What happens in a turn, numbered; from Last-Event-ID on. Ends with `end` or `failed`. */
+        /** Streams a turn's numbered events, from Last-Event-ID on. Ends with `end` or `failed`. */
         get: operations["get_workspaces_by_workspace_sessions_by_session_turns_by_turn_events"];
         put?: never;
         post?: never;
@@ -1144,7 +1144,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Stops a turn; what came of its answer is kept. */
+        /** Stops a turn; its partial answer is kept. */
         delete: operations["delete_workspaces_by_workspace_sessions_by_session_turns_by_turn"];
         options?: never;
         head?: never;
@@ -1160,7 +1160,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Decides a call that waits; when none waits any more, the turn is taken up. */
+        /** Decides a waiting call; after the last one, the turn continues. */
         post: operations["post_workspaces_by_workspace_sessions_by_session_calls_by_call_decision"];
         delete?: never;
         options?: never;
@@ -1175,7 +1175,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Who asks, and what this server is. */
+        /** Describes the caller and this server. */
         get: operations["get_me"];
         put?: never;
         post?: never;
@@ -1192,10 +1192,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The folders that are worked in, the one chosen last first. */
+        /** Lists the workspace folders, most recently opened first. */
         get: operations["get_workspaces"];
         put?: never;
-        /** Chooses a folder to work in. */
+        /** Adds a folder to work in. */
         post: operations["post_workspaces"];
         delete?: never;
         options?: never;
@@ -1213,7 +1213,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Forgets a folder; nothing in it is deleted, and none of its sessions. */
+        /** Forgets a folder; its files and sessions stay. */
         delete: operations["delete_workspaces_by_workspace"];
         options?: never;
         head?: never;
@@ -1227,7 +1227,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The folders in a folder, to choose one. */
+        /** Lists the folders in a folder, to choose one. */
         get: operations["get_folders"];
         put?: never;
         post?: never;
@@ -1250,7 +1250,7 @@ export interface components {
         };
         /**
          * AdoptedRows
-         * @description What the session took over from its agent's files.
+         * @description The changes that the session adopted from its agent's files.
          */
         AdoptedRows: {
             changes: components["schemas"]["AgentChangeRow"][];
@@ -1268,8 +1268,8 @@ export interface components {
         };
         /**
          * AgentCard
-         * @description An agent in a list. `id` is what it is asked for by: its name, or where it is and its name if
-         *         another one of that name comes first, which `is_shadowed` says.
+         * @description An agent in a list. `id` identifies it: its name, or its place and name if another agent of
+         *         that name comes first, which `is_shadowed` says.
          */
         AgentCard: {
             id: string;
@@ -1292,7 +1292,7 @@ export interface components {
         /**
          * AgentChangeRow
          * @description A difference between the session and its agent's files: the include mode `here` and `now`,
-         *         and in words. It is new without the one, and gone without the other.
+         *         and a description. Without `here` the item is new; without `now` it is gone.
          */
         AgentChangeRow: {
             item: string;
@@ -1303,7 +1303,7 @@ export interface components {
         };
         /**
          * AgentCheck
-         * @description What is odd about an agent.
+         * @description The problems and oddities of an agent.
          */
         AgentCheck: {
             problems: components["schemas"]["Problem"][];
@@ -1338,7 +1338,7 @@ export interface components {
         };
         /**
          * AgentFileRow
-         * @description A file of an agent's folder; `kind` is what an agent reads it as.
+         * @description A file of an agent's folder; `kind` says what an agent reads it as.
          */
         AgentFileRow: {
             path: string;
@@ -1348,7 +1348,7 @@ export interface components {
         };
         /**
          * AgentList
-         * @description The agents of a workspace, and the folders that new ones are written into.
+         * @description The agents of a workspace, and the folders that new ones are written to.
          */
         AgentList: {
             agents: components["schemas"]["AgentCard"][];
@@ -1357,8 +1357,8 @@ export interface components {
         };
         /**
          * AgentPage
-         * @description All of an agent. `place` is the folder or file it was read from; `search` and `tool_search`
-         *         are how it chooses rules and references, and tools.
+         * @description Everything about an agent. `place` is the folder or file it was read from; `search` and
+         *         `tool_search` say how it chooses rules and references, and tools.
          */
         AgentPage: {
             card: components["schemas"]["AgentCard"];
@@ -1414,7 +1414,7 @@ export interface components {
         };
         /**
          * AlsoSent
-         * @description What else a request holds, by what it is: notes, memory, history and the like.
+         * @description Other contents of a request, by kind: notes, memory, history and so on.
          */
         AlsoSent: {
             what: string;
@@ -1468,8 +1468,8 @@ export interface components {
         };
         /**
          * AttachedRow
-         * @description Something that was attached to a question: in full, or only named as it stood above. With
-         *         `absent`, why the model did not get it.
+         * @description An attachment of a question: in full, or only named because it stood above. With `absent`,
+         *         why the model did not get it.
          */
         AttachedRow: {
             item: string;
@@ -1483,7 +1483,7 @@ export interface components {
         };
         /**
          * AvailableRow
-         * @description Something that could be added. `removed` says that a person took it out.
+         * @description An item that can be added. `removed` says that a person removed it.
          */
         AvailableRow: {
             item: string;
@@ -1498,7 +1498,7 @@ export interface components {
         };
         /**
          * BackLink
-         * @description A note that leads to another one.
+         * @description A note that links to another one.
          */
         BackLink: {
             path: string;
@@ -1547,8 +1547,8 @@ export interface components {
         };
         /**
          * BranchMap
-         * @description All nodes in order of writing. `leaf` is the entry the session goes on behind, `node` the
-         *         last node on the way to it.
+         * @description All nodes in the order they were written. `leaf` is the entry after which the session
+         *         continues, `node` the last node on the way to it.
          */
         BranchMap: {
             session: string;
@@ -1560,11 +1560,11 @@ export interface components {
         };
         /**
          * BranchNode
-         * @description A place of the map. An answer stands for all the steps of its turn: `calls` counts the tools
-         *         that were called in them. `tokens` are those of the request that it is to, as we count; of a
-         *         compaction, `tokens_before` and `tokens_after` are those of the requests around it. `is_leaf` is
-         *         where the session stands; `can_resume` says that the request there waits for its answer.
-         *         `children` counts the nodes right below it.
+         * @description A place on the map. An answer covers all steps of its turn: `calls` counts their tool calls.
+         *         `tokens` counts the request that it answers, by our count; `tokens_before` and `tokens_after`
+         *         are those of the requests around a compaction. `is_leaf` marks the session's position;
+         *         `can_resume` says that the request there has no answer yet. `children` counts the nodes right
+         *         below it.
          */
         BranchNode: {
             id: string;
@@ -1603,7 +1603,7 @@ export interface components {
         };
         /**
          * BreakSum
-         * @description All breaks of a kind. `unpriced` of them are not in `price`.
+         * @description All breaks of one cause. `unpriced` of them are not in `price`.
          */
         BreakSum: {
             /** @enum {unknown} */
@@ -1627,7 +1627,7 @@ export interface components {
         };
         /**
          * CacheTimeline
-         * @description All of it; prices are those of the day `prices_of`.
+         * @description The whole timeline; prices are those of the day `prices_of`.
          */
         CacheTimeline: {
             session: string;
@@ -1648,8 +1648,8 @@ export interface components {
         };
         /**
          * CallRow
-         * @description A call of a tool in an answer, and what became of it. `result` is shortened; with `is_cut`
-         *         there is more of it to be read. `seconds` is None where nobody knows how long it took.
+         * @description A tool call in an answer, and its outcome. `result` is shortened; `is_cut` says that there is
+         *         more to read. `seconds` is None if unknown.
          */
         CallRow: {
             id: string;
@@ -1665,8 +1665,8 @@ export interface components {
         };
         /**
          * CallView
-         * @description A call that waits for a decision. `arguments` is the JSON text that the model wrote; with
-         *         `decision` it was decided, and others of its turn still wait.
+         * @description A call that waits for a decision. `arguments` is the JSON text written by the model; with a
+         *         `decision`, only other calls of its turn still wait.
          */
         CallView: {
             id: string;
@@ -1719,7 +1719,7 @@ export interface components {
         };
         /**
          * CompactionDone
-         * @description What a compaction that a person asked for came to.
+         * @description The result of a compaction requested by a person.
          */
         CompactionDone: {
             /** @enum {unknown} */
@@ -1734,8 +1734,8 @@ export interface components {
         };
         /**
          * CompactionView
-         * @description What a compaction did: who made the summary and why, what it stands for, and the tokens of
-         *         history before and after, where they are known.
+         * @description A compaction: who made the summary and why, what it replaces, and the tokens of history
+         *         before and after, if known.
          */
         CompactionView: {
             by: string;
@@ -1748,7 +1748,7 @@ export interface components {
         };
         /**
          * ComparedSegment
-         * @description A segment of either request. `agrees`: nothing in front of it moved.
+         * @description A segment of either request. `agrees`: nothing before it moved.
          */
         ComparedSegment: {
             index: number;
@@ -1764,7 +1764,7 @@ export interface components {
         };
         /**
          * Completion
-         * @description Something that can stand behind an `@`: `insert` is what is typed, with its mark; `attach` is
+         * @description Something that can follow an `@`: `insert` is the text to type, with its mark; `attach` is
          *         what is attached, empty for a rule or a reference, which is named in the text.
          */
         Completion: {
@@ -1777,7 +1777,7 @@ export interface components {
         };
         /**
          * Completions
-         * @description The best first.
+         * @description Completions, best first.
          */
         Completions: {
             query: string;
@@ -1820,7 +1820,7 @@ export interface components {
         };
         /**
          * ContextRecord
-         * @description The context of one request. `near_note` says what `near` is, or why there is none.
+         * @description The context of one request. `near_note` says what `near` is, or why it is empty.
          */
         ContextRecord: {
             session: string;
@@ -1913,7 +1913,7 @@ export interface components {
         };
         /**
          * DecisionKept
-         * @description What was decided, which calls still wait, and the turn that was taken up if none does.
+         * @description The decision, the calls that still wait, and the turn that continues if none does.
          */
         DecisionKept: {
             call_id: string;
@@ -1924,8 +1924,8 @@ export interface components {
         };
         /**
          * DeletedRow
-         * @description What a deletion took away: bytes of the journal, blobs of its own, and what the embedded
-         *         model remembered of it.
+         * @description What a deletion removed: bytes of the journal, its own blobs, and the embedded model's
+         *         memory of it.
          */
         DeletedRow: {
             session: string;
@@ -1968,7 +1968,7 @@ export interface components {
         };
         /**
          * DoctorMachine
-         * @description `since` as `30d` or a date; empty for all there is.
+         * @description `since` as `30d` or a date; empty for everything.
          */
         DoctorMachine: {
             /** @default  */
@@ -1978,8 +1978,8 @@ export interface components {
         };
         /**
          * DoctorPage
-         * @description A report as a page shows it. `with_text` says that what was said stands in it; `is_cut` that
-         *         there are more findings or requests than are listed, the dearest findings first.
+         * @description A report as a page shows it. `with_text` says that it contains texts of sessions; `is_cut`
+         *         that there are more findings or requests than listed; the most expensive findings come first.
          */
         DoctorPage: {
             lamina: string;
@@ -2012,7 +2012,7 @@ export interface components {
         };
         /**
          * EarlierText
-         * @description What a segment took the place of, or an older version that still stands above it.
+         * @description The text that a segment replaced, or an older version that still stands above it.
          */
         EarlierText: {
             source: string;
@@ -2023,8 +2023,8 @@ export interface components {
         };
         /**
          * EditedQuestion
-         * @description A question asked otherwise. Without `attach` and `essential`, what was attached to it goes
-         *         along again.
+         * @description A question edited and asked again. Without `attach` and `essential`, its attachments are sent
+         *         again.
          */
         EditedQuestion: {
             question: string;
@@ -2038,14 +2038,14 @@ export interface components {
         };
         /**
          * ErrorAnswer
-         * @description What every route answers if it cannot do what was asked.
+         * @description The answer of every route that cannot do what was asked.
          */
         ErrorAnswer: {
             error: components["schemas"]["ErrorBody"];
         };
         /**
          * ErrorBody
-         * @description What was wrong: a stable code, a sentence, and the fields that it is about.
+         * @description What was wrong: a stable code, a sentence, and the fields concerned.
          */
         ErrorBody: {
             code: string;
@@ -2092,8 +2092,8 @@ export interface components {
         };
         /**
          * FindingRow
-         * @description One loss. `before` and `after` are what stood at the byte, as a digest or as text. Money is
-         *         in US dollars at list price; `extra` is what the loss cost over reading the same tokens.
+         * @description One loss. `before` and `after` are the content at that byte, as a digest or as text. Money is
+         *         in US dollars at list price; `extra` is the extra cost over reading the same tokens.
          */
         FindingRow: {
             id: string;
@@ -2150,8 +2150,8 @@ export interface components {
         };
         /**
          * FolderListing
-         * @description The folders in a folder, for a person to choose one. `notes` is how many Markdown files are
-         *         directly in it, `problem` why it cannot be looked into.
+         * @description The folders in a folder, to choose one. `notes` counts Markdown files directly in it,
+         *         `problem` says why it cannot be listed.
          */
         FolderListing: {
             path: string;
@@ -2172,7 +2172,7 @@ export interface components {
         };
         /**
          * ForkBody
-         * @description Up to which entry; without one, all of the active path.
+         * @description The last entry to copy; without one, the whole active path.
          */
         ForkBody: {
             /** @default null */
@@ -2186,7 +2186,7 @@ export interface components {
         };
         /**
          * FoundPassage
-         * @description A passage that a search brought, with the number it is cited by.
+         * @description A passage found by search, with its citation number.
          */
         FoundPassage: {
             number: number | null;
@@ -2198,7 +2198,7 @@ export interface components {
         };
         /**
          * FoundRow
-         * @description A row that holds the words, with some of what stands around them.
+         * @description A row that contains the words, with some surrounding text.
          */
         FoundRow: {
             id: string;
@@ -2209,7 +2209,7 @@ export interface components {
         };
         /**
          * FoundRows
-         * @description `total` counts all rows that hold the words; of many, only the first are listed.
+         * @description `total` counts all rows that contain the words; only the first are listed.
          */
         FoundRows: {
             rows: components["schemas"]["FoundRow"][];
@@ -2224,7 +2224,7 @@ export interface components {
         };
         /**
          * GoneSegment
-         * @description A segment of the request before that is not in this one.
+         * @description A segment of the previous request that is not in this one.
          */
         GoneSegment: {
             index: number;
@@ -2297,7 +2297,7 @@ export interface components {
         };
         /**
          * ImportedRow
-         * @description The session that a file became.
+         * @description The imported session.
          */
         ImportedRow: {
             session: string;
@@ -2308,7 +2308,7 @@ export interface components {
         };
         /**
          * IncludeChange
-         * @description How a rule or a reference, by its item id, comes into requests from now on.
+         * @description When a rule or a reference, by its item id, is part of requests from now on.
          */
         IncludeChange: {
             item: string;
@@ -2319,15 +2319,15 @@ export interface components {
         };
         /**
          * ItemName
-         * @description A member as `rule:NAME`, `ref:NAME` or `tool:SERVER/NAME`; of a pin, its path.
+         * @description A member as `rule:NAME`, `ref:NAME` or `tool:SERVER/NAME`; for a pin, its path.
          */
         ItemName: {
             what: string;
         };
         /**
          * ItemRows
-         * @description What the session has, what it could have, what is pinned, how its agent's files differ, and
-         *         what is wrong.
+         * @description The session's items, items it can add, its pins, how its agent's files differ, and
+         *         problems.
          */
         ItemRows: {
             items: components["schemas"]["MemberRow"][];
@@ -2369,7 +2369,7 @@ export interface components {
         };
         /**
          * JobEnd
-         * @description A job is over; `result` is what it came to.
+         * @description A job has ended; `result` is its result.
          */
         JobEnd: {
             /** @enum {unknown} */
@@ -2381,7 +2381,7 @@ export interface components {
         };
         /**
          * JobProgress
-         * @description How far a job is: `done` of `total`, both 0 while nobody knows.
+         * @description A job's progress: `done` of `total`, both 0 while unknown.
          */
         JobProgress: {
             /** @enum {unknown} */
@@ -2394,7 +2394,7 @@ export interface components {
         };
         /**
          * JobRow
-         * @description One job, as people are shown it.
+         * @description One job, as shown to people.
          */
         JobRow: {
             job: string;
@@ -2408,7 +2408,7 @@ export interface components {
         };
         /**
          * JobStarted
-         * @description What a route answers that starts a job: `/api/jobs/{job}/events` tells how far it is.
+         * @description The answer of a route that starts a job: `/api/jobs/{job}/events` streams its progress.
          */
         JobStarted: {
             job: string;
@@ -2416,8 +2416,8 @@ export interface components {
         };
         /**
          * KeyList
-         * @description All providers that take a key. Without a keyring that works here `keyring` is empty, and
-         *         `problem` says what to do instead.
+         * @description All providers that use a key. Without a working keyring `keyring` is empty, and `problem`
+         *         says what to do instead.
          */
         KeyList: {
             keys: components["schemas"]["KeyRow"][];
@@ -2426,7 +2426,7 @@ export interface components {
         };
         /**
          * KeyRow
-         * @description A provider and where its key is, never the key. `variables` may hold it.
+         * @description A provider and where its key is, never the key. `variables` are checked for it.
          */
         KeyRow: {
             provider: string;
@@ -2439,7 +2439,7 @@ export interface components {
         };
         /**
          * KeyTrial
-         * @description What came of trying a key.
+         * @description The result of testing a key.
          */
         KeyTrial: {
             provider: string;
@@ -2451,7 +2451,7 @@ export interface components {
         };
         /**
          * KnownTargets
-         * @description Targets that fit, whom a session goes to unless it says otherwise, and of when prices are.
+         * @description Matching targets, the default target, and the price date.
          */
         KnownTargets: {
             targets: components["schemas"]["TargetChoice"][];
@@ -2460,7 +2460,7 @@ export interface components {
         };
         /**
          * LabelBody
-         * @description An empty text takes the label away.
+         * @description An empty text removes the label.
          */
         LabelBody: {
             text: string;
@@ -2472,7 +2472,7 @@ export interface components {
         };
         /**
          * LayerShare
-         * @description A layer of a request. `cached` is None where the provider reported nothing.
+         * @description A layer of a request. `cached` is None if the provider did not report it.
          */
         LayerShare: {
             /** @enum {unknown} */
@@ -2516,7 +2516,7 @@ export interface components {
         };
         /**
          * LocalModelList
-         * @description All of them, and how many bytes are free where they would go.
+         * @description All local models, and the free bytes on their disk.
          */
         LocalModelList: {
             models: components["schemas"]["LocalModelRow"][];
@@ -2525,9 +2525,9 @@ export interface components {
         };
         /**
          * LocalModelRow
-         * @description A model that can be fetched. `here` says whether it is, or a part of it; sizes are in bytes;
-         *         `room` is what fetching needs at most meanwhile. `missing` says what else has to be installed
-         *         for it to run, if anything.
+         * @description A model that can be downloaded. `here` says whether all or part of it is on this machine;
+         *         sizes are in bytes; `room` is the disk space that a download needs at most. `missing` says
+         *         what else must be installed to run it.
          */
         LocalModelRow: {
             name: string;
@@ -2550,7 +2550,7 @@ export interface components {
         };
         /**
          * Me
-         * @description Who asks, and what this server is. `workspace` is the folder it was started in, if any.
+         * @description The caller, and this server. `workspace` is the folder it was started in, if any.
          */
         Me: {
             version: string;
@@ -2563,8 +2563,8 @@ export interface components {
         };
         /**
          * MemberRow
-         * @description A rule, a reference or a tool that applies to every question. One that is `missing` was added
-         *         and is gone from the agent.
+         * @description A rule, a reference or a tool that applies to every question. `missing` means that it was
+         *         added, and the agent no longer has it.
          */
         MemberRow: {
             item: string;
@@ -2575,7 +2575,7 @@ export interface components {
         };
         /**
          * MemoryText
-         * @description What every session is to know; `etag` is the sha256 of the file, empty if there is none.
+         * @description The memory for every session; `etag` is the sha256 of the file, empty without a file.
          */
         MemoryText: {
             text: string;
@@ -2586,8 +2586,8 @@ export interface components {
         };
         /**
          * MessageRow
-         * @description One row of the active path. `siblings` are the entries that stand in its place on all
-         *         branches, itself at `place`; `request` is the request that an answer is to.
+         * @description One row of the active path. `siblings` are the entries at its place on all branches, itself
+         *         at `place`; `request` is the request of an answer.
          */
         MessageRow: {
             id: string;
@@ -2618,15 +2618,15 @@ export interface components {
         };
         /**
          * MessageTaken
-         * @description Whether a turn runs that the message reaches; otherwise it waits for the next one.
+         * @description Whether the message reaches a running turn; if not, it waits for the next one.
          */
         MessageTaken: {
             running: boolean;
         };
         /**
          * MessageWindow
-         * @description Some rows of the active path: `first` is the index of the first one, `total` how many rows
-         *         there are.
+         * @description Some rows of the active path: `first` is the index of the first one, `total` the number of
+         *         all rows.
          */
         MessageWindow: {
             rows: components["schemas"]["MessageRow"][];
@@ -2636,9 +2636,9 @@ export interface components {
         };
         /**
          * MovedByte
-         * @description The first place at which two requests differ. `byte` counts from 0 in the texts of all
-         *         segments in wire order, `in_segment` in those of this one; `expected` says that it is behind
-         *         what was to be sent again, so that nothing is lost.
+         * @description The first place where two requests differ. `byte` counts from 0 in the texts of all segments
+         *         in wire order, `in_segment` in those of this one; `expected` says that it lies beyond the part
+         *         that was to be sent again, so nothing is lost.
          */
         MovedByte: {
             byte: number;
@@ -2668,8 +2668,8 @@ export interface components {
         };
         /**
          * Mover
-         * @description Who moved something: a hook (or a patch of an application), the engine itself, or a person,
-         *         by the entry that says so.
+         * @description Who moved something: a hook (or an application's patch), the engine itself, or a person, with
+         *         the entry that records it.
          */
         Mover: {
             /** @enum {unknown} */
@@ -2681,7 +2681,7 @@ export interface components {
         };
         /**
          * NamedText
-         * @description A text with its name and how many tokens it takes, about.
+         * @description A text with its name and its approximate number of tokens.
          */
         NamedText: {
             name: string;
@@ -2690,8 +2690,8 @@ export interface components {
         };
         /**
          * NavigateBody
-         * @description Where to go on; `summary` tells the model what came of the branch that is left. With `end`,
-         *         at the end of the branch that the entry is on.
+         * @description Where to continue; `summary` summarises the branch being left for the model. With `end`, at
+         *         the end of the branch of that entry.
          */
         NavigateBody: {
             entry: string;
@@ -2721,7 +2721,7 @@ export interface components {
         };
         /**
          * NewAgent
-         * @description An agent's name; it is written among one's own or into the workspace.
+         * @description A new agent's name; it is created among the user's own or in the workspace.
          */
         NewAgent: {
             name: string;
@@ -2733,8 +2733,7 @@ export interface components {
         };
         /**
          * NewFileText
-         * @description The whole text of a file. `etag` is that of what was read; empty for a file that is not there
-         *         yet.
+         * @description The whole text of a file. `etag` is that of the version read; empty for a new file.
          */
         NewFileText: {
             text: string;
@@ -2743,7 +2742,7 @@ export interface components {
         };
         /**
          * NewImport
-         * @description A file of another program, as text or in base64.
+         * @description Another program's file, as text or in base64.
          */
         NewImport: {
             name: string;
@@ -2756,14 +2755,14 @@ export interface components {
         };
         /**
          * NewKey
-         * @description A key, which is never given back.
+         * @description A key, which is never returned.
          */
         NewKey: {
             key: string;
         };
         /**
          * NewMemory
-         * @description All of it, and the etag of what was read.
+         * @description The whole text, and the etag of the version read.
          */
         NewMemory: {
             text: string;
@@ -2805,8 +2804,8 @@ export interface components {
         };
         /**
          * NewSession
-         * @description How a session is begun. `files` lets the model look at the folder's files and change them,
-         *         `web` is where the web is searched, `settings` are those that differ from the defaults.
+         * @description A new session. `files` lets the model read and change the folder's files, `web` is where it
+         *         searches the web, `settings` are those that differ from the defaults.
          */
         NewSession: {
             /** @default null */
@@ -2833,14 +2832,14 @@ export interface components {
         };
         /**
          * NewSettings
-         * @description The settings that change, by name; parts of one by its name with a dot.
+         * @description The changed settings, by name; parts use a dotted name.
          */
         NewSettings: {
             settings: Record<string, never>;
         };
         /**
          * NewTurn
-         * @description A question; what `@` mentions in it is attached as well.
+         * @description A question; `@` mentions in it are attached as well.
          */
         NewTurn: {
             text: string;
@@ -2853,7 +2852,7 @@ export interface components {
         };
         /**
          * NewWorkspace
-         * @description The folder to work in; with `create`, one that is made.
+         * @description The folder to work in; `create` creates it.
          */
         NewWorkspace: {
             path: string;
@@ -2862,8 +2861,8 @@ export interface components {
         };
         /**
          * NoteCheck
-         * @description What is wrong with the notes of a workspace; `decided` are links whose name several files
-         *         have, and which the nearest was taken for.
+         * @description The problems in the notes of a workspace; `decided` are ambiguous links that were resolved
+         *         to the nearest file.
          */
         NoteCheck: {
             notes: number;
@@ -2884,8 +2883,8 @@ export interface components {
         };
         /**
          * NoteHit
-         * @description A passage that a search found. `place` attaches just these lines; `score` is None where it
-         *         was found by its words.
+         * @description A passage found by search. `place` attaches just these lines; `score` is None if it was found
+         *         by words.
          */
         NoteHit: {
             path: string;
@@ -2900,7 +2899,7 @@ export interface components {
         };
         /**
          * NoteHits
-         * @description What a search found. `method` is how: by meaning and words, or by words alone and why.
+         * @description Search results. `method` is meaning and words, or words alone with the reason.
          */
         NoteHits: {
             query: string;
@@ -2913,8 +2912,8 @@ export interface components {
         };
         /**
          * NoteLink
-         * @description A link as it is written, and the file it leads to; without `path` it leads nowhere, and
-         *         `problem` says why.
+         * @description A link as written, and the file it leads to; without `path` it is broken, and `problem` says
+         *         why.
          */
         NoteLink: {
             link: string;
@@ -2925,7 +2924,7 @@ export interface components {
         };
         /**
          * NotePage
-         * @description A note with its text as the file has it; `is_note` is False for another file of text.
+         * @description A note with the text of its file; `is_note` is False for other text files.
          */
         NotePage: {
             path: string;
@@ -2944,8 +2943,8 @@ export interface components {
         };
         /**
          * NoteProblem
-         * @description Something that is wrong with a note; or, where `meaning` is set, a link that was decided: a
-         *         name that several files have, and `meaning` is the nearest. `candidates` are all of them.
+         * @description A problem in a note; or, with `meaning` set, a link that was decided: several files have its
+         *         name, and `meaning` is the nearest. `candidates` lists all of them.
          */
         NoteProblem: {
             path: string;
@@ -2960,7 +2959,7 @@ export interface components {
         };
         /**
          * NoteSearchRecord
-         * @description A search of the notes for a request: what was looked for, in how many notes, what came.
+         * @description A search of notes for a request: the query, the number of notes, the results.
          */
         NoteSearchRecord: {
             query: string;
@@ -2998,7 +2997,7 @@ export interface components {
         };
         /**
          * Ping
-         * @description Nothing happened for a while, and the connection is there.
+         * @description Sent while nothing happens, to show that the connection is alive.
          */
         Ping: {
             /** @enum {unknown} */
@@ -3006,7 +3005,7 @@ export interface components {
         };
         /**
          * PinnedRow
-         * @description Something that is essential and named with every question.
+         * @description An item that is essential and named with every question.
          */
         PinnedRow: {
             item: string;
@@ -3014,7 +3013,7 @@ export interface components {
         };
         /**
          * PlannedCall
-         * @description A call of a plan, and what became of it.
+         * @description A call of a plan, and its outcome.
          */
         PlannedCall: {
             name: string;
@@ -3023,7 +3022,7 @@ export interface components {
         };
         /**
          * Position
-         * @description Where the session goes on. `text` is the question that stood there, to be asked anew.
+         * @description Where the session continues. `text` is the question at that place, to be asked again.
          */
         Position: {
             entry: string;
@@ -3032,7 +3031,7 @@ export interface components {
         };
         /**
          * PreviewBody
-         * @description The message as it stands.
+         * @description The message as typed so far.
          */
         PreviewBody: {
             /** @default  */
@@ -3135,9 +3134,9 @@ export interface components {
         };
         /**
          * ReasonRow
-         * @description A reason as a page shows it. `place` stands before its name: its priority in
-         *         three digits, or the server of a tool; `badge` says how it came to be there, as `Agent - 0.87`.
-         *         `is_new` says that it was not in the request before.
+         * @description A reason as a page shows it. `place` stands before its name: its priority in three digits, or
+         *         the server of a tool; `badge` says how it was included, such as `Agent - 0.87`. `is_new` says
+         *         that the previous request did not have it.
          */
         ReasonRow: {
             item: string;
@@ -3168,7 +3167,7 @@ export interface components {
         };
         /**
          * RemovedModel
-         * @description A model that is gone, and the bytes that are free now.
+         * @description A removed model, and the bytes freed.
          */
         RemovedModel: {
             name: string;
@@ -3180,7 +3179,7 @@ export interface components {
         };
         /**
          * RepeatedAnswer
-         * @description An answer asked for again; without one, the last.
+         * @description An answer to generate again; by default the last.
          */
         RepeatedAnswer: {
             /** @default null */
@@ -3229,7 +3228,7 @@ export interface components {
         };
         /**
          * RequestAnatomy
-         * @description A request with all that it was made of. `proven` says that every byte is what was recorded;
+         * @description A request with everything it consists of. `proven` says that every byte matches the record;
          *         `problems` why not. `previous` and `next` are its neighbours on the active path.
          */
         RequestAnatomy: {
@@ -3315,9 +3314,9 @@ export interface components {
         };
         /**
          * RequestDifference
-         * @description What changed from one request to another. `again` are tokens that both have and that are
-         *         processed once more, `price` what that costs over reading them from the cache, None where no
-         *         price is known.
+         * @description What changed between two requests. `again` counts tokens that both have and that are
+         *         processed again, `price` is their extra cost over reading them from the cache, None if
+         *         unknown.
          */
         RequestDifference: {
             before: components["schemas"]["RequestSummary"];
@@ -3368,8 +3367,8 @@ export interface components {
         /**
          * RequestPreview
          * @description What would be sent. `cached` is how many tokens a provider should find in its cache, `new`
-         *         the others; both are None where that is not known. `refusal` says why it would not be sent; then
-         *         the rest is as far as it is known. Of a planned question (`only_plan`) this is the request for
+         *         the rest; both are None if unknown. `refusal` says why it would not be sent; the other fields
+         *         are then filled as far as known. For a planned question (`only_plan`) this is the request for
          *         the plan.
          */
         RequestPreview: {
@@ -3418,10 +3417,9 @@ export interface components {
         };
         /**
          * RequestSummary
-         * @description One request. `step` says whether a question or the results of tools are new in it; `question`
-         *         and `answer` are the entries of these. `agree` are tokens that are the same as in the request
-         *         before, `new` all others, both as we count; the figures from `input` on are the provider's, and
-         *         None as far as it gave none.
+         * @description One request. `step` says whether it adds a question or tool results; `question` and `answer`
+         *         are their entries. `agree` counts tokens that match the previous request, `new` all others, both
+         *         by our count; the figures from `input` on come from the provider, None if unreported.
          */
         RequestSummary: {
             number: number;
@@ -3453,7 +3451,7 @@ export interface components {
         };
         /**
          * ResultText
-         * @description All of what a tool gave, also what was not sent.
+         * @description The full result of a tool, including parts that were not sent.
          */
         ResultText: {
             call: string;
@@ -3468,8 +3466,7 @@ export interface components {
         };
         /**
          * RunningTurn
-         * @description The turn that is under way, or was last: `next` is the number that its next event will
-         *         have.
+         * @description The running turn, or the last one: `next` is the number of its next event.
          */
         RunningTurn: {
             id: string;
@@ -3508,10 +3505,10 @@ export interface components {
         };
         /**
          * SegmentRow
-         * @description A segment as it was sent. `start` is where it begins, in tokens of the whole request; `kind`
-         *         is what its content is; `content` holds what is no text, as a tool's definition. `first_number`
-         *         is the request that first had these bytes, `since_number` the one from which on they stood at
-         *         this place. `stays` says that nothing in front of it changed.
+         * @description A segment as it was sent. `start` is its offset in tokens of the whole request; `kind` is the
+         *         type of its content; `content` contains non-text content such as a tool's definition.
+         *         `first_number` is the first request with these bytes, `since_number` the request since which
+         *         they stood at this place. `stays` says that nothing before it changed.
          */
         SegmentRow: {
             index: number;
@@ -3546,7 +3543,7 @@ export interface components {
         };
         /**
          * SegmentView
-         * @description A run of bytes on the wire, by its digest.
+         * @description A run of bytes on the wire, identified by its digest.
          */
         SegmentView: {
             /** @enum {unknown} */
@@ -3560,7 +3557,7 @@ export interface components {
         };
         /**
          * SentMessage
-         * @description Something said while a turn runs: with its next request, or after its answer.
+         * @description A message sent while a turn runs: with its next request, or after its answer.
          */
         SentMessage: {
             text: string;
@@ -3572,8 +3569,8 @@ export interface components {
         };
         /**
          * SentRequests
-         * @description All requests of a session in order of writing, on every branch. `lost` are requests that
-         *         replies answer and that cannot be read.
+         * @description All requests of a session in the order written, on every branch. `lost` are unreadable
+         *         requests whose replies exist.
          */
         SentRequests: {
             requests: components["schemas"]["RequestSummary"][];
@@ -3582,7 +3579,7 @@ export interface components {
         };
         /**
          * ServerEntry
-         * @description A server of an agent: how it is reached and on which terms, without its keys.
+         * @description A server of an agent: its address and terms, without its keys.
          */
         ServerEntry: {
             name: string;
@@ -3595,8 +3592,8 @@ export interface components {
         };
         /**
          * SessionCard
-         * @description One session in a list. `cost` is None if nobody knows a price; `unpriced` counts requests
-         *         whose price is not in it. `cached_share` is None if nothing was reported.
+         * @description One session in a list. `cost` is None if no price is known; `unpriced` counts requests that
+         *         it excludes. `cached_share` is None if nothing was reported.
          */
         SessionCard: {
             session: string;
@@ -3616,8 +3613,8 @@ export interface components {
         };
         /**
          * SessionCheck
-         * @description Whether a session is sound, for a page: `rebuilt` of `requests` are what was sent, to the
-         *         byte; `wrong` are the others of which something is known.
+         * @description Whether a session is intact, for a page: `rebuilt` of `requests` match what was sent to the
+         *         byte; `wrong` counts the others that are known to differ.
          */
         SessionCheck: {
             session: string;
@@ -3633,7 +3630,7 @@ export interface components {
         };
         /**
          * SessionCreated
-         * @description The session that was begun; `notices` is what a person should know of it.
+         * @description The new session; `notices` are for the person.
          */
         SessionCreated: {
             session: string;
@@ -3641,9 +3638,9 @@ export interface components {
         };
         /**
          * SessionHead
-         * @description Everything that is needed to draw a session's head. `title` is its name, or else its first
-         *         question. `rows` counts messages of the active path, `other_rows` those on other branches.
-         *         `busy_elsewhere` says that another program has it open: it can be read, not gone on with.
+         * @description Everything shown at the top of a session. `title` is its name, or its first question. `rows`
+         *         counts messages of the active path, `other_rows` those on other branches. `busy_elsewhere` says
+         *         that another program has it open: it can be read but not continued.
          */
         SessionHead: {
             session: string;
@@ -3674,7 +3671,7 @@ export interface components {
         };
         /**
          * SessionNews
-         * @description A session changed its state, or its last turn did.
+         * @description A change in the state of a session or of its last turn.
          */
         SessionNews: {
             session: string;
@@ -3684,8 +3681,8 @@ export interface components {
         };
         /**
          * SessionPage
-         * @description Some sessions, the one written last first. `after` is the cursor of the next page, if there
-         *         is one; `total` counts all that fit the words.
+         * @description A page of sessions, most recently written first. `after` is the cursor of the next page, if
+         *         any; `total` counts all matching sessions.
          */
         SessionPage: {
             sessions: components["schemas"]["SessionCard"][];
@@ -3694,9 +3691,9 @@ export interface components {
         };
         /**
          * SessionSpending
-         * @description What a session cost by its own journal, and what the account says of it. `cost` are known
-         *         costs; `unpriced` requests are not in it. `waiting` is reserved for answers that have not
-         *         come.
+         * @description A session's cost from its own journal, and from the account. `cost` sums known costs;
+         *         `unpriced` requests are not in it. `waiting` is reserved for answers that are still
+         *         pending.
          */
         SessionSpending: {
             session: string;
@@ -3720,9 +3717,8 @@ export interface components {
         };
         /**
          * SettingRow
-         * @description One setting: its value now and by default, what it may be, and what it is for. A setting with
-         *         parts is a choice of presets, and each of its parts is a row of its own, as
-         *         `guide_search.top_n`.
+         * @description One setting: its value, default, allowed values, and description. A setting with parts offers
+         *         presets, and each of its parts is a row of its own, such as `guide_search.top_n`.
          */
         SettingRow: {
             name: string;
@@ -3741,7 +3737,7 @@ export interface components {
         };
         /**
          * SkillEntry
-         * @description A skill; one that no model may choose by itself is added by hand.
+         * @description A skill; one that models may not choose is added by hand.
          */
         SkillEntry: {
             name: string;
@@ -3751,8 +3747,8 @@ export interface components {
         };
         /**
          * SourceRow
-         * @description A passage that an answer cites as `[^number]`. `place` is its lines; `excerpt` is the passage
-         *         as the note has it now, empty if it is not there any more.
+         * @description A passage that an answer cites as `[^number]`. `place` is its lines; `excerpt` is the
+         *         passage's current text, empty if it no longer exists.
          */
         SourceRow: {
             number: number;
@@ -3798,7 +3794,7 @@ export interface components {
         };
         /**
          * SpendReport
-         * @description What was spent since a day, by something; and everything that waits, however old it is.
+         * @description Spending since a day, grouped; and every pending reservation, however old.
          */
         SpendReport: {
             /** @enum {unknown} */
@@ -3813,9 +3809,9 @@ export interface components {
         };
         /**
          * SpendRow
-         * @description What requests came to together. `spent` are known costs, None if none is known; `assumed`
-         *         upper prices of answers that did not say what they took; `unpriced` counts requests that are in
-         *         neither sum.
+         * @description The combined cost of requests. `spent` sums known costs, None if none is known; `assumed`
+         *         sums upper limits for answers without reported usage; `unpriced` counts requests in neither
+         *         sum.
          */
         SpendRow: {
             name: string;
@@ -3836,8 +3832,8 @@ export interface components {
         };
         /**
          * SpendingPage
-         * @description A report with what its sums leave out, in words, and the limit of a day if there is one.
-         *         `names` are what people call the sessions of its rows, where that is known.
+         * @description A report with what its sums exclude, in words, and the daily limit if there is one. `names`
+         *         are the titles of the sessions in its rows, where known.
          */
         SpendingPage: {
             report: components["schemas"]["SpendReport"];
@@ -3860,8 +3856,8 @@ export interface components {
         };
         /**
          * TargetChoice
-         * @description A target, and whether it could be asked now: `missing` says what is in the way, and
-         *         `missing_code` which error that is. A family stands for every model whose name begins so.
+         * @description A target, and whether it is available: `missing` says what is missing, `missing_code` is the
+         *         code of that error. A family stands for every model whose name begins with its name.
          */
         TargetChoice: {
             target: components["schemas"]["TargetRow"];
@@ -3873,8 +3869,8 @@ export interface components {
         };
         /**
          * TargetRow
-         * @description One target. Without `prices` nobody knows what it costs; without `limits_source` its limits
-         *         are those that any model of its provider is expected to have.
+         * @description One target. Without `prices` its cost is unknown; without `limits_source` its limits are the
+         *         defaults assumed for any model of its provider.
          */
         TargetRow: {
             target: string;
@@ -3893,8 +3889,8 @@ export interface components {
         };
         /**
          * TimelineBreak
-         * @description Why a cache did not hit, in the one vocabulary. `tokens` could have been read and were not;
-         *         `price` is what that cost over reading them, None where nobody knows it.
+         * @description Why a cache did not hit, by cause. `tokens` could have been read but were not; `price` is the
+         *         extra cost over reading them, None if unknown.
          */
         TimelineBreak: {
             /** @enum {unknown} */
@@ -3913,11 +3909,10 @@ export interface components {
         };
         /**
          * TimelineRow
-         * @description One request. `purpose` is `turn`, or that of a request beside the turns (`plan`, `summary`)
-         *         or of an answer that was imported; these have no `request`. `fresh` is input less cached.
-         *         Figures are None where an `answered` one came without them. `saved` is what the cache saved
-         *         net, None where that is not known. `seconds` is how long it took, `idle` the time since the one
-         *         before it.
+         * @description One request. `purpose` is `turn`, or that of a request outside the turns (`plan`, `summary`)
+         *         or of an imported answer; these have no `request`. `fresh` is input minus cached. Figures are
+         *         None if an `answered` request came without them. `saved` is the cache's net saving, None if
+         *         unknown. `seconds` is how long the request took, `idle` the time since the previous one.
          */
         TimelineRow: {
             id: string;
@@ -3943,8 +3938,8 @@ export interface components {
         };
         /**
          * TimelineTotals
-         * @description All requests together, on every branch: they were all paid for. `hit` is None if no provider
-         *         reported its cache; `reported` requests are in it, `unknown` answered ones are not, `unanswered`
+         * @description All requests together, on every branch, since all were paid for. `hit` is None if no provider
+         *         reported its cache; it covers `reported` requests, not the `unknown` answered ones; `unanswered`
          *         have no figures at all.
          */
         TimelineTotals: {
@@ -4030,7 +4025,7 @@ export interface components {
         };
         /**
          * ToolTerms
-         * @description What is said of one tool of a server.
+         * @description The terms for one tool of a server.
          */
         ToolTerms: {
             name: string;
@@ -4040,7 +4035,7 @@ export interface components {
         };
         /**
          * TriedKey
-         * @description A key to try before it is kept; empty for the one that is kept.
+         * @description A key to test before it is stored; empty for the stored one.
          */
         TriedKey: {
             /** @default  */
@@ -4048,7 +4043,7 @@ export interface components {
         };
         /**
          * TriedQuestion
-         * @description A question; without a preset the agent's own settings count.
+         * @description A question; without a preset the agent's own settings apply.
          */
         TriedQuestion: {
             question: string;
@@ -4057,8 +4052,8 @@ export interface components {
         };
         /**
          * TrustPage
-         * @description What a person is shown before they trust a folder: `lines` is all of it, `digest` what trust
-         *         is given by, `changes` what differs from what they trusted before.
+         * @description What a person is shown before they trust a folder: `lines` is all of it, `digest` identifies
+         *         it when trust is given, `changes` lists differences from what they trusted before.
          */
         TrustPage: {
             place: string;
@@ -4078,7 +4073,7 @@ export interface components {
         };
         /**
          * TurnBegun
-         * @description The turn that was begun; `turns/{turn}/events` tells of it.
+         * @description The turn that was started; `turns/{turn}/events` streams its events.
          */
         TurnBegun: {
             turn: string;
@@ -4098,7 +4093,7 @@ export interface components {
         };
         /**
          * TurnFailed
-         * @description The turn is over without an answer; always the last event, if it is there.
+         * @description The turn ended without an answer; if present, always the last event.
          */
         TurnFailed: {
             /** @enum {unknown} */
@@ -4135,7 +4130,7 @@ export interface components {
         };
         /**
          * UnreadSession
-         * @description A session of which something could not be read. `counted` says that the rest was.
+         * @description A session that could not be read in full. `counted` means that the rest was counted.
          */
         UnreadSession: {
             session: string;
@@ -4144,7 +4139,7 @@ export interface components {
         };
         /**
          * UploadedFile
-         * @description A file that was dropped: its name is shown, and never made a path.
+         * @description An uploaded file: its name is shown, and never used as a path.
          */
         UploadedFile: {
             name: string;
@@ -4222,7 +4217,7 @@ export interface components {
         };
         /**
          * WireBody
-         * @description A request in its vendor's form, and why it may not be what was sent.
+         * @description A request in its vendor's form, and why it may differ from what was sent.
          */
         WireBody: {
             request: string;
@@ -4233,7 +4228,7 @@ export interface components {
         };
         /**
          * WorkspaceRow
-         * @description One folder that was chosen. One that is not there any more has no number of sessions.
+         * @description One chosen folder. A folder that no longer exists has no number of sessions.
          */
         WorkspaceRow: {
             id: string;
@@ -4244,7 +4239,7 @@ export interface components {
         };
         /**
          * WorkspaceRows
-         * @description All folders that were chosen, the one opened last first.
+         * @description All chosen folders, most recently opened first.
          */
         WorkspaceRows: {
             workspaces: components["schemas"]["WorkspaceRow"][];
@@ -4269,7 +4264,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The agents of the user and of the workspace. */
+            /** @description Lists the agents of the user and of the workspace. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4278,7 +4273,7 @@ export interface operations {
                     "application/json": components["schemas"]["AgentList"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4304,7 +4299,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Writes a new agent to start from. */
+            /** @description Creates a new agent as a starting point. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -4313,7 +4308,7 @@ export interface operations {
                     "application/json": components["schemas"]["AgentPage"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4336,7 +4331,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One agent: persona, rules, references, tools, memory, files and problems. */
+            /** @description Shows an agent: persona, rules, references, tools, memory, files and problems. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4345,7 +4340,7 @@ export interface operations {
                     "application/json": components["schemas"]["AgentPage"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4369,7 +4364,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A file of the agent, with its etag. */
+            /** @description Reads a file of the agent, with its etag. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4378,7 +4373,7 @@ export interface operations {
                     "application/json": components["schemas"]["AgentFile"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4406,7 +4401,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Writes a file of the agent, if it is still what it was. */
+            /** @description Writes a file of the agent, if it has not changed since. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4415,7 +4410,7 @@ export interface operations {
                     "application/json": components["schemas"]["AgentFile"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4441,14 +4436,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Deletes a rule or a reference, if it is still what it was. */
+            /** @description Deletes a rule or a reference, if it has not changed since. */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4484,7 +4479,7 @@ export interface operations {
                     "application/json": components["schemas"]["AgentPage"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4507,7 +4502,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What is odd about the agent's files. */
+            /** @description Checks the agent's files for problems. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4516,7 +4511,7 @@ export interface operations {
                     "application/json": components["schemas"]["AgentCheck"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4543,7 +4538,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What a question would choose, and what only just not. */
+            /** @description Shows what a question would select, and near misses. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4552,7 +4547,7 @@ export interface operations {
                     "application/json": components["schemas"]["AgentChoice"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4575,7 +4570,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What became of the agent's rules, references and tools over its sessions. */
+            /** @description Shows how the agent's items were used across its sessions. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4584,7 +4579,7 @@ export interface operations {
                     "application/json": components["schemas"]["UsageReport"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4607,7 +4602,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What the agent's folder brings, and whether it is trusted. */
+            /** @description Shows what the agent's folder brings, and whether it is trusted. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4616,7 +4611,7 @@ export interface operations {
                     "application/json": components["schemas"]["TrustPage"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4652,7 +4647,7 @@ export interface operations {
                     "application/json": components["schemas"]["TrustPage"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4675,7 +4670,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Trusts the folder no more. */
+            /** @description Stops trusting the folder. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4684,7 +4679,7 @@ export interface operations {
                     "application/json": components["schemas"]["TrustPage"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4711,7 +4706,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A session of its own that begins with this one's path. */
+            /** @description Creates a new session that starts with this one's path. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -4720,7 +4715,7 @@ export interface operations {
                     "application/json": components["schemas"]["Forked"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4747,7 +4742,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Goes on at another entry. */
+            /** @description Continues at another entry. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4756,7 +4751,7 @@ export interface operations {
                     "application/json": components["schemas"]["Position"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4784,7 +4779,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Gives an entry a name. */
+            /** @description Labels an entry. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4793,7 +4788,7 @@ export interface operations {
                     "application/json": components["schemas"]["Labelled"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4818,7 +4813,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Where the session's cache did not hit, why, and what it cost. */
+            /** @description Reports the session's cache misses, why, and their cost. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4827,7 +4822,7 @@ export interface operations {
                     "application/json": components["schemas"]["DoctorPage"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4851,7 +4846,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The same of files of any program, which are not kept. */
+            /** @description Reports on files of any program, which are not stored. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4860,7 +4855,7 @@ export interface operations {
                     "application/json": components["schemas"]["DoctorPage"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4884,7 +4879,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The same of all sessions of this machine: a job whose result is the report. */
+            /** @description Reports on all sessions of this machine, as a job. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -4893,7 +4888,7 @@ export interface operations {
                     "application/json": components["schemas"]["JobStarted"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4915,7 +4910,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The same of a made-up sample. */
+            /** @description Reports on an invented sample. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4924,7 +4919,7 @@ export interface operations {
                     "application/json": components["schemas"]["DoctorPage"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4947,7 +4942,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Rules, references and tools that the session has, and could have; its pins. */
+            /** @description Lists rules, references and tools: the session's and addable ones; its pins. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4956,7 +4951,7 @@ export interface operations {
                     "application/json": components["schemas"]["ItemRows"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4992,7 +4987,7 @@ export interface operations {
                     "application/json": components["schemas"]["Done"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5019,7 +5014,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Takes a rule, a reference or a tool out of the session. */
+            /** @description Removes a rule, a reference or a tool from the session. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5028,7 +5023,7 @@ export interface operations {
                     "application/json": components["schemas"]["Done"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5055,7 +5050,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Makes an item essential, named with every question. */
+            /** @description Pins an item: essential, and named with every question. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5064,7 +5059,7 @@ export interface operations {
                     "application/json": components["schemas"]["Done"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5091,7 +5086,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Takes a pin away. */
+            /** @description Removes a pin. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5100,7 +5095,7 @@ export interface operations {
                     "application/json": components["schemas"]["Done"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5123,7 +5118,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Takes over what changed in the files of the session's agent. */
+            /** @description Adopts the changes in the files of the session's agent. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5132,7 +5127,7 @@ export interface operations {
                     "application/json": components["schemas"]["AdoptedRows"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5155,7 +5150,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All settings, with what they may be and what they are for. */
+            /** @description Lists all settings, with allowed values and descriptions. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5164,7 +5159,7 @@ export interface operations {
                     "application/json": components["schemas"]["SettingRows"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5200,7 +5195,7 @@ export interface operations {
                     "application/json": components["schemas"]["SettingRows"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5220,7 +5215,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Jobs that are under way, and the last ones. */
+            /** @description Lists running and recent jobs. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5229,7 +5224,7 @@ export interface operations {
                     "application/json": components["schemas"]["JobRows"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5251,7 +5246,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How far a job is: events `progress`, and at last `end` or `failed`. */
+            /** @description Streams a job's progress: `progress`, and finally `end` or `failed`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5260,7 +5255,7 @@ export interface operations {
                     "text/event-stream": components["schemas"]["JobProgress"] | components["schemas"]["JobEnd"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5291,7 +5286,7 @@ export interface operations {
                     "application/json": components["schemas"]["Done"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5311,7 +5306,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What every session is to know. */
+            /** @description Shows the memory for every session. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5320,7 +5315,7 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryText"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5344,7 +5339,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Writes it, if it is still what it was. */
+            /** @description Writes the memory, if it has not changed since. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5353,7 +5348,7 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryText"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5375,7 +5370,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Whom questions can go to, with prices and windows. */
+            /** @description Lists targets for questions, with prices and windows. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5384,7 +5379,7 @@ export interface operations {
                     "application/json": components["schemas"]["KnownTargets"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5404,7 +5399,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The models that run on this machine, or could. */
+            /** @description Lists the models that run on this machine, or could. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5413,7 +5408,7 @@ export interface operations {
                     "application/json": components["schemas"]["LocalModelList"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5435,7 +5430,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Fetches a model: a job. */
+            /** @description Downloads a model, as a job. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -5444,7 +5439,7 @@ export interface operations {
                     "application/json": components["schemas"]["JobStarted"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5475,7 +5470,7 @@ export interface operations {
                     "application/json": components["schemas"]["RemovedModel"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5495,7 +5490,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Which providers have a key, and where; never the keys. */
+            /** @description Lists which providers have a key, and where; never the keys. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5504,7 +5499,7 @@ export interface operations {
                     "application/json": components["schemas"]["KeyList"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5530,7 +5525,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Keeps a key in the system's keyring. */
+            /** @description Stores a key in the system's keyring. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5539,7 +5534,7 @@ export interface operations {
                     "application/json": components["schemas"]["KeyList"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5570,7 +5565,7 @@ export interface operations {
                     "application/json": components["schemas"]["KeyList"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5596,7 +5591,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Tries a key with a call that costs nothing. */
+            /** @description Tests a key with a free call. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5605,7 +5600,7 @@ export interface operations {
                     "application/json": components["schemas"]["KeyTrial"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5632,7 +5627,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Some rows of the active path; without `from` and `around`, the last ones. */
+            /** @description Returns rows of the active path; without `from` and `around`, the last ones. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5641,7 +5636,7 @@ export interface operations {
                     "application/json": components["schemas"]["MessageWindow"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5668,7 +5663,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Says something while a turn runs. */
+            /** @description Sends a message while a turn runs. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5677,7 +5672,7 @@ export interface operations {
                     "application/json": components["schemas"]["MessageTaken"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5703,7 +5698,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Rows of the active path that hold some words. */
+            /** @description Finds rows of the active path that contain given words. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5712,7 +5707,7 @@ export interface operations {
                     "application/json": components["schemas"]["FoundRows"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5736,7 +5731,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All of what a tool gave, also what was not sent. */
+            /** @description Returns a tool's full result, including what was not sent. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5745,7 +5740,7 @@ export interface operations {
                     "application/json": components["schemas"]["ResultText"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5774,7 +5769,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Passages of notes that fit, with their scores. */
+            /** @description Finds matching passages in notes, with scores. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5783,7 +5778,7 @@ export interface operations {
                     "application/json": components["schemas"]["NoteHits"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5806,7 +5801,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A note with its headings, links and what links to it. */
+            /** @description Returns a note with its headings, links and backlinks. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5815,7 +5810,7 @@ export interface operations {
                     "application/json": components["schemas"]["NotePage"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5837,7 +5832,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What is wrong with the notes: links to nowhere and the like. */
+            /** @description Checks the notes for broken links and other problems. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5846,7 +5841,7 @@ export interface operations {
                     "application/json": components["schemas"]["NoteCheck"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5872,7 +5867,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What can stand behind an @. */
+            /** @description Completes an @ mention. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5881,7 +5876,7 @@ export interface operations {
                     "application/json": components["schemas"]["Completions"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5903,7 +5898,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Makes all notes ready to be searched by meaning: a job. */
+            /** @description Indexes all notes for search by meaning, as a job. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -5912,7 +5907,7 @@ export interface operations {
                     "application/json": components["schemas"]["JobStarted"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5935,7 +5930,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The bytes of a file; pictures are shown, all else is saved. */
+            /** @description Returns a file; pictures are shown, other files downloaded. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5944,7 +5939,7 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5971,7 +5966,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What a message would send, digest for digest; nothing is written. */
+            /** @description Previews what a message would send, digest for digest. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5980,7 +5975,7 @@ export interface operations {
                     "application/json": components["schemas"]["RequestPreview"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6006,7 +6001,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The same of the first message of a session that does not exist yet. */
+            /** @description Previews the first message of a new session. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6015,7 +6010,7 @@ export interface operations {
                     "application/json": components["schemas"]["RequestPreview"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6038,7 +6033,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Every request of the session, on every branch. */
+            /** @description Lists every request of the session, on every branch. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6047,7 +6042,7 @@ export interface operations {
                     "application/json": components["schemas"]["SentRequests"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6071,7 +6066,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One request: its layers, and every segment with the text that was sent. */
+            /** @description Shows a request: its layers, and every segment with the text sent. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6080,7 +6075,7 @@ export interface operations {
                     "application/json": components["schemas"]["RequestAnatomy"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6104,7 +6099,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One request in its vendor's own form. */
+            /** @description Shows a request in its vendor's own form. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6113,7 +6108,7 @@ export interface operations {
                     "application/json": components["schemas"]["WireBody"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6138,7 +6133,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Two requests compared: the first byte that moved, who moved it, what it cost. */
+            /** @description Compares two requests: the first byte that moved, why, and the cost. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6147,7 +6142,7 @@ export interface operations {
                     "application/json": components["schemas"]["RequestDifference"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6171,7 +6166,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What a request was answered with, and why each of it was there. */
+            /** @description Shows the context of a request, and why each item was included. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6180,7 +6175,7 @@ export interface operations {
                     "application/json": components["schemas"]["ContextRecord"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6203,7 +6198,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Every request with what its provider read, and every break named and priced. */
+            /** @description Shows every request with its cache use, and every priced break. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6212,7 +6207,7 @@ export interface operations {
                     "application/json": components["schemas"]["CacheTimeline"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6235,7 +6230,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The branches of the session as a map. */
+            /** @description Shows the branches of the session as a map. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6244,7 +6239,7 @@ export interface operations {
                     "application/json": components["schemas"]["BranchMap"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6267,7 +6262,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Whether every request can be rebuilt byte for byte. */
+            /** @description Verifies that every request can be rebuilt byte for byte. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6276,7 +6271,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionCheck"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6302,7 +6297,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The sessions of a workspace, the one written last first. */
+            /** @description Lists the sessions of a workspace, most recently written first. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6311,7 +6306,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionPage"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6337,7 +6332,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Begins a session. */
+            /** @description Starts a session. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -6346,7 +6341,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionCreated"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6369,7 +6364,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How a session stands: whom it talks to, what it does, what waits. */
+            /** @description Shows a session's state: its target, its turn, what waits. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6378,7 +6373,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionHead"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6401,7 +6396,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Deletes a session with what belongs to it alone. */
+            /** @description Deletes a session and everything only it uses. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6410,7 +6405,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeletedRow"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6437,7 +6432,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Gives a session a name. */
+            /** @description Renames a session. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6446,7 +6441,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionHead"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6468,7 +6463,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Which sessions change their state: events `session`, and `ping`. */
+            /** @description Streams changes of sessions' states: `session` and `ping`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6477,7 +6472,7 @@ export interface operations {
                     "text/event-stream": components["schemas"]["SessionNews"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6500,7 +6495,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What the session cost, and what is reserved for it. */
+            /** @description Shows what the session cost, and what is reserved for it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6509,7 +6504,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionSpending"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6533,7 +6528,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was spent by day, model or session. */
+            /** @description Shows spending by day, model or session. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6542,7 +6537,7 @@ export interface operations {
                     "application/json": components["schemas"]["SpendingPage"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6568,7 +6563,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Makes a session of a file of another program. */
+            /** @description Imports another program's file as a session. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -6577,7 +6572,7 @@ export interface operations {
                     "application/json": components["schemas"]["ImportedRow"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6602,7 +6597,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The session as a file to give away. */
+            /** @description Exports the session as a file. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6611,7 +6606,7 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6635,7 +6630,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A picture of the session. */
+            /** @description Returns a picture of the session. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6644,7 +6639,7 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6680,7 +6675,7 @@ export interface operations {
                     "application/json": components["schemas"]["TurnBegun"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6707,7 +6702,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Asks an earlier question otherwise, as a branch of its own. */
+            /** @description Edits an earlier question on a new branch. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -6716,7 +6711,7 @@ export interface operations {
                     "application/json": components["schemas"]["TurnBegun"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6743,7 +6738,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Asks for an answer again, as a branch of its own. */
+            /** @description Generates an answer again on a new branch. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -6752,7 +6747,7 @@ export interface operations {
                     "application/json": components["schemas"]["TurnBegun"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6779,7 +6774,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Goes on with a turn that was left in the middle. */
+            /** @description Continues an interrupted turn. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -6788,7 +6783,7 @@ export interface operations {
                     "application/json": components["schemas"]["TurnBegun"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6811,7 +6806,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Lets the older part of history give way to a summary. */
+            /** @description Replaces older history with a summary. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -6820,7 +6815,7 @@ export interface operations {
                     "application/json": components["schemas"]["TurnBegun"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6844,7 +6839,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What happens in a turn, numbered; from Last-Event-ID on. Ends with `end` or `failed`. */
+            /** @description Streams a turn's numbered events, from Last-Event-ID on. Ends with `end` or `failed`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6853,7 +6848,7 @@ export interface operations {
                     "text/event-stream": components["schemas"]["RequestStarted"] | components["schemas"]["HookShown"] | components["schemas"]["PromptProgress"] | components["schemas"]["BlockStarted"] | components["schemas"]["BlockDelta"] | components["schemas"]["BlockEnded"] | components["schemas"]["AnswerHeld"] | components["schemas"]["AnswerChanged"] | components["schemas"]["ToolStarted"] | components["schemas"]["ToolFinished"] | components["schemas"]["ApprovalWanted"] | components["schemas"]["ApprovalDecided"] | components["schemas"]["UsageReported"] | components["schemas"]["WarningIssued"] | components["schemas"]["SummaryStep"] | components["schemas"]["RequestRetried"] | components["schemas"]["TurnEnded"] | components["schemas"]["CompactionDone"] | components["schemas"]["TurnFailed"] | components["schemas"]["Ping"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6877,7 +6872,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Stops a turn; what came of its answer is kept. */
+            /** @description Stops a turn; its partial answer is kept. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6886,7 +6881,7 @@ export interface operations {
                     "application/json": components["schemas"]["Aborted"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6914,7 +6909,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Decides a call that waits; when none waits any more, the turn is taken up. */
+            /** @description Decides a waiting call; after the last one, the turn continues. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6923,7 +6918,7 @@ export interface operations {
                     "application/json": components["schemas"]["DecisionKept"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6943,7 +6938,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Who asks, and what this server is. */
+            /** @description Describes the caller and this server. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6952,7 +6947,7 @@ export interface operations {
                     "application/json": components["schemas"]["Me"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6972,7 +6967,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The folders that are worked in, the one chosen last first. */
+            /** @description Lists the workspace folders, most recently opened first. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6981,7 +6976,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkspaceRows"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7005,7 +7000,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Chooses a folder to work in. */
+            /** @description Adds a folder to work in. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -7014,7 +7009,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkspaceRow"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7036,7 +7031,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Forgets a folder; nothing in it is deleted, and none of its sessions. */
+            /** @description Forgets a folder; its files and sessions stay. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7045,7 +7040,7 @@ export interface operations {
                     "application/json": components["schemas"]["Done"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7067,7 +7062,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The folders in a folder, to choose one. */
+            /** @description Lists the folders in a folder, to choose one. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7076,7 +7071,7 @@ export interface operations {
                     "application/json": components["schemas"]["FolderListing"];
                 };
             };
-            /** @description It cannot be done; `error.code` is stable. */
+            /** @description The request failed; `error.code` is stable. */
             default: {
                 headers: {
                     [name: string]: unknown;

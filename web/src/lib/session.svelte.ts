@@ -1,5 +1,5 @@
-/** One session as it is looked at: its head, the rows that were fetched, and the turn under way. The
- * journal is the truth: what a stream told is replaced by rows as soon as they can be read. */
+/** One session on screen: its head, the loaded rows, and the running turn. The journal is authoritative: streamed
+ * content is replaced by rows as soon as they can be read. */
 
 import { api, ApiError, ofSession, watch, wordsOf } from "./api";
 import { apply, begin, closingWords, type LiveTurn } from "./live";
@@ -20,21 +20,21 @@ export interface Question {
   target?: string | null;
 }
 
-/** What was asked to begin a session, by its id, until the session is looked at. */
+/** The first question of a new session, by its id, until the session is shown. */
 export const asked = new Map<string, Question>();
 
 export class SessionView {
   head = $state.raw<Head | undefined>();
-  /** As long as the path, with holes where nothing was fetched yet. */
+  /** As long as the path, with holes for rows not loaded yet. */
   rows = $state.raw<readonly (Row | undefined)[]>([]);
   live = $state.raw<LiveTurn | null>(null);
-  /** Counts frames: what is in `live` changed in place. */
+  /** Counts frames, because `live` changes in place. */
   beat = $state(0);
-  /** The question that was sent and is not in the journal yet. */
+  /** The question that was sent but is not in the journal yet. */
   sent = $state.raw<Question | null>(null);
   connection = $state<StreamState>("closed");
   error = $state.raw<unknown>();
-  /** What the last act was refused with. */
+  /** Why the last action was refused. */
   problem = $state.raw<unknown>();
   starting = $state(false);
   stopping = $state(false);
@@ -51,19 +51,19 @@ export class SessionView {
     readonly session: string,
   ) {}
 
-  // Text, so that a frame in which no request began changes nothing downstream.
+  // Text, so that frames without a new request change nothing downstream.
   #liveKey = $derived.by(() => {
     void this.beat;
     return this.live?.steps.map((step) => step.request).join("\n") ?? "";
   });
-  // A turn ends between two frames, too: what changed in place is looked at with every beat.
+  // A turn may end between two frames: check in-place changes with every beat.
   #isOver = $derived.by(() => {
     void this.beat;
     return Boolean(this.live?.ending || this.live?.failed);
   });
   isRunning = $derived(this.live !== null && !this.#isOver);
   isBusy = $derived(this.isRunning || this.starting);
-  /** Requests that the stream tells of: their rows are not drawn twice. */
+  /** Requests shown by the stream: their rows are not drawn twice. */
   liveRequests = $derived(new Set(this.#liveKey.split("\n").filter(Boolean)));
 
   url(...rest: string[]): string {
@@ -82,7 +82,7 @@ export class SessionView {
     cancelAnimationFrame(this.#frame);
   }
 
-  /** Reads the head and the end of the path anew; rows that did not change stay as they are. */
+  /** Reloads the head and the end of the path; unchanged rows stay as they are. */
   async reload(): Promise<void> {
     const load = ++this.#loads;
     try {
@@ -93,14 +93,14 @@ export class SessionView {
       if (load !== this.#loads || this.#closed) return;
       const rows: (Row | undefined)[] = new Array(tail.total).fill(undefined);
       const overlap = this.rows[tail.first];
-      // The same path that only grew: what was fetched further up is still true.
+      // The path only grew: rows loaded further up are still valid.
       if (overlap && overlap.id === tail.rows[0]?.id) {
         for (let at = 0; at < tail.first; at++) rows[at] = this.rows[at];
       }
       tail.rows.forEach((row, place) => (rows[tail.first + place] = row));
       this.rows = rows;
       this.head = head;
-      // What was just sent stays in sight until the journal has it.
+      // A sent question stays visible until the journal has it.
       const question = tail.rows.findLast((row) => row.kind === "question");
       if (question?.text === this.sent?.text || (!this.isBusy && !head.turn?.is_running)) this.sent = null;
       this.#wanted.clear();
@@ -110,7 +110,7 @@ export class SessionView {
     }
   }
 
-  /** Fetches the rows around an index, once. */
+  /** Loads the rows around an index, once. */
   async need(index: number): Promise<void> {
     const first = Math.max(0, Math.floor(index / WINDOW) * WINDOW);
     if (this.#wanted.has(first)) return;
@@ -128,7 +128,7 @@ export class SessionView {
     }
   }
 
-  /** The row of an entry, fetched if need be; its index, or -1 where it is not on this branch. */
+  /** The index of an entry's row, loaded if necessary; -1 if it is not on this branch. */
   async locate(entry: string): Promise<number> {
     const known = this.rows.findIndex((row) => row?.id === entry);
     if (known >= 0) return known;
@@ -140,7 +140,7 @@ export class SessionView {
   }
 
   watch(turn: string): void {
-    // Also one that is over: its events would be told, and drawn, a second time.
+    // Includes a finished turn: its events would be shown a second time.
     if (this.#watched === turn) return;
     this.#watched = turn;
     this.#stream?.close();
@@ -155,12 +155,12 @@ export class SessionView {
       onevent: (event) => {
         apply(live, event);
         this.#draw();
-        // From here on the journal has the question, with what was attached to it.
+        // From here on the journal has the question with its attachments.
         if (event.type === "request" && live.steps.length === 1) void this.reload();
-        if (event.type === "approval") status.say("waits for you");
+        if (event.type === "approval") status.say("waiting for you");
         if (event.type === "end" || event.type === "failed") void this.#over(live);
       },
-      // The server was restarted, or forgot the turn: the journal has what came of it.
+      // The server restarted, or forgot the turn: the journal has its result.
       ongone: () => void this.#gone(live),
     });
   }
@@ -178,12 +178,12 @@ export class SessionView {
     this.stopping = false;
     await this.reload();
     if (this.live !== live) return;
-    // A turn that failed stays in sight until the next one: its words are nowhere else.
+    // A failed turn stays visible until the next one: its text exists nowhere else.
     if (live.failed) this.beat++;
     else this.live = null;
     if (live.compaction) {
       status.toast(
-        live.compaction.changed ? "History is summed up." : `Nothing was summed up: ${live.compaction.reason || live.compaction.problem}`,
+        live.compaction.changed ? "History is summarised." : `Nothing was summarised: ${live.compaction.reason || live.compaction.problem}`,
       );
     }
   }
@@ -194,13 +194,13 @@ export class SessionView {
     status.say(this.head?.interrupted ? "interrupted" : "done");
   }
 
-  /** Another tab or a decision moved the session. */
+  /** Reacts to changes by another tab or a decision. */
   heed(news: Shapes["SessionNews"]): void {
     if (news.session !== this.session) return;
     if (news.state === "working" && news.turn) {
       if (news.turn !== this.turn) void this.reload().then(() => news.turn && this.watch(news.turn));
     } else if (!this.isRunning && !this.starting && this.head) {
-      // A short turn of another tab may be over before anybody heard that it had begun.
+      // A short turn of another tab may end before its start is noticed.
       const missed = news.turn !== null && news.turn !== this.turn;
       if (!missed && news.state === this.head.state) return;
       if (news.turn) this.turn = news.turn;
@@ -219,7 +219,7 @@ export class SessionView {
     } catch (error) {
       this.problem = error;
       status.say(wordsOf(error));
-      // Somebody else began one: show it instead of only refusing.
+      // Another tab started a turn: show it instead of only refusing.
       if (error instanceof ApiError && error.status === 409) await this.open();
       return false;
     } finally {
@@ -262,16 +262,16 @@ export class SessionView {
     }
   }
 
-  /** Says something while a turn runs: with its next request, or after its answer. */
+  /** Sends a message while a turn runs: with its next request, or after its answer. */
   async say(text: string, deliver: "steer" | "follow_up"): Promise<boolean> {
     return this.#act(async () => {
       const { running } = await api.post<Shapes["MessageTaken"]>(this.url("messages"), { text, deliver });
       status.toast(
         !running
-          ? "Kept: it goes along with the next question."
+          ? "Saved: it will be sent with the next question."
           : deliver === "steer"
-            ? "Goes along with the next request."
-            : "Asked after this answer.",
+            ? "It will be sent with the next request."
+            : "It will be asked after this answer.",
       );
     });
   }
@@ -335,16 +335,16 @@ export function bodyOf(question: Question): Record<string, unknown> {
 
 export interface FoldedRow {
   row: Row;
-  /** The rows of a run of tools that this one stands for, itself the first; empty otherwise. */
+  /** The rows of a run of tools that starts with this one; empty otherwise. */
   run: readonly Row[];
-  /** Drawn by the head of its run. */
+  /** Drawn by the first row of its run. */
   hidden: boolean;
 }
 
 const isStep = (row: Row | undefined): row is Row =>
   row !== undefined && ((row.kind === "answer" && row.calls.length > 0) || row.kind === "results");
 
-/** A run of answers that only called tools is one line: which rows are its head, which are in it. */
+/** Groups runs of answers that only called tools into one line each. */
 export function foldAt(rows: readonly (Row | undefined)[], index: number): FoldedRow | undefined {
   const row = rows[index];
   if (!row) return undefined;

@@ -1,4 +1,4 @@
-/** What of the shell is open: on small screens its sides are sheets. */
+/** Which parts of the shell are open: on small screens its sides are sheets. */
 
 import { MediaQuery } from "svelte/reactivity";
 
@@ -7,11 +7,11 @@ class Shell {
   #narrow = new MediaQuery("(max-width: 1080px)", false);
   /** The list of sessions, as a sheet. */
   side = $state(false);
-  /** The panel of the request to come, as a sheet. */
+  /** The panel of the next request, as a sheet. */
   aside = $state(false);
-  /** Whether the panel stands beside the conversation where there is room. */
+  /** Whether the panel is shown beside the conversation if there is room. */
   wantsAside = $state(true);
-  /** What to open for these keys: set by those who build the palette and the sheet of keys. */
+  /** Whether the palette and the shortcut sheet are open. */
   palette = $state(false);
   sheet = $state(false);
 
@@ -19,7 +19,7 @@ class Shell {
     return this.#small.current;
   }
 
-  /** Too narrow for a panel at the right. */
+  /** Too narrow for a panel on the right. */
   get narrow(): boolean {
     return this.#narrow.current;
   }

@@ -1,5 +1,5 @@
-/** Server-sent events over fetch: a reader that can be cut anywhere and goes on after the last event
- * it gave out. EventSource cannot be asked when the last byte came, and trusts sockets that are dead. */
+/** Server-sent events over fetch: a reader that can be cut anywhere and resumes after the last event it
+ * delivered. EventSource does not reveal when the last byte arrived, and trusts dead sockets. */
 
 export interface ServerEvent {
   id: string;
@@ -7,7 +7,7 @@ export interface ServerEvent {
   data: string;
 }
 
-/** Lines to events, as the standard says; text may be cut at any place. */
+/** Parses lines to events, as the standard defines; text may be cut anywhere. */
 export class EventParser {
   #rest = "";
   #id = "";
@@ -45,11 +45,11 @@ export class EventParser {
 export interface StreamOptions {
   url: string;
   onevent: (event: ServerEvent) => void;
-  /** The last event of its kind: after it nothing is fetched again. */
+  /** Whether an event is the last one: no reconnection after it. */
   isLast?: (event: ServerEvent) => boolean;
-  /** What the stream does, for people: shown where the answer grows. */
+  /** The state of the stream, shown below the growing answer. */
   onstate?: (state: StreamState) => void;
-  /** The server no longer knows this stream: fetch the session instead. */
+  /** The server no longer knows this stream: load the session instead. */
   ongone?: () => void;
   lastId?: string;
 }
@@ -60,7 +60,7 @@ const SILENCE = 20_000;
 const SHORT_HIDE = 10_000;
 const PAUSES = [250, 500, 1000, 2000, 4000, 8000];
 
-/** Holds a stream open while the tab is visible. Reconnects after 20 seconds without a byte, when the
+/** Keeps a stream open while the tab is visible. Reconnects after 20 seconds without a byte, when the
  * tab is seen again, and when the connection ends before the last event. */
 export class EventStream {
   #options: StreamOptions;
@@ -104,7 +104,7 @@ export class EventStream {
     clearTimeout(this.#hide);
     if (this.#done) return;
     if (document.visibilityState === "hidden") {
-      // A look at another tab is not worth a new connection; a locked phone is.
+      // Briefly switching tabs does not need a new connection; a locked phone does.
       this.#hide = setTimeout(() => {
         this.#stop();
         this.#say("hidden");

@@ -1,5 +1,5 @@
-/** What the one `role="status"` of the page says, and the notes that come and go. The text of an
- * answer is never said here. */
+/** The text of the page's one `role="status"`, and the notices that come and go. Answers are never announced
+ * here. */
 
 export interface Toast {
   id: number;
@@ -13,12 +13,12 @@ class Status {
   toasts = $state.raw<readonly Toast[]>([]);
   #next = 1;
 
-  /** For those who listen: "answering", "done, 88 words", "waits for you". */
+  /** For screen readers: "answering", "done, 88 words", "waiting for you". */
   say(text: string): void {
     this.text = text;
   }
 
-  /** For everybody: seen for a while, and heard. An error stays until it is closed. */
+  /** For everyone: shown for a while and read aloud. An error stays until it is closed. */
   toast(text: string, { tone = "plain", action }: Partial<Pick<Toast, "tone" | "action">> = {}): void {
     const toast: Toast = { id: this.#next++, text, tone, ...(action ? { action } : {}) };
     this.toasts = [...this.toasts.slice(-2), toast];

@@ -1,4 +1,4 @@
-/** Light, dark, or as the system says. */
+/** Light, dark, or the system setting. */
 
 export type Theme = "auto" | "light" | "dark";
 const STORED = "lamina.theme";
@@ -11,7 +11,7 @@ class ThemeChoice {
     try {
       localStorage.setItem(STORED, value);
     } catch {
-      // A browser that keeps nothing: the choice holds until the page is left.
+      // Without browser storage the choice lasts until the page is closed.
     }
     this.apply();
   }

@@ -1,4 +1,4 @@
-/** Names for what the server answers: `Shapes["AgentPage"]` is the record of that name in its table
+/** Types of the server's answers: `Shapes["AgentPage"]` is the record of that name in its table
  * of routes. */
 
 import type { components } from "./schema";

@@ -1,5 +1,5 @@
-/** Usage as words. The server leaves out members that have their default: a missing `cached` is a
- * reported 0, unless `cache_reported` says that nobody counted. */
+/** Usage in words. The server omits fields that have their default: a missing `cached` is a reported 0, unless
+ * `cache_reported` says that the cache was not reported. */
 
 import { cachedShare, money, percent, seconds, short, UNKNOWN } from "./numbers";
 import type { Shapes } from "./types";
@@ -11,7 +11,7 @@ export interface Figures {
   total_s: number | null;
 }
 
-/** How much of the input was read from a cache; null where nothing was reported. */
+/** How much of the input was read from a cache; null if unreported. */
 export function cachedOf(usage: Partial<Shapes["Usage"]>): number | null {
   return (usage.cache_reported ?? true) ? (usage.cached ?? 0) : null;
 }
@@ -19,7 +19,7 @@ export function cachedOf(usage: Partial<Shapes["Usage"]>): number | null {
 /** `in 16.1k (91% cached) · out 88 · 0.7 s · $0.004`. What was reported is priced, not guessed: no tilde. */
 export function usageLine({ usage, cost, total_s }: Figures): string {
   const input = usage?.input ?? 0;
-  // A request always has an input: one of 0 was stopped before anybody counted.
+  // A request always has an input: one of 0 was stopped before it was counted.
   if (!usage || input === 0) return "usage not reported";
   const share = cachedShare(input, cachedOf(usage));
   const cached = share === null ? `cached ${UNKNOWN}` : `${percent(share)} cached`;

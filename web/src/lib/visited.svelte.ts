@@ -1,5 +1,5 @@
-/** The workspace and the session that were looked at last: what screens outside of them (settings,
- * models, the palette) are about. Kept over a reload. */
+/** The workspace and the session shown last: what screens outside of them (settings, models, the palette) refer
+ * to. Survives a reload. */
 
 import { segments } from "./router.svelte";
 
@@ -10,7 +10,7 @@ export interface Place {
   session: string;
 }
 
-/** What a hash names; another workspace has another session, none until one is opened. */
+/** The workspace and session in a hash; a new workspace has no session until one is opened. */
 export function placeOf(hash: string, before: Place): Place {
   const [first, workspace, kind, session] = segments(hash);
   if (first !== "w" || !workspace) return before;
@@ -35,7 +35,7 @@ class Visited {
     return this.#place.session;
   }
 
-  /** The session is gone: it was deleted, or is not there any more. */
+  /** The session was deleted or no longer exists. */
   forget(session: string): void {
     if (this.#place.session === session) this.#keep({ workspace: this.#place.workspace, session: "" });
   }
@@ -50,7 +50,7 @@ class Visited {
     try {
       localStorage.setItem(STORED, JSON.stringify(place));
     } catch {
-      // A browser that keeps nothing: known until the page is left.
+      // Without browser storage it lasts until the page is closed.
     }
   }
 }

@@ -1,5 +1,5 @@
-/** One row per screen. A screen gets `params` (what its pattern names) as its only prop, and is
- * fetched when it is first shown. */
+/** One row per screen. A screen receives `params` (named by its pattern) as its only prop, and is loaded when it
+ * is first shown. */
 
 import type { Component } from "svelte";
 import { href, type Params } from "../lib/router.svelte";
@@ -13,11 +13,11 @@ export interface Screen {
   patterns: readonly string[];
   title: string;
   load: () => Promise<{ default: Component<ScreenProps> | Component<Record<string, never>> }>;
-  /** The key, or keys one after the other, that go there (see lib/keys). */
+  /** The shortcut, or sequence of keys, that opens it (see lib/keys). */
   key?: string;
-  /** In which of the shell's menus it stands: of the app, of a workspace, of a session. */
+  /** The shell's menu that lists it: of the app, of a workspace, or of a session. */
   menu?: "app" | "workspace" | "session";
-  /** Where its entry in that menu leads, from the parameters of where one is. */
+  /** The address of its menu entry, from the current parameters. */
   to?: (params: Params) => string;
 }
 

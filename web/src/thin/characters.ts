@@ -1,4 +1,4 @@
-/** Classes of characters, which every browser knows by itself. */
+/** Character classes, which every browser supports natively. */
 export const P = /\p{P}/u;
 export const S = /\p{S}/u;
 export const Z = /\p{Z}/u;

@@ -1,5 +1,5 @@
-/** Named characters of Markdown (`&mdash;`), those that people and models write. Numbers are all read;
- * another name stays as it is typed. */
+/** Named characters of Markdown (`&mdash;`) that people and models write. All numeric ones are supported; other
+ * names stay as typed. */
 
 const NAMES: Record<string, string> = {
   amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00a0", copy: "©", reg: "®", trade: "™", deg: "°",

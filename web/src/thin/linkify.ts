@@ -1,4 +1,4 @@
-/** Addresses of the web in running text: `http://` and `https://`, as far as the address goes. */
+/** Web addresses in running text: `http://` and `https://`, up to the end of the address. */
 
 interface Found {
   schema: string;
@@ -11,7 +11,7 @@ interface Found {
 
 const ADDRESS = /https?:\/\/[^\s<>"'`\u0000-\u001f]+/i;
 
-/** Punctuation at the end belongs to the sentence, as does a bracket that the address did not open. */
+/** Punctuation at the end belongs to the sentence, and so does a bracket not opened within the address. */
 function trim(address: string): string {
   let text = address;
   for (;;) {

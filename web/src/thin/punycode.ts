@@ -1,2 +1,2 @@
-/** Names of hosts: the browser itself writes them in ASCII, and shows what is safe to show. */
+/** Host names: the browser converts them to ASCII, and decides what is safe to show. */
 export default { toASCII: (host: string): string => host, toUnicode: (host: string): string => host };

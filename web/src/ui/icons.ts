@@ -1,4 +1,4 @@
-/** Strokes on a grid of 16; one file, so that they stay of one hand. */
+/** Icons as strokes on a grid of 16, in one file to keep their style consistent. */
 export const icons = {
   layers: "M8 2.5 14 5.5 8 8.5 2 5.5zM2 8.5 8 11.5 14 8.5M2 11.5 8 14.5 14 11.5",
   plus: "M8 3v10M3 8h10",

@@ -1,4 +1,4 @@
-/** Puts a box that floats beside what it belongs to, inside the window. */
+/** Positions a floating box beside its anchor, inside the window. */
 export function placeBeside(box: HTMLElement, anchor: Element, { align = "start", side = "bottom" } = {}): void {
   const at = anchor.getBoundingClientRect();
   const { offsetWidth: width, offsetHeight: height } = box;

@@ -41,7 +41,7 @@ from lamina.apps.cli.stdio import is_piped, own_output, read_text, stop_on_signa
 from lamina.apps.cli.terminal_text import print_note, visible
 from lamina.apps.cli.trust_command import ask_trust
 from lamina.apps.cli.verbosity import is_log_written
-from lamina.apps.views.answer_json import CUT_OFF, describe_answer, is_news
+from lamina.apps.views.answer_json import CUT_OFF, describe_answer, is_notable
 from lamina.apps.views.approvers import AllowAllApprover, DenyAllApprover
 from lamina.apps.views.journal_log import describe_display, display_lines
 from lamina.apps.views.note_problems import open_notes
@@ -148,7 +148,7 @@ class AskOutput:
 
     def _begin(self, event: RequestStarted) -> None:
         for omission in event.context.left_out:
-            if is_news(omission) and omission.detail not in self._omissions:
+            if is_notable(omission) and omission.detail not in self._omissions:
                 self._omissions.add(omission.detail)
                 self.say(f"left out: {omission.detail}")
         if is_price_news(price := event.context.history_price):

@@ -1,4 +1,4 @@
-"""What every face tells and asks, as plain records; no terminal, no web server.
+"""What every app shows and asks, as plain records; independent of terminal and web server.
 
 Private: see `lamina` for what is public.
 """

@@ -1,8 +1,8 @@
-"""The agents there are: what they contain, what is wrong with them, and how their rules,
-references and tools were used over their sessions.
+"""Overview of the available agents: their contents, their problems, and how their rules,
+references and tools were used across sessions.
 
-Laws: keys of servers are removed here, and nowhere else. A session that cannot be read costs
-its own turns and nothing else, and is named.
+Laws: server keys are removed here and nowhere else. A session that cannot be read is named;
+it only removes its own turns from the counts.
 """
 
 import csv
@@ -35,12 +35,12 @@ from lamina.core.values.entry import SessionEntry
 from lamina.core.values.item import Include
 from lamina.errors import LaminaError, UsageError
 
-# What tokens are estimated with, whoever answers in the end.
+# Tokens are estimated with this model, whichever model answers in the end.
 ENCODING = "o200k_base"
 
 
 class GuideRow(Struct, frozen=True, kw_only=True):
-    """A guide as `show --json` gives it: with its size, without its text."""
+    """A guide as `show --json` prints it: with its size, without its text."""
 
     kind: GuideKind
     name: str
@@ -73,7 +73,7 @@ def describe_found_agent(found: FoundAgent) -> dict[str, Any]:
 
 
 def describe_agent(agent: Agent, workspace: Path) -> dict[str, Any]:
-    """What is shown, as data; servers without what may be secret."""
+    """Return what is shown of an agent as data; servers without possible secrets."""
     whole = msgspec.to_builtins(agent)
     whole["guides"] = msgspec.to_builtins(
         [guide_row(guide) for guide in guides_in_order(agent.guides)]
@@ -93,11 +93,11 @@ _EMPTY: dict[str, Any] = {
 
 
 def server_terms(entry: dict[str, Any]) -> dict[str, Any]:
-    """What may be shown of a server: how it is reached and on which terms, not with which keys."""
+    """Return what may be shown of a server: its address and terms, without keys."""
     plain = ("command", "type", "disabled")
     shown: dict[str, Any] = {key: entry[key] for key in plain if key in entry}
     if isinstance(entry.get("url"), str):
-        # Keys stand before the host and behind the path.
+        # Keys appear before the host and after the path.
         parts = urlsplit(entry["url"])
         shown["url"] = urlunsplit(
             (parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")
@@ -118,7 +118,7 @@ def guide_row(guide: Guide) -> GuideRow:
 
 
 def guides_in_order(guides: tuple[Guide, ...]) -> list[Guide]:
-    """As they are sent: references, then rules; by level, then by name."""
+    """Guides in the order they are sent: references, then rules; by level, then by name."""
     return sorted(guides, key=lambda guide: (guide.kind, guide.level, guide.name))
 
 
@@ -130,7 +130,7 @@ def read_agents(paths: list[str], workspace: Path) -> list[Agent]:
 
 
 def read_all_agents(workspace: Path) -> list[Agent]:
-    """Those that cannot be read at all as well, with their problem."""
+    """Return all agents, including unreadable ones with their problem."""
     return [
         check_agent(found.agent, os.environ)
         if found.agent
@@ -140,7 +140,7 @@ def read_all_agents(workspace: Path) -> list[Agent]:
 
 
 def describe_problem(problem: Problem) -> dict[str, Any]:
-    """With all of its fields, in one order."""
+    """Return the problem with all of its fields, in a fixed order."""
     return {"path": "", "line": None, "level": "error", **msgspec.to_builtins(problem)}
 
 
@@ -149,7 +149,7 @@ def count_levels(problems: tuple[Problem, ...]) -> tuple[int, int]:
     return errors, len(problems) - errors
 
 
-# What a spreadsheet would take for a formula.
+# Characters that a spreadsheet would read as the start of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _COLUMNS = (
     "agent", "item", "turns", "always", "manual", "agent_mode", "chosen", "score", "used",
@@ -161,7 +161,7 @@ Track = Callable[[Sequence[str]], Iterable[str]]
 
 
 class UnreadSession(Struct, frozen=True, kw_only=True):
-    """A session of which something could not be read. `counted` says that the rest was."""
+    """A session that could not be read in full. `counted` means that the rest was counted."""
 
     session: str
     problem: str
@@ -174,11 +174,11 @@ class UsageReport(Struct, frozen=True, kw_only=True):
 
 
 async def collect_usage(store: JournalStore, agent: str | None, track: Track = iter) -> UsageReport:
-    """The use of one agent's items, or of each agent's, over all sessions of a store. `track` is
-    given them, and may show how far it is.
+    """Return how items of one agent, or of every agent, were used across all sessions of a store.
+    `track` wraps the sessions and may show progress.
 
     Raises:
-        UsageError: sessions there are, and none names the agent.
+        UsageError: there are sessions, but none of them used the agent.
     """
     sessions = await store.sessions()
     turns: dict[str, list[TurnUse]] = {}
@@ -191,7 +191,7 @@ async def collect_usage(store: JournalStore, agent: str | None, track: Track = i
             continue
         name = agent_of(journal)
         is_counted = agent is None or name == agent
-        # Where its beginning is lost, nobody can tell whose session it is.
+        # If the beginning is lost, its agent is unknown.
         if journal.damage and (is_counted or not name):
             problem = "; ".join(map(str, journal.damage))
             unread.append(UnreadSession(session=session, problem=problem, counted=is_counted))
@@ -202,7 +202,7 @@ async def collect_usage(store: JournalStore, agent: str | None, track: Track = i
             read_turns(journal, inherited=_origin(journal) not in sessions)
         )
     if agent is not None and agent not in turns:
-        raise _nobody(agent, sorted(turns), unread)
+        raise _no_sessions_of(agent, sorted(turns), unread)
     names = sorted(turns) if agent is None else [agent]
     uses = (sum_use(name, turns[name]) for name in names)
     return UsageReport(
@@ -211,17 +211,19 @@ async def collect_usage(store: JournalStore, agent: str | None, track: Track = i
 
 
 def _origin(journal: Journal) -> str:
-    """The session that this one was forked from."""
+    """Return the session that this one was forked from."""
     header = next(iter(journal.entries.values()), None)
     return header.forked_from if isinstance(header, SessionEntry) else ""
 
 
-def _nobody(agent: str, others: Sequence[str], unread: Sequence[UnreadSession]) -> UsageError:
+def _no_sessions_of(
+    agent: str, others: Sequence[str], unread: Sequence[UnreadSession]
+) -> UsageError:
     names = ", ".join(repr(other) for other in others if other) or "none"
     gap = f"; {len(unread)} could not be read" if unread else ""
     return UsageError(
-        f"no session of this workspace was opened with the agent {agent!r}; "
-        f"agents that were: {names}{gap}. -w DIR looks in another workspace"
+        f"no session of this workspace used the agent {agent!r}; "
+        f"agents used here: {names}{gap}. -w DIR looks in another workspace"
     )
 
 
@@ -230,7 +232,7 @@ def write_json(collected: UsageReport) -> str:
 
 
 def write_csv(collected: UsageReport) -> str:
-    """A row an item; what was not read is in the JSON only."""
+    """Return one row per item; unread sessions are only in the JSON."""
     out = io.StringIO()
     table = csv.DictWriter(out, _COLUMNS, lineterminator="\n")
     table.writeheader()

@@ -1,8 +1,7 @@
-"""Answers, previews and the context of requests as plain data: what `--json` prints and rpc
-returns.
+"""Answers, previews and the context of requests as plain data: the output of `--json` and rpc.
 
-Usage, cost, layers, items and segments; how much of a request a cache served; what an answer
-cites and which calls it waits for; and why a prepared request would not be sent.
+Covers usage, cost, layers, items and segments; how much of a request the cache served; the
+citations and pending calls of an answer; and why a prepared request would not be sent.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,18 +35,20 @@ from lamina.errors import ProviderError
 
 
 def leading_cached(tokens: int, agreement: Agreement, usage: Usage | None) -> int:
-    """How many leading tokens of a prompt came from a cache. A cache serves a prefix and nothing
-    else, so one number says it all: what the provider reported, in our tokens; or, where it
-    reported nothing, what agrees with the request before."""
+    """Return how many leading tokens of a prompt came from a cache.
+
+    A cache serves only a prefix, so one number is enough: the tokens the provider reported,
+    converted to our count, or, without a report, those that match the previous request.
+    """
     if usage is None or not usage.cache_reported or not usage.input:
         return min(tokens, agreement.tokens)
     return min(tokens, round(usage.cached * tokens / usage.input))
 
 
 def describe_layers(prompt: Iterable[Segment], cached: int, agree: int) -> list[dict[str, Any]]:
-    """Each layer with its tokens, and how many are among the first `cached` ones on the wire and
-    among the first `agree` ones, which are the same bytes as in the request before. L1-L5 are
-    always there, tools only if there are any."""
+    """Return each layer with its tokens, how many of them are among the first `cached` tokens on
+    the wire, and how many are among the first `agree`, whose bytes match the previous request.
+    L1-L5 are always listed, tools only if there are any."""
     rows = {layer: {"id": layer, "tokens": 0, "cached": 0, "agree": 0} for layer in LAYERS}
     at = 0
     for segment in prompt:
@@ -60,7 +61,7 @@ def describe_layers(prompt: Iterable[Segment], cached: int, agree: int) -> list[
 
 
 def describe_context_items(context: RequestContext) -> list[dict[str, Any]]:
-    """What a request was built from, and then what is not in it."""
+    """Return what a request was built from, followed by what it leaves out."""
     out = {omission.what for omission in context.left_out}
     rows = []
     for item in context.items:
@@ -68,8 +69,8 @@ def describe_context_items(context: RequestContext) -> list[dict[str, Any]]:
             row = _row(item.item, item.label, item.placement, item.tokens, item.reason)
             rows.append(row | _describe_provenance(item.provenance))
     for tool in context.tools:
-        reason = "joined for an earlier question" if tool.kept else "offered"
-        reason = reason if context.allows(tool.name) else "in the list, and not to be called"
+        reason = "added for an earlier question" if tool.kept else "offered"
+        reason = reason if context.allows(tool.name) else "listed, but not callable"
         row = _row(tool.item, label_of(tool.item), "tools", tool.tokens, reason)
         rows.append(row | _describe_provenance(tool.provenance))
     for left in context.left_out:
@@ -85,7 +86,7 @@ def _row(item: str, label: str, placement: str, tokens: int, reason: str) -> dic
 
 
 def _describe_provenance(provenance: Provenance) -> dict[str, Any]:
-    """How something came to be in a request, as far as there is anything to say."""
+    """Return how something came to be in a request, as far as anything is recorded."""
     names = ("include", "score", "origin", "source")
     values = {name: getattr(provenance, name) for name in names}
     return {name: value for name, value in values.items() if value not in (None, "")}
@@ -97,16 +98,16 @@ def label_left_out(omission: LeftOut) -> str:
     return key if kind in ITEM_KINDS and key else omission.what
 
 
-def is_news(omission: LeftOut) -> bool:
-    """Whether a person is told of an omission unasked. That others fit better is how choosing goes;
-    of tools that left, a warning names all that nobody removed."""
+def is_notable(omission: LeftOut) -> bool:
+    """Return whether to report an omission unasked. It is normal that other items fit better, and
+    a separate warning names the tools that left without being removed by a person."""
     left = omission.reason == "removed" and kind_of(ItemId(omission.what)) == "tool"
     return omission.reason != "ranked_lower" and not left
 
 
 def describe_context(session: Session, book: TargetBook, *, full: bool) -> dict[str, Any]:
-    """The last request of the active path, rebuilt from the journal; also while it is under way.
-    `problems` says why it may not be what was sent."""
+    """Return the last request of the active path, rebuilt from the journal, even while it is
+    running. `problems` says why it may differ from what was sent."""
     recorded = last_request(session, book)
     request = recorded.listed.request if recorded else None
     reply = recorded.listed.reply if recorded else None
@@ -145,12 +146,12 @@ def _history_price(request: RequestEntry | None) -> dict[str, Any] | None:
 
 
 def describe_options(options: Options) -> dict[str, Any]:
-    """How a model was to answer, as far as anything was said of it."""
+    """Return the options for the model's answer that were set."""
     return {name: value for name, value in asdict(options).items() if value is not None}
 
 
 def write_options(options: Options, citations: Sequence[int]) -> str:
-    """The same in a line, and what an answer was held to cite; empty if nothing was said."""
+    """Return the same in one line, with the required citations; empty if nothing was set."""
     words = [
         "a schema" if name == "schema" else f"{name} {value}"
         for name, value in describe_options(options).items()
@@ -161,7 +162,7 @@ def write_options(options: Options, citations: Sequence[int]) -> str:
 
 
 def _agreement(agreement: Agreement) -> Mapping[str, Any]:
-    """With all of its fields: a client should not have to know what is left out when it is zero."""
+    """Return all fields: a client should not have to know which are omitted when zero."""
     broke = msgspec.to_builtins(agreement.broke)
     return {"first": agreement.first} | asdict(agreement) | {"broke": broke}
 
@@ -170,7 +171,7 @@ def describe_usage(usage: Usage) -> dict[str, int]:
     return {"input": usage.input, "cached": usage.cached, "output": usage.output}
 
 
-# The vendors' words for an answer that reached its limit.
+# How vendors say that an answer reached its limit.
 CUT_OFF = ("length", "max_tokens", "MAX_TOKENS")
 
 
@@ -178,8 +179,8 @@ SPENT = ("input", "cached", "output")
 
 
 def describe_answer(answer: Answer, session: Session, warnings: Sequence[str]) -> dict[str, Any]:
-    """What `ask --json` prints. Usage and cost are of the whole turn; layers and context are those
-    of its last request."""
+    """Return what `ask --json` prints. Usage and cost cover the whole turn; layers and context
+    describe its last request."""
     turn = answer.turn
     layers: list[dict[str, Any]] = []
     context: list[dict[str, Any]] = []
@@ -191,7 +192,7 @@ def describe_answer(answer: Answer, session: Session, warnings: Sequence[str]) -
         "session": session.id,
         "answer": answer.text,
         "ending": answer.ending,
-        # The vendor's own word for why it ended: `length` if it was cut.
+        # The vendor's own stop reason: `length` if the answer was cut off.
         "stop": turn.stop_reason if turn else "",
         "target": turn.context.target if turn else session.settings.target,
         "usage": describe_usage(answer.usage),
@@ -207,7 +208,7 @@ def describe_answer(answer: Answer, session: Session, warnings: Sequence[str]) -
 
 
 def _describe_sources(answer: Answer) -> dict[str, Any]:
-    """What an answer from notes cites, and what was found for it."""
+    """Return what an answer from notes cites, and what was found for it."""
     if answer.search_result is None and not answer.sources:
         return {}
     hits = answer.search_result.hits if answer.search_result else ()
@@ -215,13 +216,13 @@ def _describe_sources(answer: Answer) -> dict[str, Any]:
 
 
 def describe_hits(hits: Sequence[Hit]) -> list[dict[str, Any]]:
-    """Where passages are, without their texts."""
+    """Return the places of passages, without their texts."""
     names = ("path", "heading", "start", "end", "score")
     return [{name: getattr(hit, name) for name in names} for hit in hits]
 
 
 def describe_outcome(answer: Answer, session: Session) -> dict[str, Any]:
-    """What `prompt` and `resume` give over rpc."""
+    """Return what `prompt` and `resume` answer over rpc."""
     return {
         "answer": answer.text,
         "ending": answer.ending,
@@ -236,14 +237,14 @@ def describe_outcome(answer: Answer, session: Session) -> dict[str, Any]:
     } | _describe_sources(answer)
 
 
-# Nothing that a person has to be told, or not twice.
+# Outcomes that need no report, or not a second one.
 EXPECTED = ("as_expected", "nothing_sent_before", "more_than_expected", "not_reported")
-# Something that was to be expected in the cache was not there.
+# Something expected in the cache was missing.
 MISSES = ("routed_elsewhere", "lifetime_passed")
 
 
 class TurnCost(Struct, frozen=True, kw_only=True):
-    """The requests of a turn together."""
+    """Combined cost of a turn's requests."""
 
     usage: Usage
     cost: CostSum
@@ -265,13 +266,13 @@ def sum_reports(reports: Sequence[UsageReported]) -> TurnCost:
 
 
 ONLY_PLAN = (
-    "This is the request for the plan. The one that is answered holds what the planned tools give, "
-    "so it cannot be shown before a model has made the plan."
+    "This is the request for the plan. The request that will be answered contains the results of "
+    "the planned tools, so it cannot be shown before a model has made the plan."
 )
 
 
 def describe_preview(preview: Preview) -> dict[str, Any]:
-    """The turn as plain data, with what a search found for it."""
+    """Return the turn as plain data, with what a search found for it."""
     turn = preview.turn
     report = {
         "target": turn.context.target,
@@ -293,7 +294,7 @@ def describe_preview(preview: Preview) -> dict[str, Any]:
 
 
 def describe_plan_preview(preview: PlanPreview) -> dict[str, Any]:
-    """The request for a plan as plain data."""
+    """Return the request for a plan as plain data."""
     return {
         "target": preview.target.name,
         "request": "plan",
@@ -316,7 +317,7 @@ def _plain(prompt: Prompt) -> list[dict[str, Any]]:
 
 
 async def why_refused(session: Session, preview: Preview | PlanPreview) -> tuple[str, ...]:
-    """Why a question would not be sent: a limit on spending, or nobody that could be asked."""
+    """Return why a question would not be sent: a spend limit, or an unreachable target."""
     refusals: tuple[str, ...] = ()
     if isinstance(preview, Preview) and (limit := await find_refusal(session, preview.turn)):
         refusals = (limit,)
@@ -324,7 +325,7 @@ async def why_refused(session: Session, preview: Preview | PlanPreview) -> tuple
 
 
 def why_unreachable(target: Target) -> tuple[str, ...]:
-    """Why nobody would get the request."""
+    """Return why the request would not reach the target."""
     try:
         require_reachable(target)
     except ProviderError as error:

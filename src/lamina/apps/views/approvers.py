@@ -1,4 +1,4 @@
-"""Who decides on tool calls where nobody sits at a keyboard: a rule, or a client, later."""
+"""Decisions on tool calls without a person at the keyboard: by a rule, or later by a client."""
 
 from collections.abc import Callable
 
@@ -10,26 +10,26 @@ from lamina.errors import TurnStateError
 
 
 class AllowAllApprover:
-    """Lets every call run, once: nothing is allowed for longer than this command."""
+    """Allows every call, once: the permission ends with this command."""
 
     async def decide(self, call: ToolCall, tool: OfferedTool) -> Decision:  # noqa: ARG002
         return "allow_once"
 
 
 class DenyAllApprover:
-    """Denies what a person would have to allow, and warns how to allow it."""
+    """Denies calls that need a person's permission, and warns how to allow them."""
 
     def __init__(self, warn: Callable[[str], None]) -> None:
         self._warn = warn
 
     async def decide(self, call: ToolCall, tool: OfferedTool) -> Decision:
         name = tool.label or call.name
-        self._warn(f"denied {name}: nobody can be asked here; --allow-tools lets tools run")
+        self._warn(f"denied {name}: no one can approve it here; --allow-tools lets tools run")
         return "deny"
 
 
 class PendingApprovals:
-    """Where calls wait for a decision. Several can wait; they are decided in any order."""
+    """Calls that wait for a decision. Several can wait and are decided in any order."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, anyio.Event] = {}
@@ -43,19 +43,19 @@ class PendingApprovals:
         return self._decisions[call.id]
 
     def give(self, call_id: str, decision: Decision) -> None:
-        """Decides a call that waits.
+        """Decide a waiting call.
 
         Raises:
-            TurnStateError: no such call waits.
+            TurnStateError: no such call is waiting.
         """
         if call_id not in self._waiting or call_id in self._decisions:
             waiting = [call for call in self._waiting if call not in self._decisions]
-            raise TurnStateError(f"no call {call_id!r} waits; those that do: {waiting!r}")
+            raise TurnStateError(f"no call {call_id!r} is waiting; waiting calls: {waiting!r}")
         self._decisions[call_id] = decision
         self._waiting[call_id].set()
 
     def close(self, call_id: str) -> None:
-        """The call has its result: there is nothing to decide any more."""
+        """Forget a call that has its result and needs no decision any more."""
         self._waiting.pop(call_id, None)
         self._decisions.pop(call_id, None)
 

@@ -1,7 +1,7 @@
-"""What an open session does beside its turns: it gets the notes ready to be searched by meaning.
+"""Background indexing in an open session: prepares notes for search by meaning between turns.
 
-Law: it never stands in the way of a turn, ends with the session, and loses nothing by that. What
-goes wrong is told by the next search, which tries the same.
+Law: it never delays a turn, stops with the session, and loses nothing by that. The next search
+tries the same work and reports what went wrong.
 """
 
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from lamina.engine.task_groups import single_errors
 
 
 class FillPause:
-    """Stops fills while turns are under way: all fills and turns that share it."""
+    """Pauses fills during turns; shared by all fills and turns of a session."""
 
     def __init__(self) -> None:
         self._turns = 0
@@ -23,13 +23,13 @@ class FillPause:
         self._scopes: set[anyio.CancelScope] = set()
 
     def begin(self) -> None:
-        """A turn begins."""
+        """Mark the start of a turn."""
         self._turns += 1
         for scope in self._scopes:
             scope.cancel()
 
     def end(self) -> None:
-        """A turn is over."""
+        """Mark the end of a turn."""
         self._turns -= 1
         if not self._turns:
             self._over.set()
@@ -38,7 +38,7 @@ class FillPause:
     async def fill(
         self, search: WorkspaceSearch, progress: Progress | None = None, at_once: bool = False
     ) -> None:
-        """Fills between turns until it is cancelled, or something goes wrong."""
+        """Fill between turns until cancelled or until something goes wrong."""
         while True:
             while self._turns:
                 await self._over.wait()
@@ -60,8 +60,8 @@ async def filling(
     at_once: bool = False,
     pause: FillPause | None = None,
 ) -> AsyncIterator[None]:
-    """While this is entered, what searches miss is embedded, but for a `pause`; with `at_once`
-    before any search."""
+    """Embed what searches are missing while this context is open, except during a `pause`; with
+    `at_once` before the first search."""
     if search is None:
         yield
         return
@@ -78,9 +78,9 @@ async def filling(
 async def fill_quietly(
     search: WorkspaceSearch, progress: Progress | None = None, at_once: bool = False
 ) -> None:
-    """Fills until it is cancelled, or something goes wrong."""
+    """Fill until cancelled or until something goes wrong."""
     try:
         await search.fill(progress, at_once=at_once)
-    except Exception:  # noqa: BLE001 - nobody waits for it, and a search says what is wrong
+    except Exception:  # noqa: BLE001 - no caller waits; the next search reports it
         if progress is not None:
             progress(0, 0)

@@ -1,4 +1,4 @@
-"""What folders bring, what a person trusts of it, and as what."""
+"""What folders bring, and which of it a person trusts."""
 
 import os
 from contextlib import suppress
@@ -18,7 +18,7 @@ from lamina.errors import UsageError
 
 
 class TrustedFolder(Struct, frozen=True, kw_only=True):
-    """A folder that was trusted, and whether it still is what it was."""
+    """A trusted folder, and whether its contents are still the same."""
 
     place: str
     standing: str
@@ -26,7 +26,7 @@ class TrustedFolder(Struct, frozen=True, kw_only=True):
 
 
 async def look_at_folder(which: str, workspace: Path) -> FolderTrust:
-    """What the agent of a name or path brings, or a file of hooks, and how it stands.
+    """Return what an agent (by name or path) or a file of hooks brings, and its trust status.
 
     Raises:
         UsageError: there is no such agent or file.
@@ -37,7 +37,7 @@ async def look_at_folder(which: str, workspace: Path) -> FolderTrust:
 
 
 async def list_trusted(workspace: Path) -> tuple[TrustedFolder, ...]:
-    """All that was trusted; a folder that is gone is `gone`.
+    """List everything trusted; a folder that no longer exists is `gone`.
 
     Raises:
         UsageError: the records cannot be read.
@@ -53,10 +53,10 @@ async def list_trusted(workspace: Path) -> tuple[TrustedFolder, ...]:
 
 
 async def trust_folder(folder: FolderTrust) -> None:
-    """Remembers that the person trusts it as it was shown.
+    """Record that the person trusts the folder as it was shown.
 
     Raises:
-        UsageError: that cannot be kept.
+        UsageError: the record cannot be written.
     """
     await run_sync(keep_trust, folder)
 
@@ -64,8 +64,8 @@ async def trust_folder(folder: FolderTrust) -> None:
 async def settle_trust(
     agent: AgentDefaults, asker: TrustAsker, *, trust: bool = False
 ) -> AgentDefaults:
-    """The agent with what counts of its folder: what the person trusts, says with `trust`, or is
-    shown now and agrees to."""
+    """Return the agent with what counts of its folder: what the person trusts already, allows with
+    `trust`, or approves now."""
     folder = agent.trust
     if folder.counts:
         return agent
@@ -74,12 +74,12 @@ async def settle_trust(
             return agent
         if folder.can_be_kept:
             await trust_folder(folder)
-    # As it was shown: whatever the folder holds by now, it is not read again.
+    # Use what was shown; the folder is not read again, as it may have changed since.
     return agent.trusted()
 
 
 def revoke_trust(which: str, workspace: Path) -> str:
-    """Trusts a folder no more; its real path. It may be gone by now.
+    """Stop trusting a folder and return its real path. The folder may no longer exist.
 
     Raises:
         UsageError: it was not trusted.
@@ -92,7 +92,7 @@ def revoke_trust(which: str, workspace: Path) -> str:
     for place in reversed(places):
         if trust_book().revoke(place):
             return place
-    raise UsageError(f"{which!r} was not trusted; `lamina trust --list` shows what is")
+    raise UsageError(f"{which!r} is not trusted; `lamina trust --list` lists trusted folders")
 
 
 def describe_folder_trust(folder: FolderTrust) -> dict[str, Any]:

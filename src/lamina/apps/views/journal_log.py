@@ -1,4 +1,4 @@
-"""A journal's entries, each in words, and the whole of it as data."""
+"""A journal's entries in words, and the whole journal as data."""
 
 from collections.abc import Mapping
 from typing import Any, assert_never
@@ -48,12 +48,12 @@ from lamina.core.values.patch import (
 )
 from lamina.core.values.request import WHOLE_POOL, ContextItem, ContextTool, RequestContext
 
-# How much is shown of what something was found from: it may be a query of the model's.
+# Maximum length of the origin shown for a found item: it may be a query written by the model.
 LONGEST = 80
 
 
 def describe_log(journal: Journal) -> dict[str, Any]:
-    """The whole journal as data."""
+    """Return the whole journal as data."""
     return {
         "leaf": journal.leaf,
         "path": [entry.id for entry in path_to(journal.leaf, journal.entries)],
@@ -63,7 +63,7 @@ def describe_log(journal: Journal) -> dict[str, Any]:
 
 
 def describe_entry(entry: Entry) -> tuple[str, str]:
-    """What kind of entry it is, in a word, and what it says, in a line or more."""
+    """Return the kind of an entry in one word, and its content in one or more lines."""
     match entry:
         case SessionEntry(settings=settings, system=system, forked_from=origin, source=source):
             parts = ", ".join(part.name for part in system) or "no system prompt"
@@ -117,16 +117,16 @@ def describe_entry(entry: Entry) -> tuple[str, str]:
         case ForgetEntry(item=item_id):
             return "forget", item_id
         case IncludeEntry(item=item_id, membership=membership):
-            word = {"manual": "added", "removed": "removed", "default": "as its agent has it"}
+            word = {"manual": "added", "removed": "removed", "default": "reset to its agent's"}
             return "include", f"{item_id}: {word[membership]}"
         case AdoptEntry(include_modes=modes, with_agent=agent):
             always = [item for item, include in modes.items() if include == "always"]
             shown = ", ".join(always) or "nothing"
-            return "adopt", f"as the files of {agent or 'its agent'} have it; always: {shown}"
+            return "adopt", f"the files of {agent or 'its agent'} were adopted; always: {shown}"
         case LeaveEntry():
-            return "leave", "the turn was left without a final answer"
+            return "leave", "the turn was abandoned without a final answer"
         case LeafEntry():
-            return "leaf", f"goes on behind {entry.parent}"
+            return "leaf", f"continues after {entry.parent}"
         case LabelEntry(target=target, label=label):
             return "label", f"{target}: {label}" if label else f"{target}: removed"
         case BranchSummaryEntry(branch=branch, summary=summary):
@@ -134,33 +134,33 @@ def describe_entry(entry: Entry) -> tuple[str, str]:
         case InfoEntry(name=name):
             return "info", name
         case OpeningEntry(given=given):
-            return "opening", f"given anew: {', '.join(sorted(given))}"
+            return "opening", f"given again: {', '.join(sorted(given))}"
         case InboxEntry(taken=""):
             return "inbox", f"waits for the next turn: {entry.text}"
         case InboxEntry(taken=taken):
-            return "inbox", f"{taken} waits no more"
+            return "inbox", f"{taken} no longer waits"
         case CustomEntry(kind=kind, data=data):
             return describe_custom_entry(kind, data)
         case UnknownEntry(kind=kind):
-            return "unknown", f"an entry of type {kind!r}, which this version does not know"
+            return "unknown", f"an entry of type {kind!r}, unknown to this version"
         case _:
             assert_never(entry)
 
 
 def describe_display(shown: HookDisplay) -> str:
-    """What a hook wants a person to be shown, in a line."""
+    """Return in one line what a hook wants a person to see."""
     display = shown.display
     texts = " · ".join(filter(None, (display.title, display.summary)))
     return f"{texts} (by {shown.hook})"
 
 
 def display_lines(display: Display) -> list[str]:
-    """What else there is to be shown: its text, then its data."""
+    """Return the remaining lines of a display: its text, then its data."""
     return [*display.markdown.splitlines(), *display_data(display)]
 
 
 def display_data(display: Display) -> list[str]:
-    """What a display holds for programs: its data, and what its renderer is given."""
+    """Return what a display contains for programs: its data and its renderer's props."""
     lines = [] if display.data is None else [msgspec.json.encode(display.data).decode()]
     if display.renderer_id or display.renderer_props is not None:
         props = msgspec.json.encode(display.renderer_props).decode()
@@ -169,12 +169,12 @@ def display_data(display: Display) -> list[str]:
 
 
 def _where_whole(wholes: Mapping[str, str]) -> str:
-    """How all of the results that were shortened can be read."""
-    return "".join(f"(cut; all of it: log --result {call}) " for call in wholes)
+    """Return how to read the full text of results that were shortened."""
+    return "".join(f"(shortened; show all: log --result {call}) " for call in wholes)
 
 
 def describe_custom_entry(kind: str, data: Any) -> tuple[str, str]:
-    """What a runner or an application noted; of what we know, what it comes to."""
+    """Return what a runner or an application recorded, summarised if the kind is known."""
     if isinstance(data, dict):
         names = [call.get("name", "?") for call in dict_rows(data.get("calls"))]
         calls = ", ".join(map(str, names)) or "no calls"
@@ -208,12 +208,12 @@ def describe_custom_entry(kind: str, data: Any) -> tuple[str, str]:
 
 
 def dict_rows(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list that somebody else may have written."""
+    """Return the objects of a list that may have been written by another program."""
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
 def describe_inclusion(source: ContextItem | ContextTool) -> str:
-    """How an item came to be in a request, as `always` or `agent 0.73, search`."""
+    """Return how an item came to be in a request, such as `always` or `agent 0.73, search`."""
     score = f" {source.score:.2f}" if source.score is not None else ""
     origin = f", {source.origin.replace('_', ' ')}" if source.origin else ""
     place = f" from {brief(source.source, LONGEST)}" if source.origin and source.source else ""
@@ -222,13 +222,13 @@ def describe_inclusion(source: ContextItem | ContextTool) -> str:
 
 
 def describe_listing(tool: ContextTool, context: RequestContext) -> str:
-    """How a tool came to be in the list, and whether it may be called."""
-    barred = "" if context.allows(tool.name) else ", not to be called"
+    """Return how a tool came to be in the list, and whether it may be called."""
+    barred = "" if context.allows(tool.name) else ", not callable"
     return f"{describe_inclusion(tool)}{barred}"
 
 
 def describe_priority(item: ContextItem) -> str:
-    """What an item is worth, and what it was worth before relevance moved that."""
+    """Return an item's priority, and its priority before relevance changed it."""
     if item.essential:
         return "essential"
     if item.priority_before is None:
@@ -237,7 +237,7 @@ def describe_priority(item: ContextItem) -> str:
 
 
 def _chosen(context: RequestContext) -> str:
-    """What was found for the question, on a line of its own."""
+    """Return what was found for the question, on a line of its own."""
     items: list[ContextItem | ContextTool] = [item for item in context.items if item.origin]
     items += [tool for tool in context.tools if tool.origin not in ("", WHOLE_POOL)]
     names = ", ".join(f"{item.item} ({describe_inclusion(item)})" for item in items)
@@ -245,7 +245,7 @@ def _chosen(context: RequestContext) -> str:
 
 
 def render_message(message: Message) -> str:
-    """A message's text, with what it calls, answers and brings."""
+    """Return a message's text with its calls, results and items."""
     parts: list[str] = []
     for block in message.blocks:
         match block:

@@ -1,4 +1,4 @@
-"""The targets that the book of models knows, as plain records."""
+"""The targets listed in the book of models, as plain records."""
 
 from collections.abc import Sequence
 
@@ -12,34 +12,34 @@ from lamina.errors import UsageError
 
 
 class TargetRow(Struct, frozen=True, kw_only=True):
-    """One target. Without `prices` nobody knows what it costs; without `limits_source` its limits
-    are those that any model of its provider is expected to have."""
+    """One target. Without `prices` its cost is unknown; without `limits_source` its limits are the
+    defaults assumed for any model of its provider."""
 
     target: str
     prices: Prices | None
-    # What it is going to charge, from which day on.
+    # Announced prices, and the day they start.
     later: tuple[PricePeriod, ...]
     window: int
     max_input: int | None
     max_output: int
     limits_source: str
-    # From how many tokens on prefixes are cached, in which steps, for how long; None: as long as
+    # Minimum length of a cached prefix, its step size and lifetime in seconds; None: as long as
     # the server's process lives.
     minimum: int
     step: int
     lifetime_s: float | None
     long_lifetime_s: float | None
-    # Whether a cache is written at markers only, and whether tokens are counted as the model does.
+    # Whether a cache is written only at markers, and whether token counts match the model's.
     explicit: bool
     exact_tokens: bool
 
 
 def list_targets(words: Sequence[str], book: ModelBook) -> list[TargetRow]:
-    """The targets with all of these words in their names; one that is named whole stands alone,
-    whether its model is known or not.
+    """Return the targets whose names contain all of these words. A full target name returns that
+    target alone, even if its model is unknown.
 
     Raises:
-        UsageError: there are none.
+        UsageError: no target matches.
     """
     names = book.names()
     if len(words) == 1 and _is_target(words[0], book) and "*" not in words[0]:
@@ -48,8 +48,8 @@ def list_targets(words: Sequence[str], book: ModelBook) -> list[TargetRow]:
         names = [name for name in names if all(word.lower() in name.lower() for word in words)]
     if not names:
         shown = " and ".join(repr(word) for word in words)
-        hint = "`lamina targets` lists all; PROVIDER:MODEL shows what would be taken for any model"
-        raise UsageError(f"no known target has {shown} in its name; {hint}")
+        hint = "`lamina targets` lists all; PROVIDER:MODEL shows the defaults for any model"
+        raise UsageError(f"no known target contains {shown} in its name; {hint}")
     return [_row(book.find(name), book) for name in names]
 
 

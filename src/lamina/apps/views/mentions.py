@@ -1,8 +1,8 @@
-"""`@path`, `@rule:name` and `@ref:name` in a message: what they mean, how they are written, and
-the paths that complete them.
+"""`@path`, `@rule:name` and `@ref:name` in a message: their meaning, their spelling, and the
+paths that complete them.
 
-Laws: a mention stays in the text as it was typed; what it names is attached beside it, and a
-rule or reference is added to the session. Looking for paths takes a bounded time however large
+Laws: a mention stays in the text as it was typed; what it names is attached as well, and a
+rule or reference is added to the session. Looking up paths takes a bounded time however large
 the folder is, and files near the top are found first.
 """
 
@@ -21,21 +21,21 @@ from lamina.core.values.item import ItemId, key_of, kind_of
 from lamina.core.values.request import LeftOut
 from lamina.engine.runners.composer import wants_composer
 
-# Behind a space or an opening bracket: an address like a@b.c mentions nothing.
+# After a space or an opening bracket only: an address like a@b.c mentions nothing.
 _MENTION = re.compile(
     r'(?:^|(?<=[\s(\[{]))@(?:"([^"\n]+)"|(\[\[[^\n]+?\]\])|([^\s"]+))', re.MULTILINE
 )
 _UNFINISHED = re.compile(r'(?:^|(?<=[\s(\[{]))@(?:"([^"\n]*)|([^\s"]*))$')
-# A rule or a reference, which is no path; and one that is being typed, also behind a quote.
+# A rule or a reference, not a path; and one that is still being typed, also after a quote.
 _GUIDE = re.compile(r"(?:rule|ref|reference):")
 _UNFINISHED_GUIDE = re.compile(r'(?:^|(?<=[\s(\[{]))@((?:rule|ref|reference):)"([^"\n]*)$')
-# What may follow a path in a sentence.
+# Punctuation that may follow a path in a sentence.
 _TRAILING = ".,;:!?)]}'…"
 
 
 class Mentions(Struct, frozen=True, kw_only=True):
-    """What a message attaches, the rules and references that it adds, and mentions that name
-    nothing that could be attached."""
+    """What a message attaches, which rules and references it adds, and mentions that match nothing
+    attachable."""
 
     paths: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
@@ -43,8 +43,8 @@ class Mentions(Struct, frozen=True, kw_only=True):
 
 
 async def find_mentions(text: str, workspace: WorkspaceSource, root: Path) -> Mentions:
-    """What the mentions of a message name. What looks like a path and cannot be read is attached
-    all the same: the request then says why it is left out."""
+    """Return what the mentions of a message name. Something that looks like a path is attached
+    even if it cannot be read: the request then says why it is left out."""
     paths: list[str] = []
     unknown: list[str] = []
     for match in _MENTION.finditer(text):
@@ -72,14 +72,14 @@ async def find_mentions(text: str, workspace: WorkspaceSource, root: Path) -> Me
 
 
 def _spellings(word: str) -> list[str]:
-    """A bare mention as it stands, and without what ends the sentence around it."""
+    """Return a bare mention as it is, and without the punctuation that ends the sentence."""
     shorter = word.rstrip(_TRAILING)
     return [word, shorter] if shorter and shorter != word else [word]
 
 
 def unfinished_mention(text: str) -> tuple[str, int] | None:
-    """The mention that is being typed at the end of `text`: what it says so far, and how many
-    characters it takes with its mark."""
+    """Return the mention being typed at the end of `text`: its text so far, and its length
+    including the mark."""
     if match := _UNFINISHED_GUIDE.search(text):
         return f"{match[1]}{match[2]}", len(match[0])
     match = _UNFINISHED.search(text)
@@ -89,20 +89,20 @@ def unfinished_mention(text: str) -> tuple[str, int] | None:
 
 
 def mention(path: str) -> str:
-    """A path as it is mentioned."""
+    """Return a path written as a mention."""
     plain = not re.search(r'[\s"]', path) and path == path.rstrip(_TRAILING)
     return f"@{path}" if plain else f'@"{path}"'
 
 
 def mention_guide(item: ItemId) -> str:
-    """A rule or reference as it is mentioned."""
+    """Return a rule or reference written as a mention."""
     kind, name = ("ref" if kind_of(item) == "reference" else kind_of(item)), key_of(item)
     plain = not re.search(r'[\s"]', name) and name == name.rstrip(_TRAILING + ">")
     return f"@{kind}:{name}" if plain else f'@{kind}:"{name}"'
 
 
 def workspace_path(path: str, root: Path) -> str:
-    """A path as the workspace names it, also if it was given from the root of the machine."""
+    """Return a path relative to the workspace, even if it was given as an absolute path."""
     place = Path(path).expanduser() if path.startswith("~/") else Path(path)
     if place.is_absolute():
         for base in (root.absolute(), root.resolve()):
@@ -113,13 +113,13 @@ def workspace_path(path: str, root: Path) -> str:
 
 SKIPPED = {"node_modules", "__pycache__"}
 MAX, SECONDS = 20_000, 0.5
-# For so long a list is good enough.
+# How long a scanned list may be reused.
 FRESH_S = 3.0
 
 
-def scan(root: Path, most: int = MAX, seconds: float = SECONDS) -> list[str]:
-    """Files below `root` by their paths, folder by folder from the top; left out are hidden ones,
-    links, names that nobody can type, and what cannot be looked at in time."""
+def scan(root: Path, limit: int = MAX, seconds: float = SECONDS) -> list[str]:
+    """Return the paths of files below `root`, folder by folder from the top, without hidden files,
+    links, names that cannot be typed, and what cannot be scanned in time."""
     paths: list[str] = []
     waiting = deque([""])
     end = time.monotonic() + seconds
@@ -135,7 +135,7 @@ def scan(root: Path, most: int = MAX, seconds: float = SECONDS) -> list[str]:
         with entries:
             for entry in entries:
                 count += 1
-                if count > most or time.monotonic() > end:
+                if count > limit or time.monotonic() > end:
                     waiting.clear()
                     break
                 if entry.name.startswith(".") or entry.name in SKIPPED or entry.is_symlink():
@@ -145,14 +145,14 @@ def scan(root: Path, most: int = MAX, seconds: float = SECONDS) -> list[str]:
                 path = f"{folder}/{entry.name}" if folder else entry.name
                 (inner if entry.is_dir(follow_symlinks=False) else files).append(path)
         paths += sorted(files)
-        if waiting or count <= most:
+        if waiting or count <= limit:
             waiting += sorted(inner)
     return paths
 
 
-def match(paths: list[str], wanted: str, most: int = 50) -> list[str]:
-    """The paths that hold `wanted` in any case: first those whose name begins with it, then those
-    whose name holds it."""
+def match(paths: list[str], wanted: str, limit: int = 50) -> list[str]:
+    """Return the paths that contain `wanted`, ignoring case: first those whose name begins with
+    it, then those whose name contains it."""
     needle = wanted.casefold()
     ranking: list[tuple[int, int, str]] = []
     for path in paths:
@@ -162,11 +162,11 @@ def match(paths: list[str], wanted: str, most: int = 50) -> list[str]:
             continue
         rank = 0 if name.startswith(needle) else 1 if needle in name else 2
         ranking.append((rank, path.count("/"), path))
-    return [path for *_, path in sorted(ranking)[:most]]
+    return [path for *_, path in sorted(ranking)[:limit]]
 
 
 class Paths:
-    """The paths of one folder, looked up again when they are no longer fresh."""
+    """The paths of one folder, scanned again when the list is stale."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -174,7 +174,7 @@ class Paths:
         self._at = float("-inf")
 
     def all(self) -> list[str]:
-        """All of them, as they were a moment ago."""
+        """Return all paths as of the last scan."""
         if time.monotonic() - self._at > FRESH_S:
             self._paths = scan(self._root)
             self._at = time.monotonic()

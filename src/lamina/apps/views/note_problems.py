@@ -1,5 +1,5 @@
-"""What is wrong with the notes of a workspace: broken links, headings and queries, and links whose
-name several files have; also its tags, and undoing a change to files.
+"""Problems in the notes of a workspace: broken links, headings and queries, and ambiguous link
+names; also its tags, and undoing a change to files.
 """
 
 from collections import Counter
@@ -23,8 +23,8 @@ _MAX_LISTED = 3
 
 
 class NoteProblem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that is wrong with a note; or, where `meaning` is set, a link that was decided: a
-    name that several files have, and `meaning` is the nearest. `candidates` are all of them."""
+    """A problem in a note; or, with `meaning` set, a link that was decided: several files have its
+    name, and `meaning` is the nearest. `candidates` lists all of them."""
 
     path: str
     what: str
@@ -41,7 +41,7 @@ class NoteProblem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def check_links(
     note: Note, names: NoteNames, headings: Mapping[str, frozenset[str]]
 ) -> Iterator[NoteProblem]:
-    """The links, embeds and pictures of a note that lead nowhere or may lead to several files."""
+    """Yield the links, embeds and pictures of a note that are broken or ambiguous."""
     for link in dict.fromkeys((*note.links, *note.embeds)):
         target = names.resolve_link(link, note.labels.get(link, ()), note.path)
         if problem := _judge(note.path, "link", link, target):
@@ -52,7 +52,7 @@ def check_links(
             yield NoteProblem(path=note.path, what="broken heading", detail=detail)
     for picture in note.pictures:
         target = names.resolve(picture, note.path)
-        # A picture that names its folder is nowhere else.
+        # A picture whose path names its folder is only looked up there.
         is_elsewhere = target.how == "stem" and bool(target.warning)
         if is_elsewhere:
             target = ResolvedName(name=picture, warning=f"{picture!r} is not in the workspace")
@@ -61,7 +61,7 @@ def check_links(
 
 
 def count_nearness(problems: Iterable[NoteProblem]) -> dict[str, int]:
-    """How many links were decided, by what made them the nearest."""
+    """Return how many links were decided by each measure of nearness."""
     counts: dict[str, int] = {}
     for problem in problems:
         if problem.is_decided:
@@ -76,7 +76,7 @@ def _judge(path: str, kind: str, link: str, target: ResolvedName) -> NoteProblem
         return NoteProblem(
             path=path, what=f"{what} {kind}", detail=detail, candidates=target.matches
         )
-    # Under its full path, or from the note's folder with a suffix, nothing else was meant.
+    # A full path, or a path with suffix from the note's folder, is never ambiguous.
     is_exact = target.how in ("path", "relative") and link.lower().endswith(NOTE_SUFFIX)
     if not target.nearness or is_exact:
         return None
@@ -103,7 +103,7 @@ _WHERE = {
 
 
 async def undo_change(folder: Path, change: str | None) -> str:
-    """Takes back a change to files, and says what was taken back."""
+    """Undo a change to files, and return what was undone."""
     from lamina.adapters.workspace.file_actions.actions import FileActions
 
     async with open_notes(folder) as workspace:
@@ -111,7 +111,7 @@ async def undo_change(folder: Path, change: str | None) -> str:
 
 
 def find_problems(catalogue: Catalogue, paths: tuple[str, ...]) -> list[NoteProblem]:
-    """What is wrong with the notes, and which links were decided, by path."""
+    """Return the problems in the notes, and the links that were decided, by path."""
     names = NoteNames(paths, {note.path: note.aliases for note in catalogue.notes if note.aliases})
     problems = [
         NoteProblem(path=_path_of(text, paths), what="unreadable", detail=text)
@@ -129,7 +129,7 @@ def find_problems(catalogue: Catalogue, paths: tuple[str, ...]) -> list[NoteProb
 
 
 def _path_of(problem: str, paths: tuple[str, ...]) -> str:
-    """The file that a problem is about: it begins with its path."""
+    """Return the file that a problem describes: the problem begins with its path."""
     candidates = [path for path in paths if problem.startswith((f"{path} ", f"{path}:"))]
     return max(candidates, key=len, default=problem.partition(": ")[0])
 
@@ -143,7 +143,7 @@ def _wrong_queries(note: Note) -> list[NoteProblem]:
 
 
 def _judge_query(query: NoteQuery) -> list[tuple[str, str]]:
-    """What is wrong with a query, or why it is left out."""
+    """Return the problems of a query, or why it is left out."""
     if query.kind == "script":
         name = query.text if query.text.startswith("$=") else "dataviewjs"
         return [("script", f"{name}: scripts of notes are not run; it is left out")]
@@ -166,10 +166,10 @@ async def open_notes(folder: Path) -> AsyncIterator[FolderWorkspace]:
 
 
 def count_tags(catalogue: Catalogue) -> list[tuple[str, int]]:
-    """Tags and how many notes have them, the most frequent first."""
+    """Return tags with the number of notes that have them, most frequent first."""
     counts: Counter[str] = Counter()
     spellings: dict[str, str] = {}
     for tag in (tag for note in catalogue.notes for tag in note.tags):
-        # `Draft` and `draft` are one tag, as it is spelled first.
+        # `Draft` and `draft` are one tag; its first spelling is shown.
         counts[spellings.setdefault(tag.casefold(), tag)] += 1
     return sorted(counts.items(), key=lambda count: (-count[1], count[0]))

@@ -1,6 +1,6 @@
-"""Plain text that every app writes alike: JSON, shortened lines, and amounts of money in words.
+"""Plain text that every app writes the same way: JSON, shortened lines, and prices in words.
 
-Law: an unknown price is called unknown, never free; a sum says what it leaves out.
+Law: an unknown price is called unknown, never free; a sum says what it excludes.
 """
 
 from typing import Any
@@ -12,41 +12,41 @@ from lamina.core.values.prices import Prices
 
 
 def format_json(value: Any) -> str:
-    """JSON as it is printed and written to files: indented, for people and machines."""
+    """Format JSON for printing and for files: indented, for people and machines."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def shorten(line: str, width: int) -> str:
-    """A line of at most `width` characters."""
+    """Shorten a line to at most `width` characters."""
     return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
 def write_dollars(cost: float | None) -> str:
-    """A cost as a person reads it: `$0.0021`, `$1.20`, `free`, `cost unknown`."""
+    """Format a cost for people: `$0.0021`, `$1.20`, `free`, `cost unknown`."""
     if cost is None:
         return "cost unknown"
     return dollars(cost) if cost else "free"
 
 
 def write_sum(cost: float | None, unpriced: int) -> str:
-    """What requests cost together, as `$0.0021 and 2 requests of unknown price`."""
+    """Format the combined cost of requests, such as `$0.0021 and 2 requests of unknown price`."""
     if not unpriced or cost is None:
         return write_dollars(cost)
     return f"{write_dollars(cost)} and {unpriced} request{'s' * (unpriced > 1)} of unknown price"
 
 
 def write_price(prices: Prices | None) -> str:
-    """What a million tokens cost: `$3 in, $15 out a million tokens`."""
+    """Format a price per million tokens: `$3 in, $15 out per million tokens`."""
     if prices is None:
         return "price unknown"
     if prices.is_free:
         return "free"
     first = prices.tiers[0]
-    return f"${first.input:g} in, ${first.output:g} out a million tokens"
+    return f"${first.input:g} in, ${first.output:g} out per million tokens"
 
 
 def write_dollars_per_million(price: float) -> str:
-    """A price in a column of them: `0.075`, `2.50`, `15`."""
+    """Format a price for a column: `0.075`, `2.50`, `15`."""
     if price == round(price):
         return f"{price:.0f}"
     return f"{price:.2f}" if round(price, 2) == price else f"{price:.5g}"

@@ -1,9 +1,9 @@
-"""What can be chosen for a question: the tools listed in files; the rules, references and tools of
-agents.
+"""Everything that can be chosen for a question: tools listed in files, and agents' rules,
+references and tools.
 
-Laws: an agent is opened as a session opens it, so its servers are started if its folder is
-trusted, and named if it is not. A tool in a file that cannot be read is an error that says
-where; none is left out silently.
+Laws: an agent is opened as a session opens it, so its servers start if its folder is trusted;
+otherwise they are named. An unreadable tool in a file is an error that says where; none is left
+out silently.
 """
 
 import json
@@ -47,15 +47,15 @@ FORMS = (
     "a list of tools, an object with `tools` (what an MCP server answers to tools/list), or "
     "functions as OpenAI, Anthropic and Gemini take them"
 )
-# Where the schema of arguments stands, by whose form it is.
+# Keys that contain the schema of arguments, by format.
 SCHEMAS = ("inputSchema", "input_schema", "parameters", "parametersJsonSchema")
-# How much of a wrong value an error shows.
+# How much of a wrong value an error message quotes.
 SHOWN = 40
 DECLARATIONS = ("functionDeclarations", "function_declarations")
 
 
 class ListedTool(Struct, frozen=True, kw_only=True):
-    """A tool as a file describes it."""
+    """A tool as described in a file."""
 
     name: str
     server: str = ""
@@ -70,16 +70,16 @@ class ListedTool(Struct, frozen=True, kw_only=True):
 
     @property
     def definition(self) -> ToolDefinition:
-        """As a request would have it."""
+        """Return the definition that a request would contain."""
         schema = self.schema or {"properties": {name: {} for name in self.parameters}}
         return ToolDefinition(name=self.name, description=self.description, parameters=schema)
 
 
 def read_tools(path: Path) -> tuple[ListedTool, ...]:
-    """The tools of a file, in its order.
+    """Read the tools of a file, in order.
 
     Raises:
-        UsageError: it cannot be read, is not JSON, has no tools, or names one twice.
+        UsageError: the file cannot be read, is not JSON, has no tools, or repeats a name.
     """
     try:
         content = json.loads(read_named_file(path).decode("utf-8-sig"))
@@ -89,7 +89,7 @@ def read_tools(path: Path) -> tuple[ListedTool, ...]:
         raise UsageError(f"{str(path)!r} is not JSON: {error}") from error
     entries = list(_entries(content))
     if not entries:
-        raise UsageError(f"there are no tools in {str(path)!r}; what can be read: {FORMS}")
+        raise UsageError(f"no tools found in {str(path)!r}; supported formats: {FORMS}")
     tools = tuple(_tool(entry, f"tool {number} of {str(path)!r}") for number, entry in entries)
     numbers: dict[ItemId, int] = {}
     for number, tool in enumerate(tools, 1):
@@ -104,9 +104,9 @@ def read_tools(path: Path) -> tuple[ListedTool, ...]:
 
 
 def _entries(content: Any) -> Iterator[tuple[int, Any]]:
-    """What stands for a tool each, with its number."""
+    """Yield the entries that describe a tool, with their numbers."""
     if isinstance(content, Mapping) and isinstance(content.get("result"), Mapping):
-        # The whole answer of a server.
+        # The full answer of a server.
         content = content["result"]
     if isinstance(content, Mapping):
         content = content.get("tools", content)
@@ -151,12 +151,12 @@ def _text(value: Any, place: str) -> str:
 
 
 def _schema(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of a tool's arguments, if it has one."""
+    """Return the schema of a tool's arguments, if it has one."""
     return dict(next((entry[key] for key in SCHEMAS if _has(entry, key, Mapping)), {}))
 
 
 def _parameters(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of a tool's arguments, from a list of them or from their schema."""
+    """Return the names of a tool's arguments, from a list of them or from their schema."""
     arguments = entry.get("params")
     if arguments is None:
         arguments = _schema(entry).get("properties")
@@ -170,15 +170,15 @@ def _parameters(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _kind(value: Any) -> str:
-    """What something in a file is, for whoever wrote it."""
+    """Return the type of a value in a file, in words for the file's author."""
     if value is None:
         return "missing"
     return brief(json.dumps(value, ensure_ascii=False), SHOWN)
 
 
 class CandidateSources(Struct, frozen=True, kw_only=True):
-    """Where candidates come from: files with tools, agents by path or name. With `trust` all that
-    the agents' folders bring counts, without asking."""
+    """Sources of candidates: files with tools, and agents by path or name. `trust` accepts all that
+    the agents' folders bring without asking."""
 
     tools: tuple[Path, ...] = ()
     agents: tuple[str, ...] = ()
@@ -187,7 +187,7 @@ class CandidateSources(Struct, frozen=True, kw_only=True):
 
 
 def sources_from_paths(paths: Sequence[Path]) -> CandidateSources:
-    """Files with tools, and agents: JSON is tools, unless it names servers."""
+    """Return files with tools, and agents: JSON counts as tools, unless it names servers."""
     agents = [path for path in paths if not _holds_tools(path)]
     return CandidateSources(
         tools=tuple(path for path in paths if path not in agents),
@@ -201,18 +201,18 @@ def _holds_tools(path: Path) -> bool:
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
-        # Whoever reads it for its tools says what is wrong with it.
+        # The reader of its tools reports what is wrong with it.
         return True
     return not (isinstance(content, dict) and "mcpServers" in content)
 
 
 async def gather_candidates(sources: CandidateSources, asker: TrustAsker) -> Candidates:
-    """The tools of files, and the rules, references and tools of agents whatever their include
-    mode; without either, of the workspace itself. Whoever can be asked decides about a folder that
-    is not trusted.
+    """Return the tools of files, and the rules, references and tools of agents whatever their
+    include mode; without either, those of the workspace itself. The asker decides about untrusted
+    folders.
 
     Raises:
-        ExtraMissing: an agent's servers are trusted, and what speaks to them is not installed.
+        ExtraMissing: an agent's servers are trusted, but their client package is not installed.
         UsageError: a file cannot be read, or there is nothing to choose from.
     """
     agents = sources.agents
@@ -242,7 +242,7 @@ def _count_definition(tool: ToolDefinition) -> int:
 async def _gather_agent(
     agent: AgentDefaults, name: str, workspace: Path
 ) -> tuple[Candidates, tuple[OfferedTool, ...]]:
-    """What an agent has, as a session would be given it."""
+    """Return what a session with this agent would be given."""
     guides, settings = agent.agent.guides, agent.settings
     tools, problems = await _start_servers(agent, workspace)
     if agent.agent.problems:
@@ -268,13 +268,13 @@ async def _gather_agent(
 async def _start_servers(
     agent: AgentDefaults, workspace: Path
 ) -> tuple[tuple[OfferedTool, ...], list[str]]:
-    """The tools that an agent's servers and skills offer, and what is said of those that are not
-    offered."""
+    """Return the tools that an agent's servers and skills offer, and problems with those that are
+    not offered."""
     if agent.servers.servers:
         require("mcp")
     async with Toolbox(*agent_hosts(agent, workspace, stays=False)) as toolbox:
         toolset = await toolbox.toolset()
-    # What is not trusted is said once, with all that does not count.
+    # Untrusted parts are reported once, together with the folder.
     problems = [
         f"not offered: {tool.what}: {tool.detail}"
         for tool in toolset.withheld
@@ -284,7 +284,7 @@ async def _start_servers(
 
 
 def _join(one: Candidates, other: Candidates) -> Candidates:
-    """The candidates of both; of two ways to choose, the later one's."""
+    """Join two sets of candidates; the later one's search settings win."""
     return Candidates(
         candidates=one.candidates + other.candidates,
         guides=one.guides + other.guides,

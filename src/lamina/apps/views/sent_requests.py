@@ -1,4 +1,4 @@
-"""What was sent, request by request, as the journal has it: rows, layers, segments, the wire."""
+"""What was sent, request by request, from the journal: rows, layers, segments, wire form."""
 
 from typing import Any
 
@@ -21,15 +21,15 @@ from lamina.engine.session.session import Session
 from lamina.errors import LaminaError
 
 VERDICT_MEANINGS = {
-    "as_expected": "the cache served what was to be expected",
-    "more_than_expected": "the cache served more than was to be expected",
-    "below_minimum": "too short for the cache",
-    "lifetime_passed": "the cache had forgotten it",
-    "prefix_moved": "the prefix was moved, and the cache served what was left of it",
-    "model_changed": "another model, nothing of it was in a cache",
+    "as_expected": "the cache served as much as expected",
+    "more_than_expected": "the cache served more than expected",
+    "below_minimum": "too short to be cached",
+    "lifetime_passed": "the cache had expired",
+    "prefix_moved": "the prefix moved, and the cache served what was left of it",
+    "model_changed": "a different model, so nothing was cached",
     "routed_elsewhere": "a miss: the cache should have served it",
-    "not_reported": "the provider said nothing of its cache",
-    "nothing_sent_before": "nothing was sent before it",
+    "not_reported": "the provider did not report its cache use",
+    "nothing_sent_before": "the first request",
 }
 LAYER_NAMES: dict[Layer, str] = {
     "tools": "tools", "L1": "L1 system", "L2": "L2 library", "L3": "L3 turn",
@@ -44,14 +44,14 @@ PLACEMENT_NAMES = {
 
 
 def describe_requests(journal: Journal) -> dict[str, Any]:
-    """Every request of a session."""
+    """Return every request of a session."""
     requests = list_requests(journal)
     rows = [_describe_listed(request, requests) for request in requests.listed]
     return {"requests": rows, "lost": requests.lost, "damage": journal.damage}
 
 
 async def rebuild_stored(stored: StoredSession, wanted: str) -> tuple[RebuiltRequest, RequestList]:
-    """One request, and all those of its session.
+    """Return one request, rebuilt, and all requests of its session.
 
     Raises:
         NoSuchEntry: there is no such request.
@@ -63,13 +63,13 @@ async def rebuild_stored(stored: StoredSession, wanted: str) -> tuple[RebuiltReq
 
 
 def journal_of(session: Session) -> Journal:
-    """The journal of a session that is open."""
+    """Return the journal of an open session."""
     entries = {entry.id: entry for entry in session.entries}
     return Journal(entries=entries, leaf=session.state.leaf)
 
 
 def last_request(session: Session, book: TargetBook | None = None) -> RebuiltRequest | None:
-    """The last request on the active path, rebuilt from the journal; also while it is under way."""
+    """Return the last request on the active path, rebuilt, even while it is running."""
     journal = journal_of(session)
     requests = list_requests(journal)
     last = next((request for request in reversed(requests.listed) if request.active), None)
@@ -77,7 +77,7 @@ def last_request(session: Session, book: TargetBook | None = None) -> RebuiltReq
 
 
 async def encode_wire(stored: StoredSession, wanted: str) -> tuple[Any, tuple[str, ...]]:
-    """One request in the vendor's wire form, and why it may not be what was sent.
+    """Return one request in the vendor's wire form, and why it may differ from what was sent.
 
     Raises:
         NoSuchEntry: there is no such request, or it cannot be rebuilt.
@@ -89,8 +89,8 @@ async def encode_wire(stored: StoredSession, wanted: str) -> tuple[Any, tuple[st
 async def encode_rebuilt(
     recorded: RebuiltRequest, store: JournalStore, book: TargetBook
 ) -> tuple[Any, tuple[str, ...]]:
-    """A rebuilt request in the vendor's wire form, with pictures from a store, and why it may not
-    be what was sent.
+    """Return a rebuilt request in the vendor's wire form, with pictures from a store, and why it
+    may differ from what was sent.
 
     Raises:
         UnknownSession: it cannot be rebuilt.
@@ -101,13 +101,13 @@ async def encode_rebuilt(
         try:
             blobs[digest] = await store.get_blob(digest)
         except LaminaError as error:
-            problems.append(f"an image is missing, and a sentence stands in its place: {error}")
+            problems.append(f"an image is missing and replaced by a sentence: {error}")
     request = wire_request(recorded, book, blobs)
     return book.wire(request.target).encode(request), tuple(problems)
 
 
 def measure_changes(recorded: RebuiltRequest) -> list[dict[str, Any]]:
-    """What each layer amounts to, and how much of it stays where it was."""
+    """Return the size of each layer, and how much of it stays in place."""
     if recorded.prompt is None:
         return []
     stay = dict.fromkeys(LAYERS, 0)
@@ -128,7 +128,7 @@ def measure_changes(recorded: RebuiltRequest) -> list[dict[str, Any]]:
 
 
 def describe_request(recorded: RebuiltRequest, requests: RequestList) -> dict[str, Any]:
-    """The request as plain data."""
+    """Return the request as plain data."""
     return {
         "session": recorded.session.session,
         "of": len(requests.listed),
@@ -172,7 +172,7 @@ def _describe_listed(listed: ListedRequest, requests: RequestList) -> dict[str, 
 
 
 def describe_segment(segment: Segment) -> dict[str, Any]:
-    """What a segment is and where it stands, without its content."""
+    """Return what a segment is and where it stands, without its content."""
     names = ("layer", "role", "message", "source", "tokens", "cached", "digest")
     return {name: getattr(segment, name) for name in names}
 
@@ -196,16 +196,16 @@ def _describe_change(change: SegmentChange) -> dict[str, Any]:
 
 
 def list_marks(listed: ListedRequest) -> list[str]:
-    """What is out of the ordinary with a request."""
+    """Return what is unusual about a request."""
     marks = []
     if listed.request.retry:
-        marks.append("asked again, smaller: the provider had said it was too long")
+        marks.append("sent again, shorter: the provider rejected it as too long")
     if listed.answer and listed.answer.interrupted:
         marks.append("the answer broke off")
     if listed.open:
         marks.append("not answered yet")
     elif listed.reply is None:
-        marks.append("what it cost is lost" if listed.answer else "never answered")
+        marks.append("its cost is lost" if listed.answer else "never answered")
     elif listed.answer is None:
         marks.append("the answer is lost")
     if not listed.active:

@@ -1,4 +1,4 @@
-"""Whether a session is sound, and a copy of what is left of one that is not."""
+"""Checks whether a session is intact, and writes a repaired copy of a damaged one."""
 
 from contextlib import suppress
 from time import monotonic
@@ -27,15 +27,15 @@ from lamina.core.values.damage import Damage
 from lamina.core.values.entry import SessionEntry
 from lamina.errors import JournalError, LaminaError, UsageError
 
-# Damage that shows when entries are applied: the lines themselves are sound.
+# Damage that shows only when entries are applied: the lines themselves are intact.
 IN_THE_FOLD = (
     "not_applicable", "lost_results", "lost_reply", "lost_item", "lost_question",
 )  # fmt: skip
 
 
 class SessionCheck(Struct, frozen=True, kw_only=True):
-    """Whether a session is sound, for a page: `rebuilt` of `requests` are what was sent, to the
-    byte; `wrong` are the others of which something is known."""
+    """Whether a session is intact, for a page: `rebuilt` of `requests` match what was sent to the
+    byte; `wrong` counts the others that are known to differ."""
 
     session: str
     state: str
@@ -50,12 +50,12 @@ class SessionCheck(Struct, frozen=True, kw_only=True):
 
 
 async def check_session(stored: StoredSession) -> Verification:
-    """Every request of the session rebuilt, and everything that is wrong with its file."""
+    """Rebuild every request of the session, and report everything wrong with its file."""
     return await _check(await stored.read(), stored, load_book())
 
 
 async def check_stored(stored: StoredSession, book: TargetBook) -> SessionCheck:
-    """The same for a page."""
+    """Return the same check for a page."""
     began = monotonic()
     verification = await _check(await stored.read(), stored, book)
     checked = verification.checked
@@ -101,22 +101,22 @@ def describe_verification(verification: Verification) -> dict[str, Any]:
 
 
 class RepairedCopy(Struct, frozen=True, kw_only=True):
-    """A copy of all that could be read of a session."""
+    """A copy of everything that could be read of a session."""
 
     place: str
     session: str
     entries: int
     damage: tuple[Damage, ...]
-    # Whether it is in another store, as the session's own one must not be written to.
+    # Whether it is in another store, because the session's own must not be written to.
     is_elsewhere: bool = False
 
 
 async def write_repaired_copy(stored: StoredSession) -> RepairedCopy:
-    """Writes a repaired copy as a session of its own, beside the damaged one. That is not touched.
-    If it is in a database that is damaged as a whole, the copy becomes a file beside that.
+    """Write a repaired copy as a separate session beside the damaged one, which stays untouched.
+    If its whole database is damaged, the copy becomes a file beside the database.
 
     Raises:
-        UsageError: nothing is wrong with it, or nothing of it can be read.
+        UsageError: the session is intact, or nothing of it can be read.
         JournalError: the copy cannot be written.
     """
     journal = await stored.read()
@@ -138,7 +138,7 @@ async def write_repaired_copy(stored: StoredSession) -> RepairedCopy:
     try:
         copy = await store.create(renamed)
     except LaminaError as error:
-        hint = "`lamina export --format jsonl --out FILE` writes what can be read anywhere else"
+        hint = "`lamina export --format jsonl --out FILE` writes what can be read to another place"
         raise JournalError(f"no repaired copy was written: {error}. {hint}") from error
     try:
         if rest:
@@ -156,7 +156,7 @@ async def write_repaired_copy(stored: StoredSession) -> RepairedCopy:
 
 
 async def _copy_blobs(journal: Journal, source: JournalStore, target: JournalStore) -> None:
-    """Copies what a journal refers to, as far as it can be read."""
+    """Copy what a journal refers to, as far as it can be read."""
     for digest in sorted(blobs_of(journal.entries.values())):
         with suppress(LaminaError):
             await target.put_blob(await source.get_blob(digest))

@@ -1,7 +1,7 @@
-"""Sessions that are to be deleted, and what went with them.
+"""Deleting sessions, and what is deleted with them.
 
-Law: what a person is shown before they agree is what goes, and nothing else does. A session that
-is open stays.
+Law: exactly what a person was shown before agreeing is deleted, and nothing else. An open
+session stays.
 """
 
 import re
@@ -29,22 +29,22 @@ _SECONDS = {"h": 3_600, "d": 86_400, "w": 604_800}
 
 
 class DeletableSession(Struct, frozen=True, kw_only=True):
-    """A session that would be deleted, as a person is shown it."""
+    """A session that would be deleted, as shown to a person."""
 
     stored: StoredSession
     workspace: str = ""
     name: str = ""
     messages: int = 0
     bytes: int = 0
-    # The targets that were asked in it, some of which may run on this machine.
+    # The targets used in it, some of which may run on this machine.
     targets: tuple[str, ...] = ()
     problem: str = ""
 
 
 class SessionDeletion(Struct, frozen=True, kw_only=True):
-    """What became of one: the bytes of its journal, its own blobs, and what the embedded model
-    remembered of it; or why it is still there. Without a `session`, why a store was not looked
-    into."""
+    """The outcome for one session: the bytes of its journal, its own blobs, and the embedded
+    model's memory of it; or why it still exists. Without a `session`, why a store was not
+    searched."""
 
     session: str
     workspace: str = ""
@@ -57,21 +57,21 @@ class SessionDeletion(Struct, frozen=True, kw_only=True):
 
 
 def read_age(text: str) -> float:
-    """An age such as `30d`, `12h` or `4w` in seconds.
+    """Convert an age such as `30d`, `12h` or `4w` to seconds.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the text is not an age.
     """
     if (age := _AGE.fullmatch(text.strip().lower())) is None:
-        raise UsageError(f"{text!r} is no age: write 12h, 30d or 4w")
+        raise UsageError(f"{text!r} is not an age: write 12h, 30d or 4w")
     return int(age[1]) * _SECONDS[age[2]]
 
 
 async def find_named(names: Sequence[str], workspace: Path) -> list[DeletableSession]:
-    """The sessions that a person named, each once.
+    """Return the sessions that a person named, without duplicates.
 
     Raises:
-        UnknownSession: there is none of a name, or there are several.
+        UnknownSession: a name matches no session, or several.
     """
     sessions = [await find_session(name, workspace, names_files=False) for name in names]
     found = {stored.place: stored for stored in sessions}
@@ -81,8 +81,8 @@ async def find_named(names: Sequence[str], workspace: Path) -> list[DeletableSes
 async def find_older(
     before: float, workspace: Path, everywhere: bool
 ) -> tuple[list[DeletableSession], list[SessionDeletion]]:
-    """The sessions of a workspace, or of all, that were not written to since `before`; and what
-    cannot be looked into, if it is one of many: that is still there."""
+    """Return the sessions of a workspace, or of all, last written before `before`; and, for all,
+    the stores that cannot be searched: their sessions are not deleted."""
     if everywhere:
         stores = await list_everywhere()
     else:
@@ -92,7 +92,7 @@ async def find_older(
         _describe(StoredSession(listed.session, found.store), listed)
         for found in stores
         for listed in found.sessions
-        # Of one that cannot be read, nobody may know when it was written.
+        # The date of an unreadable session may be unknown.
         if 0 < listed.written < before
     ]
     return older, [
@@ -103,7 +103,7 @@ async def find_older(
 
 
 async def delete_all(sessions: Sequence[DeletableSession]) -> list[SessionDeletion]:
-    """Deletes them; one that cannot be deleted stays whole."""
+    """Delete the sessions; one that cannot be deleted stays whole."""
     return [await _delete(session) for session in sessions]
 
 
@@ -153,7 +153,7 @@ def _describe(
 
 
 def _model_files(targets: Sequence[str]) -> list[Path]:
-    """The model files on this machine that may have read a session."""
+    """Return the model files on this machine that may have read a session."""
     names = [target for target in targets if target.startswith(LOCAL_PREFIX)]
     files = []
     for name in dict.fromkeys((*names, *LOCAL_MODELS)):

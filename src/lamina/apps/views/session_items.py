@@ -1,6 +1,6 @@
-"""The rules, references and tools that a session has, and that it could have.
+"""The rules, references and tools in a session, and those that can be added.
 
-Law: what completion offers was looked up before; typing never waits for a file or a server.
+Law: completion offers only what was looked up before; typing never waits for a file or server.
 """
 
 from collections.abc import Sequence
@@ -34,20 +34,20 @@ from lamina.errors import LaminaError
 
 
 class AgentItem(Struct, frozen=True, kw_only=True):
-    """Something that the agent has: `include` is its own mode, `about` what it says of itself."""
+    """An item of the agent: `include` is its own mode, `about` its description."""
 
     item: ItemId
     include: str
     about: str = ""
-    # It joins when a file that fits one of these is attached.
+    # It joins when a file that matches one of these patterns is attached.
     globs: tuple[str, ...] = ()
-    # Whether a person took it out of the session.
+    # Whether a person removed it from the session.
     removed: bool = False
 
 
 class AgentChangeRow(Struct, frozen=True, kw_only=True):
     """A difference between the session and its agent's files: the include mode `here` and `now`,
-    and in words. It is new without the one, and gone without the other."""
+    and a description. Without `here` the item is new; without `now` it is gone."""
 
     item: str
     label: str
@@ -67,25 +67,25 @@ def change_row(change: AgentChange) -> AgentChangeRow:
 
 
 class ItemOverview:
-    """What was last looked up."""
+    """The results of the last lookup."""
 
     def __init__(self, runner: ChatRunner) -> None:
         self._runner = runner
         self.inside: tuple[SessionItem, ...] = ()
         self.known: tuple[AgentItem, ...] = ()
-        # How the agent's files differ from what the session has of them.
+        # Differences between the agent's files and the session's copy of them.
         self.changes: tuple[AgentChangeRow, ...] = ()
         self._failure: tuple[str, ...] = ()
         self._problems: tuple[Problem, ...] = ()
 
     async def look_up(self, *, tools: bool = False) -> None:
-        """Looks at the agent's files again, and with `tools` asks its servers as well. What cannot
-        be read stays as it was."""
+        """Read the agent's files again, and with `tools` query its servers too. Unreadable parts
+        keep their previous state."""
         session = self._runner.session
         turns = core_of(session).turns
         try:
             if tools:
-                # A session learns of its tools with a question; there may not have been one.
+                # A session learns its tools with the first question; there may not have been one.
                 turns.tools.take(await self._runner.toolset())
             guides = await turns.tools.selector.guides(session.state)
             self.inside = await session.items()
@@ -114,32 +114,32 @@ class ItemOverview:
         self._failure, self._problems = (), tuple(guides.problems)
 
     def _engine_tools(self, tools: Sequence[OfferedTool]) -> list[OfferedTool]:
-        """The engine's tools that a person has to do with: those that were taken out or added."""
+        """Return the engine's tools that concern a person: those removed or added."""
         members = self._runner.session.state.library.members
         return [tool for tool in engine_members(tools) if tool.id in members]
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with what was looked up."""
+        """Return the problems of the last lookup."""
         return (*self._failure, *describe_problems(self._problems))
 
-    def tell_problems(self) -> tuple[str, ...]:
-        """The same for a person: how much of it is merely odd is said once in a session, here or
-        with a request."""
+    def list_problems(self) -> tuple[str, ...]:
+        """Return the same for a person: how many are mere oddities is reported once per session,
+        here or with a request."""
         errors = name_errors(self._problems)
         selector = core_of(self._runner.session).turns.tools.selector
         count = [line for line in describe_problems(self._problems) if line not in errors]
         return (*self._failure, *errors, *selector.take_new_warnings(count))
 
     async def has_guides(self) -> bool:
-        """Whether there are rules or references to mention."""
+        """Return whether there are rules or references to mention."""
         await self.look_up()
         return any(kind_of(item.item) != "tool" for item in self.known)
 
     def require_known(self, what: str) -> None:
         """
         Raises:
-            UsageError: neither the session nor its agent has anything of that name.
+            UsageError: neither the session nor its agent has an item of that name.
         """
         wanted = read_member(what)
         known = [item.item for item in self.known] + [item.item for item in self.inside]
@@ -148,7 +148,7 @@ class ItemOverview:
 
     @property
     def outside(self) -> tuple[AgentItem, ...]:
-        """What can be added."""
+        """Return the items that can be added."""
         inside = {item.item for item in self.inside}
         return tuple(item for item in self.known if item.item not in inside)
 
@@ -165,7 +165,7 @@ class ItemOverview:
         state, names = self._runner.session.state, {item for item, _ in inside}
         offered = {tool.name for tool in state.envelope.tools}
         own = [
-            (str(tool.id), "Lamina's own")
+            (str(tool.id), "built into Lamina")
             for tool in engine_members(core_of(self._runner.session).turns.tools.offered)
             if tool.definition.name in offered and tool.id not in names
         ]
@@ -180,8 +180,8 @@ class ItemOverview:
 async def find_stored_changes(
     journal: Journal, workspace: Path | None
 ) -> tuple[AgentChangeRow, ...]:
-    """How the agent's files differ by now from what a stored session has of them. A session that
-    recorded nothing of them, or whose agent cannot be read, has no differences."""
+    """Return how the agent's files differ now from what a stored session has of them. Without a
+    record of them, or if the agent cannot be read, there are no differences."""
     path = path_to(journal.leaf, journal.entries)
     if not path or not isinstance(path[0], SessionEntry):
         return ()

@@ -1,8 +1,8 @@
-"""Opens sessions for every face: a runner for a session of a workspace, with its model on this
-machine.
+"""Opens sessions for every app: a runner for a session of a workspace, with its model if that
+runs on this machine.
 
-Law: what cannot work is refused before there is a session; one that nobody can talk to would only
-be in the way.
+Law: a request that cannot work is refused before a session exists, so that no unusable session
+is left behind.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -46,26 +46,26 @@ SYSTEM = (
 
 
 class Notices(Protocol):
-    """What a face shows while a session is made ready."""
+    """How an app shows progress while a session is opened."""
 
     def say(self, line: str) -> None: ...
 
     def fetch_model(self, name: str) -> Awaitable[object]:
-        """Fetches a model that is not on this machine, and shows how far it is.
+        """Download a model that is not on this machine, and show progress.
 
         Raises:
-            ModelMissing: it cannot be fetched.
+            ModelMissing: it cannot be downloaded.
         """
 
     def agree(self, folder: "FolderTrust") -> Awaitable[bool]:
-        """Asks the person whether they trust what a folder brings; False where nobody can be
+        """Ask the person whether they trust what a folder brings; False if no one can be
         asked."""
 
     def index_progress(
         self, action: str, things: str, *, at_most: bool = False
     ) -> Callable[[int, int], None]:
-        """Shows how far indexing is: `action` is done to a number of `things`, or `at_most` to so
-        many."""
+        """Show indexing progress: `action` is done for a number of `things`, or for up to that
+        number with `at_most`."""
 
 
 def require_extras(
@@ -74,9 +74,9 @@ def require_extras(
     *needs: Need,
     sends: bool = True,
 ) -> None:
-    """Refuses what is not installed before anything is opened, fetched or written: for the options,
-    for what is attached, and for whom the question goes to unless nothing is sent. The model of an
-    agent or of a kept session is looked at when that is read.
+    """Refuse missing extras before anything is opened, downloaded or written: those for the
+    options, for the attachments, and for the target unless nothing is sent. The model of an agent
+    or of a stored session is checked when that is read.
 
     Raises:
         ExtraMissing: something is not installed.
@@ -100,9 +100,9 @@ def require_extras(
 
 
 class Rehearsal(Struct, frozen=True, kw_only=True):
-    """What a runner works with that only shows what it would send: nobody is asked, and nothing is
-    kept. `clock` None is the usual one. `store` has a session that goes on; without one, it is
-    opened where it is kept, so that nobody else may have it open."""
+    """A runner's environment when it only shows what it would send: nothing is sent or stored.
+    `clock` None means the usual clock. `store` contains the session to continue; without it, the
+    session is opened in its own store, where it must not be open elsewhere."""
 
     index: Index
     clock: Clock | None = None
@@ -118,16 +118,16 @@ async def open_runner(
     workspace: WorkspaceSource | None = None,
     rehearsal: Rehearsal | None = None,
 ) -> ChatRunner:
-    """The runner; an embedded model that is not on this machine is fetched. With `needs_key` a
-    vendor that cannot be asked is refused. `workspace` is that of the options, if it was opened
-    before. In a `rehearsal` it can only preview, and needs neither a key nor a model.
+    """Open a runner; an embedded model that is not on this machine is downloaded. `needs_key`
+    refuses a vendor that cannot be reached. `workspace` is the one of the options, if it is open
+    already. In a `rehearsal` it can only preview, and needs neither a key nor a model.
 
     Raises:
         ExtraMissing: what the target needs is not installed.
-        KeyMissing, ProviderError: there is no key or no address, and it is needed.
+        KeyMissing, ProviderError: a key or an address is needed and missing.
         UnknownSession: there is no such session.
         SessionBusy: it is open elsewhere.
-        ModelMissing: the model cannot be fetched.
+        ModelMissing: the model cannot be downloaded.
         UsageError: there is no such agent or project, or an option would have no effect.
     """
     refuse_ignored(options)
@@ -144,14 +144,14 @@ async def open_runner(
             store = rehearsal.store or ScratchStore(store)
     elif name is None:
         name = (agent.agent.model if agent else "") or default_target()
-    # One person, one conversation: a slot more would cost memory for nothing. What the model read
-    # is kept for the next command, as the session is.
+    # One person, one conversation: another slot would use memory without any benefit. Like the
+    # session, the model's state is kept for the next command.
     clients = Clients(slots=1, remember=True)
     if name is not None and not rehearsal:
         target = load_book().find(name)
         require(target.wire)
         if needs_key and target.wire not in LOCAL_WIRES:
-            # Also without its address nobody could answer.
+            # Without its address, the target could not answer either.
             await clients.provider(target)
         await ensure_target(target, notices)
     if _is_searched(options, agent):
@@ -184,13 +184,13 @@ async def open_runner(
 async def _require_free(session: str, options: SessionOptions) -> None:
     """
     Raises:
-        UsageError: a session has that id, or means a file.
+        UsageError: a session has that id, or the id names a file.
     """
     if store_of_file(session) is not None:
-        raise UsageError(f"{session!r} is the file of a session; choose a name that is no path")
+        raise UsageError(f"{session!r} is a path; a session's name must not be a path")
     if await default_store(options.workspace).has(session):
         raise UsageError(
-            f"there is a session {session!r} already: leave out --new to continue it, or choose "
+            f"session {session!r} already exists: leave out --new to continue it, or choose "
             f"another name"
         )
 
@@ -207,13 +207,13 @@ async def _open(
     hooks: Hooks | None,
 ) -> ChatRunner:
     window = options.changes.window
-    # An agent has settings of its own, as a session that is there has.
+    # An agent has settings of its own, and so does an existing session.
     is_plain = options.continued is None and options.agent is None
     opening: dict[str, Any] = {
         "system": _persona(options, agent),
         "agent": agent,
         "project": options.project,
-        # For the agent of a session that goes on; one that is named was asked about.
+        # For the agent of a continued session; the person was asked about a named one already.
         "trust": options.trust,
         "workspace": workspace or options.workspace,
         "store": store,
@@ -239,8 +239,8 @@ async def _open(
 
 
 async def _read_agent(options: SessionOptions, notices: Notices) -> "AgentDefaults | None":
-    """The agent as it is now, with what counts of its folder: what the person trusts, or was shown
-    and agreed to."""
+    """Read the agent as it is now, with what counts of its folder: what the person trusts, or was
+    shown and agreed to."""
     if options.agent is None:
         return None
     from lamina.apps.views.folder_trust import settle_trust
@@ -255,8 +255,8 @@ async def _read_agent(options: SessionOptions, notices: Notices) -> "AgentDefaul
 def _persona(
     options: SessionOptions, agent: "AgentDefaults | None"
 ) -> str | tuple[tuple[str, str], ...]:
-    """Who answers: the agent, or a helpful assistant; then as the workspace and the user want it.
-    A session that is continued has all that already, unless its agent is named again."""
+    """Return the persona: the agent's, or a helpful assistant's; with the workspace's and the
+    user's changes. A continued session has one already, unless its agent is named again."""
     if options.system:
         return options.system
     if agent is not None:
@@ -270,15 +270,15 @@ def _persona(
 
 
 async def ensure_search(notices: Notices) -> None:
-    """Fetches the model that search needs. Without it things are found by their words, which the
-    first answer says."""
+    """Download the model that search needs. Without it search uses words alone, which the first
+    answer reports."""
     from lamina.apps.wiring.index import EMBEDDING_MODEL, can_embed
 
     if can_embed():
         try:
             await notices.fetch_model(EMBEDDING_MODEL)
         except ModelMissing as error:
-            notices.say(f"search goes by words alone: {error}")
+            notices.say(f"search uses words alone: {error}")
 
 
 def _is_searched(options: SessionOptions, agent: "AgentDefaults | None") -> bool:
@@ -302,7 +302,7 @@ def _is_searched(options: SessionOptions, agent: "AgentDefaults | None") -> bool
 
 
 def show_progress(search: WorkspaceSearch, notices: Notices) -> None:
-    """Lets a search say how far it is."""
+    """Show the progress of a search."""
     search.reading = notices.index_progress("reading", "notes")
     search.indexing = notices.index_progress("indexing", "passages")
     search.comparing = notices.index_progress("comparing", "passages", at_most=True)
@@ -317,17 +317,17 @@ async def _change(session: Session, changes: dict[str, Any]) -> None:
 
 
 async def limit_answers(session: Session, tokens: int | None) -> None:
-    """Limits the session's answers, from the next one on."""
+    """Limit the length of the session's answers, starting with the next."""
     if tokens not in (None, session.state.options.max_tokens):
         await session.update_settings(max_tokens=tokens)
 
 
 async def ensure_target(target: Target, notices: Notices) -> None:
-    """Fetches the model of a target, if it is one that can be fetched and is not here.
+    """Download the model of a target, if it can be downloaded and is missing.
 
     Raises:
         ExtraMissing: what the target needs is not installed.
-        ModelMissing: it cannot be fetched.
+        ModelMissing: it cannot be downloaded.
     """
     require(target.wire)
     if target.provider == "local" and not is_model_path(target.model):
@@ -335,7 +335,7 @@ async def ensure_target(target: Target, notices: Notices) -> None:
 
 
 def require_fetchable(references: Iterable[str], options: SessionOptions) -> None:
-    """Refuses pages that a new session may not fetch; one that exists has settings of its own.
+    """Refuse pages that a new session may not fetch; an existing one has its own settings.
 
     Raises:
         UsageError: a page may not be fetched.
@@ -344,13 +344,13 @@ def require_fetchable(references: Iterable[str], options: SessionOptions) -> Non
         return
     for reference in filter(is_url, references):
         raise UsageError(
-            f"cannot attach {reference}: pages are not fetched unless you say so; "
-            f"--allow-host HOST allows one host, --web public any public one"
+            f"cannot attach {reference}: fetching pages is off by default; "
+            f"--allow-host HOST allows one host, --web public any public host"
         )
 
 
 async def require_readable(references: Iterable[str], workspace: WorkspaceSource) -> None:
-    """Refuses what cannot be attached: an answer without it is not what was asked for. Pages are
+    """Refuse what cannot be attached: an answer without it would miss what was asked. Pages are
     fetched later.
 
     Raises:

@@ -1,5 +1,5 @@
-"""What a person or a program asks for: which session is opened and how, and what goes along with a
-question. One record per question, whatever face it is asked through."""
+"""What a person or a program asks for: which session to open and how, and what accompanies a
+question. Every app uses one record per question."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -17,8 +17,8 @@ Mode = Literal["agent", "qa", "plan"]
 
 
 class SettingChanges(Struct, frozen=True, kw_only=True):
-    """Settings that are asked for now, whatever the session or its agent has. A value that is the
-    default here was not asked for."""
+    """Settings requested now, over those of the session or its agent. A value equal to the
+    default here was not requested."""
 
     web: WebAccess | None = None
     allow_hosts: tuple[str, ...] = ()
@@ -30,14 +30,14 @@ class SettingChanges(Struct, frozen=True, kw_only=True):
     spend_day: float | None = None
 
     def as_settings(self) -> dict[str, Any]:
-        """Those that were asked for, by name."""
+        """Return the requested settings by name."""
         values = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
         return {name: value for name, value, default in values if value != default}
 
 
 class SessionOptions(Struct, frozen=True, kw_only=True):
-    """Which session is opened, with whom and how. `session` is an id or the beginning of one, to
-    continue that session; with `is_new` it is the id under which one is begun."""
+    """Which session to open, with which agent and how. `session` is an id or the beginning of one,
+    to continue that session; with `is_new` it is the id of a new session."""
 
     workspace: Path = Path()
     session: str | None = None
@@ -46,9 +46,9 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     system: str = ""
     agent: str | None = None
     project: str | None = None
-    # Files of hooks that are to take part.
+    # Files of hooks to load.
     hooks: tuple[Path, ...] = ()
-    # Whether what the agent's folder brings now counts, for this opening; and files of hooks.
+    # Whether to trust, for this opening only, what the agent's folder and files of hooks bring.
     trust: bool = False
     mcp: Path | None = None
     mode: Mode = "agent"
@@ -56,22 +56,22 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     scope: Scope = Scope()
     # Whether the model may look at the workspace's files, and change them.
     files: bool = False
-    # Where the web is searched, if it is: an address, or the tool of a server.
+    # Where to search the web, if at all: an address, or the tool of a server.
     web_search: str | None = None
-    # Whether the model is told what the person wants remembered.
+    # Whether the model is given the person's memories.
     memory: bool = True
-    # The most tokens an answer may have.
+    # Maximum number of tokens per answer.
     max_tokens: int | None = None
     changes: SettingChanges = SettingChanges()
 
     @property
     def continued(self) -> str | None:
-        """The session that goes on; None where one is begun."""
+        """Return the session to continue; None for a new one."""
         return None if self.is_new else self.session
 
 
 class PromptOptions(Struct, frozen=True, kw_only=True):
-    """What goes along with a question; `active` is the note the person has open."""
+    """What accompanies a question; `active` is the note the person has open."""
 
     attach: tuple[str, ...] = ()
     essential: tuple[str, ...] = ()
@@ -82,34 +82,34 @@ class PromptOptions(Struct, frozen=True, kw_only=True):
         return (*self.attach, *self.essential, *((self.active,) if self.active else ()))
 
     def attachments(self) -> list[str | AttachmentSpec]:
-        """What a runner is to attach."""
+        """Return what a runner attaches."""
         open_note = [AttachmentSpec(what=self.active, shape="active")] if self.active else []
         essential = (AttachmentSpec(what=path, essential=True) for path in self.essential)
         return [*open_note, *self.attach, *essential]
 
 
 def refuse_ignored(options: SessionOptions) -> None:
-    """Refuses what would have no effect, before anything is opened or fetched.
+    """Refuse options without effect, before anything is opened or downloaded.
 
     Raises:
-        UsageError: something does not go with the mode.
+        UsageError: an option does not fit the mode.
     """
     if options.mode == "qa" and (options.mcp or options.files or options.web_search):
         raise UsageError(
             "--mode qa answers from notes and calls no tools: leave out the "
-            "tools, or take --mode plan or agent"
+            "tools, or use --mode plan or agent"
         )
     if options.mode == "agent" and not options.files and options.scope != Scope():
         raise UsageError(
-            "--in, --since and --until say where notes are searched, and nothing searches them: "
+            "--in, --since and --until say where to search notes, but nothing here searches notes: "
             "add --mode qa, --mode plan or --files"
         )
     if options.project is not None and options.agent is None:
-        raise UsageError(f"--project {options.project!r} needs --agent: projects are an agent's")
+        raise UsageError(f"--project {options.project!r} needs --agent: projects belong to agents")
     if options.is_new and not (options.session or "").strip():
-        raise UsageError("--new goes with --session NAME: it begins a session under that name")
+        raise UsageError("--new needs --session NAME: the new session gets that name")
     is_about = options.agent or options.continued or options.hooks
     if options.trust and not is_about:
         raise UsageError(
-            "--trust needs --agent or --hooks: it is about what a folder or a file brings"
+            "--trust needs --agent or --hooks: it trusts what a folder or a file brings"
         )

@@ -1,4 +1,4 @@
-"""Sessions as files to give away, and files of others as sessions."""
+"""Exports sessions as files, and imports other programs' files as sessions."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
@@ -29,13 +29,13 @@ from lamina.core.journal.lines import write_lines
 from lamina.core.values.entry import BLOB, CustomEntry, Entry
 from lamina.errors import LaminaError
 
-# How Markdown files end, of which a folder may hold chats and others.
+# Suffixes of Markdown files; a folder may contain chats and other Markdown.
 MARKDOWN = (".md", ".markdown")
 ExportForm = Literal["markdown", "jsonl", "json", "requests"]
 
 
 async def export_data(stored: StoredSession, form: ExportForm) -> tuple[str, bytes]:
-    """A session as a file: its name and its bytes."""
+    """Return a session as a file: its name and its bytes."""
     journal = await stored.read()
     name = f"{file_stem(stored.session)}.{form}"
     match form:
@@ -43,7 +43,7 @@ async def export_data(stored: StoredSession, form: ExportForm) -> tuple[str, byt
             chat = export_chat(path_to(journal.leaf, journal.entries))
             return chat.name, chat.text.encode()
         case "jsonl":
-            # The lines as they are: what this version does not know goes along.
+            # The lines unchanged, including entries unknown to this version.
             lines = await stored.store.export(stored.session)
             return name, lines + await _blob_lines(stored, journal, is_cut=lines[-1:] != b"\n")
         case "requests":
@@ -55,8 +55,8 @@ async def export_data(stored: StoredSession, form: ExportForm) -> tuple[str, byt
 
 
 async def _blob_lines(stored: StoredSession, journal: Journal, *, is_cut: bool) -> bytes:
-    """What a journal refers to, as custom entries behind its own: pictures, and results that were
-    kept whole. Every version reads such entries, and an import takes them out."""
+    """Return a journal's blobs as custom entries after its own: pictures, and results kept in full.
+    Every version can read such entries, and an import extracts them."""
     entries: list[Entry] = []
     for digest in sorted(blobs_of(journal.entries.values())):
         with suppress(LaminaError):
@@ -81,7 +81,7 @@ class ImportSource(Struct, frozen=True, kw_only=True):
 
     name: str
     path: Path
-    # What it holds, where that is not the file itself.
+    # Its content, if that is not the file itself.
     data: bytes | None = None
     problem: str = ""
 
@@ -93,15 +93,15 @@ class ImportSource(Struct, frozen=True, kw_only=True):
 
 
 class ImportSources(Struct, frozen=True, kw_only=True):
-    """What files and folders hold, each session by itself. `passed_over` are Markdown files of
-    folders that are no chats: notes, which are nobody's session."""
+    """The sessions found in files and folders, one source each. `passed_over` counts Markdown
+    files in folders that are notes rather than chats."""
 
     sources: tuple[ImportSource, ...]
     passed_over: int = 0
 
 
 def list_sources(paths: Sequence[Path]) -> ImportSources:
-    """What these files and folders hold."""
+    """Find the sessions in these files and folders."""
     sources: list[ImportSource] = []
     passed_over = 0
     for path in paths:
@@ -110,14 +110,14 @@ def list_sources(paths: Sequence[Path]) -> ImportSources:
             continue
         found, notes = _sources_under(path)
         if not found:
-            found = [ImportSource(name=path.name, path=path, problem=_tell_nothing(notes))]
+            found = [ImportSource(name=path.name, path=path, problem=_explain_nothing_found(notes))]
         sources += found
         passed_over += notes
     return ImportSources(sources=tuple(sources), passed_over=passed_over)
 
 
 def _sources_under(folder: Path) -> tuple[list[ImportSource], int]:
-    """What a folder holds, and how many of its Markdown files are no chats."""
+    """Return the sessions in a folder, and how many of its Markdown files are not chats."""
     sources: list[ImportSource] = []
     passed_over = 0
 
@@ -134,25 +134,25 @@ def _sources_under(folder: Path) -> tuple[list[ImportSource], int]:
 
 
 def _may_be_chat(sources: Sequence[ImportSource]) -> bool:
-    """Whether a Markdown file is a chat, or could not be read."""
+    """Return whether a Markdown file is a chat, or could not be read."""
     try:
         return any(source.problem or holds_chat(source.read()) for source in sources)
     except OSError:
         return True
 
 
-def _tell_nothing(notes: int) -> str:
+def _explain_nothing_found(notes: int) -> str:
     problem = f"no file in this folder ends in {' '.join(SUFFIXES)}"
     if not notes:
         return f"{problem} or is a Markdown chat"
-    files = "its Markdown file is no chat" if notes == 1 else (
+    files = "its Markdown file is not a chat" if notes == 1 else (
         f"none of its {notes:,} Markdown files is a chat"
     )  # fmt: skip
     return f"{problem}, and {files}"
 
 
 def _try_sources(path: Path) -> list[ImportSource]:
-    """What a file holds, or why it cannot be read."""
+    """Return the sessions in a file, or why it cannot be read."""
     try:
         return _sources_in(path)
     except LaminaError as error:
@@ -190,7 +190,7 @@ def _sources_in(path: Path) -> list[ImportSource]:
 async def import_all(
     sources: Iterable[ImportSource], workspace: Path, session: str | None, target: str | None
 ) -> tuple[list[ImportReport], list[tuple[str, str]]]:
-    """What was imported, and which files could not be, with why."""
+    """Import all sources; return the sessions, and the files that failed with the reason."""
     imported: list[ImportReport] = []
     failed: list[tuple[str, str]] = []
     for source in sources:

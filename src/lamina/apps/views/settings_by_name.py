@@ -1,8 +1,8 @@
-"""Settings by name, from what a person types or a program sends.
+"""Settings by name, as a person types them or a program sends them.
 
-Laws: a value is taken as the setting's own type, or refused with what it may be. A setting that
-has parts is named with a dot (`guide_search.top_n`); without one it is set as a whole, by the name
-of a preset.
+Laws: a value is converted to the setting's type, or refused with the allowed values. A setting
+with parts uses dots (`guide_search.top_n`); without a dot it is set as a whole, by the name of
+a preset.
 """
 
 from collections.abc import Container
@@ -20,16 +20,16 @@ from lamina.engine.session.session_settings import nearest_setting
 from lamina.errors import InvalidSetting, UsageError
 
 _WORDS = {
-    int: "a whole number", float: "a number", str: "a text", bool: "true or false",
+    int: "a whole number", float: "a number", str: "text", bool: "true or false",
     NoneType: "none",
 }  # fmt: skip
-# What people write for yes and no, besides what JSON has for it.
+# What people write for yes and no, in addition to JSON's true and false.
 _BOOLEANS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
-OWN_VALUES = "(values of its own)"
+OWN_VALUES = "(custom values)"
 
 
 def _types_of(holder: type[Struct]) -> dict[str, Any]:
-    """The fields that can be typed in a word, and the parts of those that cannot."""
+    """Return the fields that can be typed as one word, and the parts of the others."""
     types: dict[str, Any] = {}
     for field in fields(holder):
         kind = field.type
@@ -41,7 +41,7 @@ def _types_of(holder: type[Struct]) -> dict[str, Any]:
     return types
 
 
-# What goes with a request and is not a setting of the session.
+# Options of a request that are not settings of the session.
 OPTION_TYPES = {
     name: kind for name, kind in _types_of(Options).items() if name not in OPTION_SETTINGS
 }
@@ -50,11 +50,11 @@ NONE = "none"
 
 
 def parse_setting(name: str, text: str) -> Any:
-    """The value that `text` is for a setting.
+    """Convert `text` to a value of the setting.
 
     Raises:
         UsageError: there is no such setting.
-        InvalidSetting: it is no value of it.
+        InvalidSetting: the value is not allowed.
     """
     require_setting(name)
     word = None if text.lower() == NONE else text
@@ -75,14 +75,14 @@ def parse_setting(name: str, text: str) -> Any:
 def require_setting(name: str, *others: str) -> None:
     """
     Raises:
-        UsageError: there is no such setting, nor is it one of the `others`.
+        UsageError: the name is neither a setting nor one of the `others`.
     """
     if name not in SETTING_TYPES and name not in others:
         raise UsageError(f"no setting {name!r}{nearest_setting(name)}; /settings lists them")
 
 
 def settings_change(name: str, value: Any, settings: Settings) -> dict[str, Any]:
-    """The arguments of `Session.change` that give a setting a value that was parsed.
+    """Return the arguments of `Session.change` that set a parsed value.
 
     Raises:
         InvalidSetting: the value is out of range.
@@ -96,7 +96,7 @@ def settings_change(name: str, value: Any, settings: Settings) -> dict[str, Any]
 
 
 def describe_allowed(name: str) -> str:
-    """What a setting may be, in words."""
+    """Return the allowed values of a setting, in words."""
     kind = SETTING_TYPES[name]
     choices = choices_of(name)
     if kind is not bool and choices:
@@ -105,7 +105,7 @@ def describe_allowed(name: str) -> str:
 
 
 def choices_of(name: str) -> tuple[str, ...]:
-    """The words that a setting may be, if it is one of a few."""
+    """Return the allowed words of a setting, if it is an enumeration."""
     kind = SETTING_TYPES.get(name)
     if kind is bool:
         return ("true", "false")
@@ -123,7 +123,7 @@ def write_value(value: object) -> str:
 
 
 def list_settings(settings: Settings, options: Options) -> list[tuple[str, str, str]]:
-    """Names, values, and what they are by default. Both are as they are in force."""
+    """Return names, current values and defaults, as they apply."""
     return [*_list_fields(settings), *_list_fields(options, only=OPTION_TYPES)]
 
 
@@ -143,7 +143,7 @@ def _list_fields(
 
 
 def describe_settings(settings: Settings) -> dict[str, Any]:
-    """All settings, defaults too."""
+    """Return all settings, including defaults."""
     return {
         name: asdict(value) if isinstance(value, SearchSettings) else value
         for name, value in asdict(settings).items()
@@ -151,17 +151,17 @@ def describe_settings(settings: Settings) -> dict[str, Any]:
 
 
 def read_settings(params: dict[str, Any], standing: Settings) -> dict[str, Any]:
-    """The settings that a program names, each as its own type. Parts of a setting that are not
-    named stay as they are; the name of a preset sets all of them.
+    """Return the settings that a program names, converted to their types. Unnamed parts of a
+    setting keep their values; the name of a preset sets all of them.
 
     Raises:
-        UsageError: there is none of that name, or it takes no such value.
+        UsageError: no setting has that name, or it does not accept such a value.
         InvalidSetting: the value is out of range.
     """
     for name in params:
         if name not in Settings.__struct_fields__:
             names = ", ".join(Settings.__struct_fields__)
-            raise UsageError(f"no setting `{name}`{nearest_setting(name)}; there are {names}")
+            raise UsageError(f"no setting `{name}`{nearest_setting(name)}; settings are {names}")
     now = describe_settings(standing)
     changes = {name: _whole(value, now[name]) for name, value in params.items()}
     for name, value in changes.items():
@@ -174,7 +174,7 @@ def read_settings(params: dict[str, Any], standing: Settings) -> dict[str, Any]:
 
 
 def _whole(value: Any, now: Any) -> Any:
-    """The whole value of a setting with parts."""
+    """Return the complete value of a setting with parts."""
     if not isinstance(now, dict):
         return value
     if isinstance(value, dict):
@@ -187,8 +187,8 @@ def _whole(value: Any, now: Any) -> Any:
 
 
 def _require_parts(name: str, value: Any, now: Any) -> None:
-    """Otherwise a part that is misspelled would be ignored."""
+    """Refuse unknown parts, so that a misspelled part is not ignored."""
     if isinstance(now, dict) and isinstance(value, dict):
         for part in value:
             if part not in now:
-                raise UsageError(f"no setting `{name}.{part}`; there are {', '.join(now)}")
+                raise UsageError(f"no setting `{name}.{part}`; its parts are {', '.join(now)}")

@@ -1,7 +1,7 @@
-"""What was spent, for people and programs: sums by day, model or session, what waits for its
-answer, and the question before a costly act.
+"""Spending for people and programs: sums by day, model or session, pending answers, and the
+question before an expensive action.
 
-Law: a sum says what it leaves out.
+Law: a sum says what it excludes.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -25,15 +25,15 @@ from lamina.engine.session.turn import Turn
 from lamina.errors import SpendDeclined, UsageError
 
 SpendGrouping = Literal["day", "model", "session"]
-# How far back is looked unless a person says otherwise.
+# The default period.
 USUAL_DAYS = 30
 _AGES = {"d": 1, "w": 7}
 
 
 class SpendRow(Struct, frozen=True, kw_only=True):
-    """What requests came to together. `spent` are known costs, None if none is known; `assumed`
-    upper prices of answers that did not say what they took; `unpriced` counts requests that are in
-    neither sum."""
+    """The combined cost of requests. `spent` sums known costs, None if none is known; `assumed`
+    sums upper limits for answers without reported usage; `unpriced` counts requests in neither
+    sum."""
 
     name: str
     requests: int = 0
@@ -60,7 +60,7 @@ class SpendRow(Struct, frozen=True, kw_only=True):
 
 
 class SpendReport(Struct, frozen=True, kw_only=True):
-    """What was spent since a day, by something; and everything that waits, however old it is."""
+    """Spending since a day, grouped; and every pending reservation, however old."""
 
     by: SpendGrouping
     since: str
@@ -72,8 +72,8 @@ class SpendReport(Struct, frozen=True, kw_only=True):
 
 
 class SpendingPage(Struct, frozen=True, kw_only=True):
-    """A report with what its sums leave out, in words, and the limit of a day if there is one.
-    `names` are what people call the sessions of its rows, where that is known."""
+    """A report with what its sums exclude, in words, and the daily limit if there is one. `names`
+    are the titles of the sessions in its rows, where known."""
 
     report: SpendReport
     left_out: tuple[str, ...]
@@ -83,9 +83,9 @@ class SpendingPage(Struct, frozen=True, kw_only=True):
 
 
 class SessionSpending(Struct, frozen=True, kw_only=True):
-    """What a session cost by its own journal, and what the account says of it. `cost` are known
-    costs; `unpriced` requests are not in it. `waiting` is reserved for answers that have not
-    come."""
+    """A session's cost from its own journal, and from the account. `cost` sums known costs;
+    `unpriced` requests are not in it. `waiting` is reserved for answers that are still
+    pending."""
 
     session: str
     cost: float | None
@@ -98,11 +98,11 @@ class SessionSpending(Struct, frozen=True, kw_only=True):
 
 
 def first_day(since: str | None, today: str, *, everything: bool = False) -> str:
-    """The first day that counts, from what a person wrote: a date, or how long ago (7d, 4w). Empty
-    for the very first.
+    """Return the first day that counts, from a date or an age (7d, 4w). Empty for no
+    limit.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: the text is neither.
     """
     if everything:
         return ""
@@ -119,12 +119,12 @@ def first_day(since: str | None, today: str, *, everything: bool = False) -> str
         return date.fromisoformat(text).isoformat()
     except ValueError:
         raise UsageError(
-            f"--since {since!r} is no day: give one as 2026-11-17, as 7d or 4w, or as today"
+            f"--since {since!r} is not a day: write a date (2026-11-17), an age (7d, 4w) or today"
         ) from None
 
 
 def report_spending(account: SpendAccount, by: SpendGrouping, since: str) -> SpendReport:
-    """The account since a day, grouped."""
+    """Return the account's spending since a day, grouped."""
     rows: dict[str, SpendRow] = {}
     total = SpendRow(name="total")
     for entry in account.entries:
@@ -133,7 +133,7 @@ def report_spending(account: SpendAccount, by: SpendGrouping, since: str) -> Spe
         name = {"day": entry.day, "model": entry.target, "session": entry.session}[by]
         rows[name] = rows.get(name, SpendRow(name=name)).plus(entry)
         total = total.plus(entry)
-    # Days from the latest on, the others from the dearest on.
+    # Days: latest first; other groups: most expensive first.
     ordered = sorted(rows.values(), key=lambda row: row.name, reverse=True)
     if by != "day":
         ordered.sort(key=lambda row: (row.spent or 0.0) + row.assumed, reverse=True)
@@ -150,7 +150,7 @@ def report_spending(account: SpendAccount, by: SpendGrouping, since: str) -> Spe
 
 
 def add_spending(name: str, entries: Iterable[SpendEntry]) -> SpendRow:
-    """What settled requests came to together."""
+    """Return the combined cost of settled requests."""
     row = SpendRow(name=name)
     for entry in entries:
         row = row.plus(entry) if entry.state == "settled" else row
@@ -158,7 +158,7 @@ def add_spending(name: str, entries: Iterable[SpendEntry]) -> SpendRow:
 
 
 def limits_in(journal: Journal) -> SpendLimits:
-    """The limits that a session's own settings set at its leaf."""
+    """Return the limits that a session's own settings define at its leaf."""
     for entry in reversed(walk_back(journal.entries, journal.leaf)):
         if isinstance(entry, SettingsEntry):
             return entry.settings.spend_limits
@@ -168,7 +168,7 @@ def limits_in(journal: Journal) -> SpendLimits:
 def report_session(
     account: SpendAccount, session: str, cost: CostSum, limits: SpendLimits
 ) -> SessionSpending:
-    """What a session cost: `cost` by its own journal, the rest by the account."""
+    """Return a session's spending: `cost` from its own journal, the rest from the account."""
     own = [entry for entry in account.entries if entry.session == session]
     targets = dict.fromkeys(entry.target for entry in own if entry.state == "settled")
     return SessionSpending(
@@ -187,7 +187,7 @@ def report_session(
 
 
 def describe_report(report: SpendReport) -> dict[str, Any]:
-    """The report as plain data."""
+    """Return the report as plain data."""
     return {
         **{name: getattr(report, name) for name in ("by", "since", "reserved")},
         "rows": [_round(row) for row in report.rows],
@@ -203,11 +203,11 @@ def _round(row: SpendRow) -> dict[str, Any]:
 
 
 def left_out_of(row: SpendRow) -> list[str]:
-    """What a sum of known costs leaves out, in words."""
+    """Return in words what a sum of known costs excludes."""
     words = []
     if row.assumed:
         words.append(
-            f"up to {dollars(row.assumed)} more for answers that did not say what they took"
+            f"up to {dollars(row.assumed)} more for answers that did not report their usage"
         )
     if row.unpriced:
         requests = "1 request" if row.unpriced == 1 else f"{row.unpriced:,} requests"
@@ -218,10 +218,10 @@ def left_out_of(row: SpendRow) -> list[str]:
 async def find_waiting(
     ledger: SpendLedger, names: Sequence[str], *, everything: bool
 ) -> tuple[SpendEntry, ...]:
-    """The reservations that are meant: by the beginnings of their ids, or all that are open.
+    """Return the reservations that match the beginnings of ids, or all open ones.
 
     Raises:
-        UsageError: none that is open begins so, or several do.
+        UsageError: no open reservation matches, or several do.
     """
     waiting = [entry for entry in (await ledger.read()).entries if entry.state == "open"]
     if everything:
@@ -230,32 +230,32 @@ async def find_waiting(
     for name in names:
         near = [entry for entry in waiting if entry.id.startswith(name)]
         if len(near) != 1:
-            problem = "nothing that is reserved has" if not near else f"{len(near)} begin with"
-            raise UsageError(f"{problem} the id {name!r}; `lamina spend` lists what is reserved")
+            problem = "no reservation has" if not near else f"{len(near)} reservations begin with"
+            raise UsageError(f"{problem} the id {name!r}; `lamina spend` lists all reservations")
         found += near
     return tuple(found)
 
 
-# -- before a costly act -------------------------------------------------------------------------
+# -- before an expensive action ------------------------------------------------------------------
 
 _ACTS = {
-    "expired": "the cache's lifetime has passed",
-    "model_change": "another model has a cache of its own",
+    "expired": "the cache has expired",
+    "model_change": "another model has its own cache",
 }
 
 
 def describe_rewrite(rewrite: CacheRewrite) -> str:
-    """What writing to a cache again costs, and why, in a sentence."""
+    """Return why the cache must be written again and what that costs, in one sentence."""
     why = _ACTS.get(rewrite.kind, "the prefix is broken")
     return (
-        f"{why} ({rewrite.reason}): {rewrite.tokens:,} tokens are written to it again, which costs "
-        f"about {dollars(rewrite.price)} more than reading them"
+        f"{why} ({rewrite.reason}): {rewrite.tokens:,} tokens must be written to the cache again, "
+        f"which costs about {dollars(rewrite.price)} more than reading them"
     )
 
 
 def ask_before_rewrites(session: Session, ask: Callable[[str], Awaitable[bool]] | None) -> None:
-    """Has a person asked before a session sends what costs more than its setting `ask_above_cost`
-    because a cache is written again. Without anybody to `ask`, that is not sent."""
+    """Ask a person before a session sends a request that rewrites a cache for more than its
+    setting `ask_above_cost`. Without `ask`, such a request is not sent."""
 
     async def gate(turn: Turn) -> None:
         limit, rewrite = session.settings.ask_above_cost, turn.rewrite
@@ -264,8 +264,8 @@ def ask_before_rewrites(session: Session, ask: Callable[[str], Awaitable[bool]] 
         text = describe_rewrite(rewrite)
         if ask is None:
             raise SpendDeclined(
-                f"{text}; it was not sent, as nobody is here to be asked: --yes sends it, and the "
-                f"setting ask_above_cost ({dollars(limit)}) says above which price you are asked",
+                f"{text}; it was not sent: no one is here to confirm; --yes sends it, and the "
+                f"setting ask_above_cost ({dollars(limit)}) is the price above which you are asked",
                 rewrite.price,
             )
         if not await ask(text):
@@ -275,11 +275,11 @@ def ask_before_rewrites(session: Session, ask: Callable[[str], Awaitable[bool]] 
 
 
 async def find_refusal(session: Session, turn: Turn) -> str:
-    """What a limit would say to a turn that is only prepared; empty if it may be sent."""
+    """Return a limit's objection to a prepared turn; empty if it may be sent."""
     refusal = await core_of(session).turns.spending.find_refusal(turn.entry, turn.prompt)
     return str(refusal) if refusal else ""
 
 
 def sum_amounts(entries: Iterable[SpendEntry]) -> float:
-    """The upper prices of some reservations together."""
+    """Return the sum of the upper prices of reservations."""
     return sum(entry.high or 0.0 for entry in entries)

@@ -1,5 +1,5 @@
-"""Stored sessions: finding the one a person means (by id, by the beginning of an id, or by its
-file), and listing them all with their totals.
+"""Stored sessions: finding one (by id, by the beginning of an id, or by its file), and listing
+them all with their totals.
 """
 
 from pathlib import Path
@@ -31,7 +31,7 @@ class StoredSession:
 
     @property
     def place(self) -> str:
-        """Where it is, for a person to read."""
+        """Return where it is, for a person to read."""
         return self.store.place(self.session)
 
     async def read(self) -> Journal:
@@ -41,11 +41,11 @@ class StoredSession:
 async def find_session(
     name: str, workspace: Path, *, names_files: bool = True, can_begin: bool = False
 ) -> StoredSession:
-    """The session that `name` means. `names_files` and `can_begin` say whether a person who names
-    one that is not there is told that files can be named, and how one is begun.
+    """Find the session that `name` means. If it is unknown, the error mentions that files can be
+    named (`names_files`) and how to start a new session (`can_begin`).
 
     Raises:
-        UnknownSession: there is none, or there are several.
+        UnknownSession: no session matches, or several do.
     """
     if (found := store_of_file(name)) is not None:
         return StoredSession(*found)
@@ -59,21 +59,21 @@ async def find_session(
     if len(near) == 1:
         return StoredSession(near[0], store)
     if near:
-        raise UnknownSession(f"{name!r} may be any of {', '.join(sorted(near))}")
-    hint = "`lamina sessions` lists them" if sessions else "there are none yet in this workspace"
+        raise UnknownSession(f"{name!r} is ambiguous: {', '.join(sorted(near))}")
+    hint = "`lamina sessions` lists them" if sessions else "this workspace has no sessions yet"
     if elsewhere := await describe_elsewhere(workspace):
         hint += f"; {elsewhere}"
     ways = "-w DIR looks in another workspace"
     if names_files and store_name() == "jsonl":
         ways += ", and a path to a .jsonl file works as well"
     if can_begin:
-        ways += "; --new begins a session under this name"
-    raise UnknownSession(f"no session {name!r} of the workspace {str(workspace)!r}; {hint}. {ways}")
+        ways += "; --new starts a session with this name"
+    raise UnknownSession(f"no session {name!r} in the workspace {str(workspace)!r}; {hint}. {ways}")
 
 
 async def describe_elsewhere(workspace: Path) -> str:
-    """What a person should know of sessions in stores that are not looked into; empty if there are
-    none."""
+    """Return a note about sessions in other stores, which are not searched; empty without
+    such sessions."""
     counts = await count_elsewhere(workspace)
     return "; ".join(
         f"{count:,} session{'s' * (count > 1)} in the other store (LAMINA_STORE={name})"
@@ -82,7 +82,7 @@ async def describe_elsewhere(workspace: Path) -> str:
 
 
 class SessionRow(Struct, frozen=True, kw_only=True):
-    """One session. `usage` sums what providers reported, on every branch: it was all paid for."""
+    """One session. `usage` sums reported usage on every branch, since all of it was paid for."""
 
     session: str
     workspace: str
@@ -90,8 +90,8 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     messages: int = 0
     entries: int = 0
     usage: Usage = Usage()
-    # In US dollars, at the prices that the book of models has now, without the `unpriced` requests,
-    # whose price nobody knows; None if those are all.
+    # In US dollars at current prices, without the `unpriced` requests, whose price is unknown;
+    # None if all of them are.
     cost: float | None = 0.0
     unpriced: int = 0
     bytes: int = 0
@@ -99,14 +99,14 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     damage: int = 0
     # Whether its last request was never answered.
     open: bool = False
-    # Whether calls of its last answer wait: for a decision, or to be run again.
+    # Whether calls of its last answer wait for a decision, or to be run again.
     waits: bool = False
     problem: str = ""
 
 
 async def list_sessions(workspace: Path, everywhere: bool) -> list[SessionRow]:
-    """The sessions of a workspace, or of all, the one written last first. Of all, a store that
-    cannot be read has a row of its own, without a session."""
+    """List the sessions of a workspace, or of all, most recently written first. A store that cannot
+    be read has a row of its own, without a session."""
     book = load_book()
     rows: list[SessionRow] = []
     if everywhere:
@@ -130,7 +130,7 @@ def _row(listed: ListedSession, workspace: str, book: TargetBook) -> SessionRow:
         messages=totals.messages,
         entries=totals.entries,
         usage=totals.usage,
-        # What other programs paid was counted, and no price of it is known here.
+        # Other programs' requests are counted, but their prices are unknown here.
         cost=cost.known if cost.priced or not totals.usage.input else None,
         unpriced=cost.unpriced,
         bytes=listed.bytes,

@@ -1,4 +1,4 @@
-"""Files of hooks that a person named, loaded once they are trusted."""
+"""Loads files of hooks that a person named, once they are trusted."""
 
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 class TrustAsker(Protocol):
-    """Who can be asked whether something is trusted."""
+    """Asks a person whether something is trusted."""
 
     def agree(self, folder: "FolderTrust") -> Awaitable[bool]: ...
 
 
 async def load_hooks(options: SessionOptions, asker: TrustAsker | None = None) -> Hooks | None:
-    """The hooks of all files that are named; None if none is. A person is asked about one that they
-    did not trust as it is.
+    """Return the hooks of all named files; None without files. A person is asked about a file that
+    they did not trust in its current form.
 
     Raises:
         HookError: a file cannot be run, or has no hooks.
-        UsageError: one cannot be read, or is not trusted.
+        UsageError: a file cannot be read, or is not trusted.
     """
     if not options.hooks:
         return None
@@ -38,10 +38,10 @@ async def load_hooks(options: SessionOptions, asker: TrustAsker | None = None) -
         file = await run_sync(read_hook_file, path, options.workspace, options.trust)
         if not file.trust.counts:
             if asker is None or not await asker.agree(file.trust):
-                raise UsageError(f"{file.trust.notice()}; or give --trust, for this command alone")
+                raise UsageError(f"{file.trust.notice()}; or use --trust for this command only")
             if file.trust.can_be_kept:
                 await run_sync(keep_trust, file.trust)
-            # As it was shown: whatever the file holds by now, it is not read again.
+            # Use what was shown; the file is not read again, as it may have changed since.
             file = replace(file, trust=replace(file.trust, standing="given"))
         hooks = hooks.joined(load_hook_file(file))
     return hooks

@@ -1,4 +1,4 @@
-"""One turn at a time: what a session is busy with, and how that is stopped."""
+"""One turn at a time: what a session is busy with, and how to stop it."""
 
 import anyio
 
@@ -8,7 +8,7 @@ from lamina.errors import TurnStateError
 
 
 class TurnGate:
-    """Holds the turn or compaction that is under way; meanwhile fills `pause`."""
+    """Guards the running turn or compaction; `pause` pauses fills during that time."""
 
     def __init__(self, runner: ChatRunner, pause: FillPause) -> None:
         self._runner = runner
@@ -28,13 +28,13 @@ class TurnGate:
             raise TurnStateError("a turn is under way: wait for it, or abort it")
 
     def begin(self) -> anyio.CancelScope:
-        """The scope to work in; it can be stopped also before and after the runner's own."""
+        """Return the scope to work in; it can be cancelled before and after the runner's own."""
         self._scope = anyio.CancelScope()
         self._pause.begin()
         return self._scope
 
     def abort(self) -> bool:
-        """Stops what is under way, if anything is."""
+        """Stop the running work, if any."""
         if self._scope is None:
             return False
         if not self._runner.abort():

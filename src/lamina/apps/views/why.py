@@ -1,7 +1,7 @@
-"""What a question was answered with, and why each item was there.
+"""What a question was answered with, and why each item was included.
 
-Law: what is told is what the request was built from, as the journal has it. What was missing or
-left out is told as that, and never among what was used.
+Law: this shows what the request was built from, according to the journal. Missing or omitted
+items are shown as such, never among what was used.
 """
 
 from collections.abc import Iterable
@@ -28,14 +28,14 @@ from lamina.core.values.request import WHOLE_POOL, ContextItem, ContextTool, Lef
 from lamina.engine.runners.citations import SEARCHED
 from lamina.errors import NoSuchEntry
 
-# What was asked for and not had, for a person to put right.
+# Requested items that are missing, for a person to fix.
 ASTRAY = ("missing", "ambiguous")
 NO_LEVEL = "---"
 
 
 class Reason(Struct, frozen=True, kw_only=True):
-    """A rule, a reference or a tool of a request. Without an `item` it is a tool that was given
-    by name alone. `placement` is where it stands; of the list of tools it is `list`."""
+    """A rule, a reference or a tool of a request. Without an `item` it is a tool known only by
+    name. `placement` is where it stands; `list` means the list of tools."""
 
     item: str
     name: str
@@ -48,26 +48,26 @@ class Reason(Struct, frozen=True, kw_only=True):
     score: float | None = None
     origin: str = ""
     source: str = ""
-    # What else is to be said of it, as that it was kept from an earlier question.
+    # Further notes, such as that it was kept from an earlier question.
     notes: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:
-        """What stands before its name: the priority in three digits, or the server of a tool."""
+        """Return the prefix of its name: the priority in three digits, or the server of a tool."""
         if not self.item or kind_of(ItemId(self.item)) == "tool":
             return f"{self.server}. •" if self.server else "•"
         return f"{NO_LEVEL if self.level is None else f'{self.level:03d}'} •"
 
     @property
     def badge(self) -> str:
-        """How it came to be there, as `Always` or `Agent - 0.87`."""
+        """Return how it was included, such as `Always` or `Agent - 0.87`."""
         score = "" if self.score is None else f" - {self.score:.2f}"
         return f"{self.include.capitalize()}{score}"
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """The context of a question's first request, told apart by kind; behind it, of a question that
-    is explained, what later requests of its turn brought, as what the model found."""
+    """The context of a question's first request, by kind; for a question, followed by what later
+    requests of its turn added, such as what the model found."""
 
     session: str
     # The number of the question on its path, and how many there are.
@@ -83,28 +83,28 @@ class Explanation(Struct, frozen=True, kw_only=True):
     items: tuple[ContextItem, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     warnings: tuple[str, ...] = ()
-    # What hooks want people to be shown of what they changed.
+    # What hooks want people to see of their changes.
     displays: tuple[HookDisplay, ...] = ()
-    # Why this may not be all that was sent.
+    # Why this may differ from what was sent.
     problems: tuple[str, ...] = ()
     # What was searched for in notes, and which planned calls were run.
     found: dict[str, Any] | None = None
     planned: dict[str, Any] | None = None
-    # What the model searched for in the course of the turn.
+    # What the model searched for during the turn.
     searches: tuple[dict[str, Any], ...] = ()
-    # How the agent's files differ today from what the session has of them.
+    # How the agent's files differ today from the session's copy.
     agent_changes: tuple[AgentChangeRow, ...] = ()
 
 
 def explain_question(journal: Journal, number: int | None, book: TargetBook) -> Explanation:
-    """Why a question of the active path was answered with what it was; the last one by default.
+    """Explain the context of a question on the active path; the last one by default.
 
     Raises:
         NoSuchEntry: there is no such question, or nothing was sent for it.
     """
     questions = _questions(journal, journal.leaf)
     if not questions:
-        raise NoSuchEntry("nothing was asked yet on this path: there is no context to explain")
+        raise NoSuchEntry("no questions on this path yet: there is no context to explain")
     place = len(questions) if number is None else number
     if not 1 <= place <= len(questions):
         has = f"{len(questions):,} question{'s' * (len(questions) > 1)}"
@@ -114,8 +114,8 @@ def explain_question(journal: Journal, number: int | None, book: TargetBook) -> 
     listed = requests.by_id(request.id) if request else None
     if listed is None:
         raise NoSuchEntry(
-            f"nothing was sent for question {place} by Lamina: it was imported, or its request is "
-            f"lost. `lamina log SESSION --requests` lists what was sent"
+            f"question {place} was not sent by Lamina: it was imported, or its request is "
+            f"lost. `lamina log SESSION --requests` lists the requests"
         )
     why = explain_request(journal, rebuild_request(journal, requests, listed, book))
     later = [requests.by_id(entry.id) for entry in _later_requests(journal, listed.request)]
@@ -125,8 +125,8 @@ def explain_question(journal: Journal, number: int | None, book: TargetBook) -> 
 
 
 def explain_request(journal: Journal, recorded: RebuiltRequest) -> Explanation:
-    """Why any request was answered with what it was, also a later one of its turn, one on another
-    branch, or one that is under way. What was found and planned is that of the turn's first
+    """Explain the context of any request, including a later one of its turn, one on another branch,
+    or one still running. The record of search and plan is that of the turn's first
     request."""
     request = recorded.listed.request
     leaf = journal.leaf if recorded.listed.active else request.id
@@ -145,7 +145,7 @@ def explain_request(journal: Journal, recorded: RebuiltRequest) -> Explanation:
 
 
 def _questions(journal: Journal, leaf: str) -> list[tuple[MessageEntry, RequestEntry | None]]:
-    """The questions of a path, each with the first request that was made for it."""
+    """Return the questions of a path, each with its first request."""
     questions: list[tuple[MessageEntry, RequestEntry | None]] = []
     for entry in path_to(leaf, journal.entries):
         if isinstance(entry, MessageEntry) and entry.message.role == "user":
@@ -156,7 +156,7 @@ def _questions(journal: Journal, leaf: str) -> list[tuple[MessageEntry, RequestE
 
 
 def _later_requests(journal: Journal, first: RequestEntry) -> list[RequestEntry]:
-    """The other requests of a turn on the active path, in order."""
+    """Return the other requests of a turn on the active path, in order."""
     later: list[RequestEntry] = []
     is_inside = False
     for entry in path_to(journal.leaf, journal.entries):
@@ -175,8 +175,8 @@ def _add_later(
     listed: ListedRequest,
     book: TargetBook,
 ) -> Explanation:
-    """What is explained so far, with what a later request of the turn has besides. Only a request
-    that brings something is built again."""
+    """Add what a later request of the turn contains beyond the explanation so far. Only a request
+    that adds something is rebuilt."""
     known = {row.item or row.name for row in (*why.rules, *why.references, *why.tools)}
     known |= {item.item for item in why.items}
     context = listed.request.context
@@ -186,7 +186,7 @@ def _add_later(
     if not new:
         return why
     other = _explain(rebuild_request(journal, requests, listed, book), None, 0, 0)
-    note = f"came later in the turn, with request {listed.request.id}"
+    note = f"added later in the turn, with request {listed.request.id}"
 
     def rows(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
         return tuple(replace(row, notes=(*row.notes, note)) for row in reasons if row.item in new)
@@ -233,12 +233,12 @@ def _explain(
 
 
 def _describe_reply(listed: ListedRequest) -> tuple[str, ...]:
-    """What the provider left out of a request before the model saw it."""
+    """Return what the provider removed from a request before the model saw it."""
     return describe_transformations(listed.reply.transformations) if listed.reply else ()
 
 
 def _left_out(context: RequestContext) -> tuple[LeftOut, ...]:
-    """What is not in the request, once each; what was not to be found first."""
+    """Return what is not in the request, without duplicates; items not found come first."""
     known = {omission.what for omission in context.left_out}
     more = [
         LeftOut(what=item.item, reason="window", detail=item.reason, tokens=item.tokens)
@@ -251,7 +251,7 @@ def _left_out(context: RequestContext) -> tuple[LeftOut, ...]:
 
 
 def _by_level(guides: Iterable[Reason]) -> tuple[Reason, ...]:
-    """Those without a level last."""
+    """Sort guides by level, those without a level last."""
     return tuple(
         sorted(guides, key=lambda guide: (guide.level is None, guide.level or 0, guide.name))
     )
@@ -259,14 +259,14 @@ def _by_level(guides: Iterable[Reason]) -> tuple[Reason, ...]:
 
 def _guide(item: ContextItem, state: State) -> Reason:
     sent = state.library.items.get((item.item, item.version))
-    # What a rule or reference is for, or how its text begins.
+    # The description of a rule or reference, or the beginning of its text.
     purpose = (sent.title or sent.content) if sent else ""
     notes = ("pinned",) if item.pinned else ()
     return _reason(item, "", key_of(item.item), item.placement, purpose, notes, item.level)
 
 
 def _described(item: ContextItem, state: State) -> Reason:
-    """A tool that stands in the conversation, not in the list."""
+    """Return the row of a tool that stands in the conversation, not in the list."""
     sent = state.library.items.get((item.item, item.version))
     notes = (f"described in the conversation, called through {USE_TOOL.name}",)
     text = sent.content if sent else ""
@@ -299,7 +299,7 @@ def _reason(
 
 
 def _listed(context: RequestContext, state: State) -> list[Reason]:
-    """The tools of the list, in its own words as they were then."""
+    """Return the tools of the list, as described at that time."""
     known = {tool.name: tool for tool in context.tools}
     allowed = context.allowed_tools
     reasons = []
@@ -309,17 +309,17 @@ def _listed(context: RequestContext, state: State) -> list[Reason]:
         if tool and tool.kept:
             notes.append("kept from an earlier question")
         if tool and tool.origin == WHOLE_POOL:
-            notes.append("one of a small pool, which is offered whole")
+            notes.append("one of few tools, which are all offered")
             tool = replace(tool, origin="")
         if tool is None and known and definition.name not in ENGINE_TOOLS:
-            notes.append("still in the list, and not there to be called")
+            notes.append("still listed, but not callable")
         if allowed is not None and definition.name not in allowed:
-            notes.append("in the list, and not to be called now")
+            notes.append("listed, but not callable now")
         reasons.append(_tool(tool, definition.name, definition.description, tuple(notes)))
     listed = {definition.name for definition in state.envelope.tool_list}
     for name, loaded in state.loaded.items():
         if name in known and name not in listed:
-            note = "loaded by a result, and no part of the prefix"
+            note = "loaded by a result, not part of the prefix"
             reasons.append(_tool(known[name], name, loaded.definition.description, (note,)))
     return reasons
 
@@ -346,7 +346,7 @@ def _first_line(text: str) -> str:
 
 
 def describe_why(why: Explanation) -> dict[str, Any]:
-    """For machines: every field of every row, also where it says nothing."""
+    """Return every field of every row, including empty ones, for programs."""
     return asdict(why) | {
         "items": [asdict(item) for item in why.items],
         "left_out": [asdict(omission) for omission in why.left_out],
@@ -355,7 +355,7 @@ def describe_why(why: Explanation) -> dict[str, Any]:
 
 
 def _find_record(journal: Journal, kind: str, request: str) -> dict[str, Any] | None:
-    """The last record of a kind for a request: a search of the notes, the calls of a plan."""
+    """Return the last record of a kind for a request: a search of notes, or a plan's calls."""
     records = [
         entry.data
         for entry in journal.entries.values()
@@ -368,7 +368,7 @@ def _find_record(journal: Journal, kind: str, request: str) -> dict[str, Any] | 
 def _searches_for(
     journal: Journal, question: MessageEntry, leaf: str
 ) -> tuple[dict[str, Any], ...]:
-    """The searches that were called for between a question of the path and the next one."""
+    """Return the searches called between a question of the path and the next one."""
     records: list[dict[str, Any]] = []
     is_inside = False
     for entry in path_to(leaf, journal.entries):

@@ -1,8 +1,8 @@
-"""The files of an agent, read and changed through the one door.
+"""The files of an agent, read and changed through a single guarded door.
 
-Laws: nothing outside of the agent's own folder is opened, by whatever name. Only what an agent is
-made of is opened at all. A file is replaced whole, and only if it is still what it was when it was
-read; what is not being changed stays byte for byte.
+Laws: nothing outside the agent's own folder is opened, by whatever name, and only files that an
+agent consists of are opened at all. A file is replaced whole, and only if it is unchanged since
+it was read; the rest stays byte for byte.
 """
 
 import stat
@@ -30,9 +30,9 @@ from lamina.errors import UsageError
 AgentFileKind = Literal[
     "agent", "persona", "rule", "reference", "memory", "servers", "skill", "other"
 ]
-# What tokens are estimated with, whoever answers in the end.
+# Tokens are estimated with this model, whichever model answers in the end.
 ENCODING = "o200k_base"
-# No one writes more by hand.
+# More than anyone writes by hand.
 MAX_BYTES = 2 * MEGABYTE
 _NAMED: dict[str, AgentFileKind] = {
     **dict.fromkeys(AGENT_FILES, "agent"), "persona.md": "persona", "memory.md": "memory",
@@ -55,7 +55,7 @@ class AgentFile(Struct, frozen=True, kw_only=True):
 
 
 class AgentFileRow(Struct, frozen=True, kw_only=True):
-    """A file of an agent's folder; `kind` is what an agent reads it as."""
+    """A file of an agent's folder; `kind` says what an agent reads it as."""
 
     path: str
     bytes: int
@@ -63,7 +63,7 @@ class AgentFileRow(Struct, frozen=True, kw_only=True):
 
 
 class AgentFiles:
-    """The files of the agent at `place`, a folder or a file of a workspace or of one's own. Every
+    """The files of the agent at `place`, a folder or a file of a workspace or the user. Every
     method raises `PathRefused` for a path that it does not open."""
 
     def __init__(self, place: Path, workspace: Path) -> None:
@@ -75,15 +75,15 @@ class AgentFiles:
         self._folder = place if self.is_folder else place.parent
 
     def load(self) -> LoadedAgent:
-        """The agent as it is now.
+        """Return the agent as it is now.
 
         Raises:
-            UsageError: there is none any more.
+            UsageError: it no longer exists.
         """
         return load_agent(self._place, self._within)
 
     def files(self, loaded: LoadedAgent) -> Iterator[AgentFileRow]:
-        """Those that the agent was read from, and what else of its own form is there."""
+        """Yield the files the agent was read from, and other files of its kinds in the folder."""
         names = {self._inside(Path(path)) for path in loaded.stamps}
         for name in sorted(name for name in names if name):
             try:
@@ -97,7 +97,7 @@ class AgentFiles:
                 )
 
     def file_of(self, guide: Guide) -> tuple[str, int | None]:
-        """The path of a guide's file in the agent's folder, and its line; empty if it is
+        """Return the path of a guide's file in the agent's folder, and its line; empty if it is
         elsewhere."""
         found = fullmatch(r"(?s)(.*?)(?::(\d+))?", guide.place)
         assert found is not None
@@ -109,11 +109,11 @@ class AgentFiles:
         return _file(name, data)
 
     def write(self, path: str, text: str, etag: str) -> AgentFile:
-        """Replaces a file that still has this etag, or with an empty one makes a new file.
+        """Replace a file that still has this etag, or with an empty etag create a new one.
 
         Raises:
-            FileChanged: it is another by now.
-            PathTaken: it is there already.
+            FileChanged: it has changed since.
+            PathTaken: it already exists.
         """
         name = self._allowed(path, None)
         data = text.encode("utf-8", "strict")
@@ -128,29 +128,29 @@ class AgentFiles:
         return _file(name, data)
 
     def delete(self, path: str, etag: str) -> None:
-        """Removes the file of a rule or a reference that still has this etag.
+        """Remove the file of a rule or a reference that still has this etag.
 
         Raises:
-            UsageError: it is no file of a rule or a reference.
-            FileChanged: it is another by now.
+            UsageError: it is not the file of a rule or a reference.
+            FileChanged: it has changed since.
         """
         loaded = self.load()
         name = self._allowed(path, loaded)
         if name not in {self.file_of(guide)[0] for guide in loaded.agent.guides}:
-            raise UsageError(f"{name!r} is not the file of a rule or a reference; it is left alone")
+            raise UsageError(f"{name!r} is not the file of a rule or a reference; not deleted")
         real = self._real(name)
         data, _ = self._root.read(real, MAX_BYTES, hidden=True)
         if sha256(data).hexdigest() != etag:
-            # The door compares once more right before it writes, and says what is wrong.
+            # The door compares once more right before it writes, and reports what is wrong.
             self._root.write(real, data, replace=True, expected=etag or "0", hidden=True)
         self._root.remove(real, hidden=True)
 
     def change_include(self, item: str, include: Include, etag: str) -> None:
-        """Says in the file of a rule or a reference when it is part of requests.
+        """Set in the file of a rule or a reference when it is part of requests.
 
         Raises:
-            UsageError: there is none of that id, or its file cannot say so.
-            FileChanged: the file is another than that of `etag`, if one is given.
+            UsageError: there is no such item, or its file cannot express this.
+            FileChanged: the file does not match `etag`, if one is given.
         """
         guide = next((guide for guide in self.load().agent.guides if guide.id == item), None)
         if guide is None:
@@ -158,8 +158,7 @@ class AgentFiles:
         name, _ = self.file_of(guide)
         if not name or PurePosixPath(name).suffix not in (".md", ".mdt"):
             raise UsageError(
-                f"{guide.place or item} has another form, in which this is not changed here; "
-                f"edit the file"
+                f"{guide.place or item} has a format that cannot be changed here; edit the file"
             )
         before = self.read(name)
         try:
@@ -171,15 +170,15 @@ class AgentFiles:
         if now is None or now.include != include:
             self.write(name, before.text, after.etag)
             raise UsageError(
-                f"{name} says elsewhere when {item} is part of requests; edit the file"
+                f"{name} defines elsewhere when {item} is part of requests; edit the file"
             )
 
     def _allowed(self, path: str, loaded: LoadedAgent | None) -> str:
-        """A path as it may be opened: the agent was read from it, or reads such files."""
+        """Return a path that may be opened: the agent was read from it, or reads such files."""
         clean = clean_path(path)
         name = str(clean)
         if not self.is_folder and name != self._place.name:
-            raise PathRefused("missing", f"{name} is no file of this agent")
+            raise PathRefused("missing", f"{name} is not a file of this agent")
         is_own_form = any(self._door.is_there(self._folder / file) for file in AGENT_FILES)
         is_expected = name in _NAMED or (
             len(clean.parts) > 1 and clean.parts[0] in _FOLDERS and clean.suffix == ".md"
@@ -188,11 +187,11 @@ class AgentFiles:
             return name
         stamps = (loaded or self.load()).stamps
         if not any(self._inside(Path(known)) == name for known in stamps):
-            raise PathRefused("missing", f"{name} is no file that this agent reads")
+            raise PathRefused("missing", f"{name} is not a file that this agent reads")
         return name
 
     def _real(self, name: str) -> PurePosixPath:
-        """Where a file is below the door; never outside of the agent's folder."""
+        """Return a file's path below the door; never outside the agent's folder."""
         real = self._door.real_path(self._folder / name)
         if not real.is_relative_to(self._door.real_path(self._folder)):
             raise PathRefused("refused", f"{name} leads out of the agent's folder")
@@ -207,7 +206,7 @@ class AgentFiles:
 
 
 def set_include(text: str, include: Include) -> str:
-    """A Markdown text whose head says when it is part of requests; all else stays as it is.
+    """Set in a Markdown text's head when it is part of requests; the rest stays as it is.
 
     Raises:
         UnreadableText: its head cannot be changed.
@@ -221,7 +220,7 @@ def set_include(text: str, include: Include) -> str:
         return f"{mark}{head}{rest}"
     end = next((at for at, line in enumerate(lines) if at and line.rstrip() == _FENCE), None)
     if end is None:
-        raise UnreadableText("its head has no end", 1)
+        raise UnreadableText("its head is not closed", 1)
     head = set_value("".join(lines[1:end]), ("include",), include)
     return f"{mark}{lines[0]}{head}{''.join(lines[end:])}"
 
@@ -238,7 +237,7 @@ def _file(name: str, data: bytes) -> AgentFile:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
-        raise PathRefused("unreadable", f"{name} is not UTF-8; save it as that first") from None
+        raise PathRefused("unreadable", f"{name} is not UTF-8; convert it first") from None
     return AgentFile(
         path=name,
         text=text,

@@ -1,9 +1,9 @@
-"""One agent as a page shows it: who it is, what it holds and where, what is wrong with it, what a
-question would choose of it, and what in its folder counts only once a person trusts it.
+"""One agent as a page shows it: its persona, its contents and files, its problems, what a question
+would select, and what counts only once a person trusts the folder.
 
-Laws: keys of servers are removed in `views.agent_overview`, and nowhere else. For a trial
-question an agent is opened as a session opens it, and what its folder brings counts if it was
-trusted before.
+Laws: server keys are removed in `views.agent_overview`, and nowhere else. For a trial question an
+agent is opened as a session opens it, and what its folder brings counts if it was trusted
+before.
 """
 
 import os
@@ -50,8 +50,8 @@ AgentPlace = Literal["user", "workspace", "folder"]
 
 
 class AgentCard(Struct, frozen=True, kw_only=True):
-    """An agent in a list. `id` is what it is asked for by: its name, or where it is and its name if
-    another one of that name comes first, which `is_shadowed` says."""
+    """An agent in a list. `id` identifies it: its name, or its place and name if another agent of
+    that name comes first, which `is_shadowed` says."""
 
     id: str
     name: str
@@ -71,7 +71,7 @@ class AgentCard(Struct, frozen=True, kw_only=True):
 
 
 class AgentList(Struct, frozen=True, kw_only=True):
-    """The agents of a workspace, and the folders that new ones are written into."""
+    """The agents of a workspace, and the folders that new ones are written to."""
 
     agents: tuple[AgentCard, ...]
     user_folder: str
@@ -87,7 +87,7 @@ class GuideEntry(GuideRow, frozen=True, kw_only=True):
 
 
 class ToolTerms(Struct, frozen=True, kw_only=True):
-    """What is said of one tool of a server."""
+    """The terms for one tool of a server."""
 
     name: str
     permission: str
@@ -96,7 +96,7 @@ class ToolTerms(Struct, frozen=True, kw_only=True):
 
 
 class ServerEntry(Struct, frozen=True, kw_only=True):
-    """A server of an agent: how it is reached and on which terms, without its keys."""
+    """A server of an agent: its address and terms, without its keys."""
 
     name: str
     command: str
@@ -108,7 +108,7 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
 
 
 class SkillEntry(Struct, frozen=True, kw_only=True):
-    """A skill; one that no model may choose by itself is added by hand."""
+    """A skill; one that models may not choose is added by hand."""
 
     name: str
     description: str
@@ -117,7 +117,7 @@ class SkillEntry(Struct, frozen=True, kw_only=True):
 
 
 class NamedText(Struct, frozen=True, kw_only=True):
-    """A text with its name and how many tokens it takes, about."""
+    """A text with its name and its approximate number of tokens."""
 
     name: str
     text: str
@@ -125,8 +125,8 @@ class NamedText(Struct, frozen=True, kw_only=True):
 
 
 class AgentPage(Struct, frozen=True, kw_only=True):
-    """All of an agent. `place` is the folder or file it was read from; `search` and `tool_search`
-    are how it chooses rules and references, and tools."""
+    """Everything about an agent. `place` is the folder or file it was read from; `search` and
+    `tool_search` say how it chooses rules and references, and tools."""
 
     card: AgentCard
     version: str
@@ -150,7 +150,7 @@ class AgentPage(Struct, frozen=True, kw_only=True):
 
 
 class AgentCheck(Struct, frozen=True, kw_only=True):
-    """What is odd about an agent."""
+    """The problems and oddities of an agent."""
 
     problems: tuple[Problem, ...]
     errors: int
@@ -158,14 +158,14 @@ class AgentCheck(Struct, frozen=True, kw_only=True):
 
 
 class ListedAgent(Struct, frozen=True):
-    """An agent that a list has, and where it was found."""
+    """An agent in a list, and where it was found."""
 
     card: AgentCard
     found: FoundAgent
 
 
 def list_cards(workspace: Path) -> AgentList:
-    """The agents there are, one's own first."""
+    """List the available agents, the user's own first."""
     folders = dict(agent_folders(workspace))
     return AgentList(
         agents=tuple(listed.card for listed in _cards(workspace)),
@@ -175,8 +175,8 @@ def list_cards(workspace: Path) -> AgentList:
 
 
 def find_listed(agent: str, workspace: Path) -> ListedAgent | None:
-    """The agent that a list calls so, if there is one. A path is no name: nothing is opened by
-    it."""
+    """Return the agent with that id in the list, if there is one. A path is not an id: no path is
+    opened this way."""
     return next((listed for listed in _cards(workspace) if listed.card.id == agent), None)
 
 
@@ -191,7 +191,7 @@ def _cards(workspace: Path) -> Iterable[ListedAgent]:
 
 
 def read_page(listed: ListedAgent, workspace: Path) -> AgentPage:
-    """All of an agent.
+    """Return everything about an agent.
 
     Raises:
         UsageError: it cannot be read.
@@ -201,10 +201,10 @@ def read_page(listed: ListedAgent, workspace: Path) -> AgentPage:
 
 
 def make_agent(name: str, where: str, workspace: Path) -> AgentPage:
-    """Writes an agent to start from.
+    """Write a new agent as a starting point.
 
     Raises:
-        UsageError: the name is not valid, or something is there already.
+        UsageError: the name is not valid, or already taken.
     """
     write_skeleton(name, dict(agent_folders(workspace))[where])
     made = [listed for listed in _cards(workspace) if listed.card.name == name]
@@ -212,7 +212,7 @@ def make_agent(name: str, where: str, workspace: Path) -> AgentPage:
 
 
 def check_listed(listed: ListedAgent) -> AgentCheck:
-    """What is odd about an agent, also what only this machine knows."""
+    """Return the problems of an agent, including those that depend on this machine."""
     found = listed.found
     if found.agent is None:
         problems: tuple[Problem, ...] = (Problem(path=found.path, problem=found.problem),)
@@ -279,34 +279,34 @@ def _server(name: str, entry: dict[str, Any]) -> ServerEntry:
     )
 
 
-class NobodyToAsk:
-    """What a folder brings counts if it was trusted before."""
+class NoOneToAsk:
+    """Asks no one: what a folder brings counts if it was trusted before."""
 
     async def agree(self, folder: FolderTrust) -> bool:  # noqa: ARG002
         return False
 
     def say(self, line: str) -> None:
-        """Whatever is odd stands in the choice."""
+        """Ignore notices: problems are part of the choice."""
 
 
 async def choose_for(
     question: str, agent: Path, workspace: Path, preset: Preset | None, index: "SqliteIndex"
 ) -> AgentChoice:
-    """What a question would choose of the agent at a path.
+    """Return what a question would select from the agent at a path.
 
     Raises:
-        ExtraMissing: what searches, or what speaks to its servers, is not installed.
+        ExtraMissing: the search package, or the client for its servers, is not installed.
         UsageError: the agent cannot be read.
     """
     sources = CandidateSources(agents=(str(agent),), workspace=workspace)
-    candidates = await gather_candidates(sources, NobodyToAsk())
+    candidates = await gather_candidates(sources, NoOneToAsk())
     count = EncodingCounter(ENCODING).count
     return await choose_candidates(question, candidates, index, count, preset=preset)
 
 
 class TrustPage(Struct, frozen=True, kw_only=True):
-    """What a person is shown before they trust a folder: `lines` is all of it, `digest` what trust
-    is given by, `changes` what differs from what they trusted before."""
+    """What a person is shown before they trust a folder: `lines` is all of it, `digest` identifies
+    it when trust is given, `changes` lists differences from what they trusted before."""
 
     place: str
     standing: Standing
@@ -324,7 +324,7 @@ class TrustPage(Struct, frozen=True, kw_only=True):
 
 
 def show_trust(folder: FolderTrust) -> TrustPage:
-    """What a folder brings, and how it stands."""
+    """Return what a folder brings, and its trust status."""
     claims = folder.claims
     return TrustPage(
         place=claims.place,

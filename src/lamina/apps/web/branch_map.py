@@ -1,8 +1,7 @@
-"""The branches of a session as a map: questions, answers, compactions, and requests that nobody
-answered.
+"""The branches of a session as a map: questions, answers, compactions, and unanswered requests.
 
-Law: every node hangs below the one before it on its path; what is no node is not lost, its nodes
-hang below the next one above.
+Law: every node hangs below the previous node on its path; the children of an entry that is not
+a node hang below the nearest node above it.
 """
 
 from collections.abc import Mapping
@@ -26,16 +25,16 @@ from lamina.core.values.patch import CompactionApply
 from lamina.engine.session.tree import labels_of
 
 NodeKind = Literal["start", "question", "answer", "compaction", "unanswered", "summary"]
-# How much of a text stands at a node.
+# Maximum length of the text at a node.
 WIDTH = 160
 
 
 class BranchNode(Struct, frozen=True, kw_only=True):
-    """A place of the map. An answer stands for all the steps of its turn: `calls` counts the tools
-    that were called in them. `tokens` are those of the request that it is to, as we count; of a
-    compaction, `tokens_before` and `tokens_after` are those of the requests around it. `is_leaf` is
-    where the session stands; `can_resume` says that the request there waits for its answer.
-    `children` counts the nodes right below it."""
+    """A place on the map. An answer covers all steps of its turn: `calls` counts their tool calls.
+    `tokens` counts the request that it answers, by our count; `tokens_before` and `tokens_after`
+    are those of the requests around a compaction. `is_leaf` marks the session's position;
+    `can_resume` says that the request there has no answer yet. `children` counts the nodes right
+    below it."""
 
     id: str
     parent: str
@@ -58,8 +57,8 @@ class BranchNode(Struct, frozen=True, kw_only=True):
 
 
 class BranchMap(Struct, frozen=True, kw_only=True):
-    """All nodes in order of writing. `leaf` is the entry the session goes on behind, `node` the
-    last node on the way to it."""
+    """All nodes in the order they were written. `leaf` is the entry after which the session
+    continues, `node` the last node on the way to it."""
 
     session: str
     leaf: str
@@ -70,7 +69,7 @@ class BranchMap(Struct, frozen=True, kw_only=True):
 
 
 def map_branches(journal: Journal) -> BranchMap:
-    """The map of a session."""
+    """Return the map of a session."""
     entries = journal.entries
     requests = list_requests(journal)
     path = path_to(journal.leaf, entries)
@@ -93,15 +92,15 @@ def map_branches(journal: Journal) -> BranchMap:
 
 
 def _labels_at_nodes(labels: Mapping[str, str], plan: "_MapPlan") -> dict[str, str]:
-    """The labels by the nodes they stand at: that of an entry which is none, at the last one on the
-    way to it, unless that has one itself."""
+    """Return the labels by node: the label of another entry goes to the last node on the way to
+    it, unless that node has its own."""
     at_nodes = {plan.node_of.get(entry, ""): label for entry, label in labels.items()}
     return at_nodes | {entry: label for entry, label in labels.items() if entry in plan.nodes}
 
 
 class _MapPlan(Struct, frozen=True):
-    """Which entries are nodes, the node that each stands below, and for every entry the last node
-    on the way to it. `calls` are those of the steps that an answer stands for."""
+    """Which entries are nodes, the parent node of each, and for every entry the last node on the
+    way to it. `calls` counts those of all steps that an answer covers."""
 
     nodes: dict[str, Entry]
     parents: dict[str, str]
@@ -110,7 +109,7 @@ class _MapPlan(Struct, frozen=True):
 
 
 def _plan(entries: Mapping[str, Entry], requests: RequestList) -> _MapPlan:
-    """Parents come before their children, so one look at each entry is enough."""
+    """Parents come before their children, so one pass over the entries is enough."""
     unanswered = {r.request.id for r in requests.listed if r.reply is None and r.answer is None}
     candidates = {id: entry for id, entry in entries.items() if _is_node(entry, unanswered)}
     above: dict[str, str] = {}
@@ -120,7 +119,7 @@ def _plan(entries: Mapping[str, Entry], requests: RequestList) -> _MapPlan:
         if id in candidates:
             below.setdefault(nearest, []).append(id)
         above[id] = id if id in candidates else nearest
-    # A step goes into the answer that follows, unless something branches off there or nothing
+    # A step is merged into the answer that follows, unless a branch starts there or nothing
     # follows.
     steps = {id for id, entry in candidates.items() if _calls_in(entry) and _goes_on(
         below.get(id, ()), candidates)}  # fmt: skip
@@ -216,7 +215,7 @@ class _Drawing:
 
 
 def _requests_around(entries: Mapping[str, Entry]) -> dict[str, tuple[int | None, int | None]]:
-    """For each compaction, the tokens of the last request before it and of the first behind it."""
+    """Return for each compaction the tokens of the last request before and the first after it."""
     last: dict[str, int | None] = {}
     waiting: dict[str, list[str]] = {}
     around: dict[str, tuple[int | None, int | None]] = {}

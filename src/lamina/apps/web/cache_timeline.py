@@ -1,8 +1,8 @@
-"""Every request of a session with what its provider read, and every break named and priced.
+"""Every request of a session with the cache use its provider reported, and every priced break.
 
-Laws: cached is a part of input. The rate is cached over input of those requests alone whose
-provider reported its cache; the others are counted apart. A saving is what reading saved, less what
-writing cost more. What has no known price is in no sum of money, and counted.
+Laws: cached is a part of input. The rate is cached over input of only those requests whose
+provider reported its cache; the others are counted separately. A saving is what reading saved,
+minus the extra cost of writing. Requests without a known price are counted, not summed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.apps.web.request_summary import RequestRows, RequestSummary, reported_cached, usage_told
+from lamina.apps.web.request_summary import (
+    RequestRows,
+    RequestSummary,
+    reported_cached,
+    reported_usage,
+)
 from lamina.core.audit.break_causes import (
     CAUSES,
     Blame,
@@ -51,8 +56,8 @@ _BESIDE: dict[str, Purpose] = {
 
 
 class TimelineBreak(Struct, frozen=True, kw_only=True):
-    """Why a cache did not hit, in the one vocabulary. `tokens` could have been read and were not;
-    `price` is what that cost over reading them, None where nobody knows it."""
+    """Why a cache did not hit, by cause. `tokens` could have been read but were not; `price` is the
+    extra cost over reading them, None if unknown."""
 
     kind: BreakKind
     blame: Blame
@@ -66,11 +71,10 @@ class TimelineBreak(Struct, frozen=True, kw_only=True):
 
 
 class TimelineRow(Struct, frozen=True, kw_only=True):
-    """One request. `purpose` is `turn`, or that of a request beside the turns (`plan`, `summary`)
-    or of an answer that was imported; these have no `request`. `fresh` is input less cached.
-    Figures are None where an `answered` one came without them. `saved` is what the cache saved
-    net, None where that is not known. `seconds` is how long it took, `idle` the time since the one
-    before it."""
+    """One request. `purpose` is `turn`, or that of a request outside the turns (`plan`, `summary`)
+    or of an imported answer; these have no `request`. `fresh` is input minus cached. Figures are
+    None if an `answered` request came without them. `saved` is the cache's net saving, None if
+    unknown. `seconds` is how long the request took, `idle` the time since the previous one."""
 
     id: str
     purpose: Purpose
@@ -94,7 +98,7 @@ class TimelineRow(Struct, frozen=True, kw_only=True):
 
 
 class BreakSum(Struct, frozen=True, kw_only=True):
-    """All breaks of a kind. `unpriced` of them are not in `price`."""
+    """All breaks of one cause. `unpriced` of them are not in `price`."""
 
     kind: BreakKind
     breaks: int
@@ -104,8 +108,8 @@ class BreakSum(Struct, frozen=True, kw_only=True):
 
 
 class TimelineTotals(Struct, frozen=True, kw_only=True):
-    """All requests together, on every branch: they were all paid for. `hit` is None if no provider
-    reported its cache; `reported` requests are in it, `unknown` answered ones are not, `unanswered`
+    """All requests together, on every branch, since all were paid for. `hit` is None if no provider
+    reported its cache; it covers `reported` requests, not the `unknown` answered ones; `unanswered`
     have no figures at all."""
 
     requests: int
@@ -127,7 +131,7 @@ class TimelineTotals(Struct, frozen=True, kw_only=True):
 
 
 class CacheTimeline(Struct, frozen=True, kw_only=True):
-    """All of it; prices are those of the day `prices_of`."""
+    """The whole timeline; prices are those of the day `prices_of`."""
 
     session: str
     rows: tuple[TimelineRow, ...]
@@ -136,7 +140,7 @@ class CacheTimeline(Struct, frozen=True, kw_only=True):
 
 
 def read_timeline(journal: Journal, session: str, book: TargetBook) -> CacheTimeline:
-    """The timeline of a session, in order of sending, on every branch."""
+    """Return the timeline of a session, in the order sent, on every branch."""
     requests = list_requests(journal)
     table = RequestRows(journal, requests, book)
     breaks = find_breaks(journal, requests, session, book)
@@ -154,8 +158,8 @@ def read_timeline(journal: Journal, session: str, book: TargetBook) -> CacheTime
 def find_breaks(
     journal: Journal, requests: RequestList, session: str, book: TargetBook
 ) -> dict[str, TimelineBreak]:
-    """The breaks of a session by the requests at which they show. What the ledger says of them goes
-    before what figures alone would say; how many tokens were lost is the doctor's to say."""
+    """Return the breaks of a session by the requests at which they show. The ledger's causes
+    override those inferred from figures; the doctor determines how many tokens were lost."""
     observed = list(read_own_requests(journal, session))
     lost: dict[str, Finding] = {}
     if observed:
@@ -217,7 +221,7 @@ def _turn_row(
         purpose="turn",
         at=request.at,
         target=request.target,
-        usage=usage_told(reply),
+        usage=reported_usage(reply),
         answered=reply is not None,
         table=table,
         request=table.row(listed),
@@ -230,7 +234,7 @@ def _turn_row(
 
 
 def _beside(entry: Entry, table: RequestRows) -> Iterable[TimelineRow]:
-    """A request beside the turns, or an answer that was imported with what it took."""
+    """A request outside the turns, or an imported answer with its usage."""
     match entry:
         case CustomEntry(kind=kind, data={**data}) if kind in _BESIDE:
             with suppress(msgspec.ValidationError):
@@ -240,7 +244,7 @@ def _beside(entry: Entry, table: RequestRows) -> Iterable[TimelineRow]:
                     id=entry.id, purpose=_BESIDE[kind], at=entry.at, usage=usage, table=table,
                     target=target if isinstance(target, str) else "",
                 )  # fmt: skip
-                # Storage, and records of before they named their target, have what it cost.
+                # Storage records, and records from before targets were named, contain their cost.
                 if not row.target and isinstance(cost, int | float):
                     row = replace(row, cost=float(cost))
                 yield row
@@ -282,8 +286,8 @@ def _row(
 
 
 def price_cache(usage: Usage | None, target: Target | None) -> tuple[float | None, float | None]:
-    """What reading from the cache saved, and what writing to it cost more; None where the provider
-    said nothing of its cache, or nobody knows the price."""
+    """Return what reading from the cache saved, and the extra cost of writing to it; None if the
+    provider did not report its cache or the price is unknown."""
     if usage is None or not usage.cache_reported or target is None or target.prices is None:
         return None, None
     tier = target.prices.tier_for(usage.input)
@@ -294,7 +298,7 @@ def price_cache(usage: Usage | None, target: Target | None) -> tuple[float | Non
 
 
 def sum_rows(rows: Sequence[TimelineRow], table: RequestRows) -> TimelineTotals:
-    """What rows come to, by the numbers law."""
+    """Return the totals of rows, by the laws above."""
     answered = [row for row in rows if row.answered]
     reported = [row for row in answered if row.cached is not None]
     reported_input = sum(row.input or 0 for row in reported)

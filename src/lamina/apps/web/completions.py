@@ -1,7 +1,7 @@
 """`@` in a message of the web app: what can follow it (files, folders, tags, rules and
-references), and what a message attaches in the end.
+references), and what a message finally attaches.
 
-Law: typing never waits: what was looked up before is offered, and looked up again in the
+Law: typing never waits: completions come from the last lookup, which is refreshed in the
 background.
 """
 
@@ -26,12 +26,12 @@ from lamina.engine.sources.attachments import Attachable
 
 CompletionKind = Literal["file", "folder", "tag", "rule", "reference"]
 _GUIDES = ("rule", "ref", "reference")
-# Of each other kind, so many stand among the files.
+# How many of each other kind are listed among the files.
 _SOME = 5
 
 
 class Completion(Struct, frozen=True, kw_only=True):
-    """Something that can stand behind an `@`: `insert` is what is typed, with its mark; `attach` is
+    """Something that can follow an `@`: `insert` is the text to type, with its mark; `attach` is
     what is attached, empty for a rule or a reference, which is named in the text."""
 
     kind: CompletionKind
@@ -42,14 +42,14 @@ class Completion(Struct, frozen=True, kw_only=True):
 
 
 class Completions(Struct, frozen=True, kw_only=True):
-    """The best first."""
+    """Completions, best first."""
 
     query: str
     items: tuple[Completion, ...]
 
 
 class CompletionList:
-    """What a folder offers."""
+    """The completions of a folder."""
 
     def __init__(self, workspace: FolderWorkspace) -> None:
         self._workspace = workspace
@@ -61,7 +61,7 @@ class CompletionList:
         self._is_reading = False
 
     async def match(self, text: str, guides: Sequence[Guide], limit: int) -> tuple[Completion, ...]:
-        """What fits what was typed so far."""
+        """Return what matches the text typed so far."""
         await self._look()
         paths = await run_sync(self._paths.all)
         text = text.removeprefix("@").strip('"')
@@ -81,8 +81,8 @@ class CompletionList:
         return tuple((exact + rest)[:limit])
 
     async def _look(self) -> None:
-        """Looks for tags and titles again, if that was some seconds ago. Reading all notes for the
-        first time takes long: paths are offered meanwhile."""
+        """Look up tags and titles again if the last lookup is some seconds old. Reading all notes
+        for the first time takes long; until then only paths are offered."""
         if self._is_reading or time.monotonic() - self._at < _FRESH_S:
             return
         self._is_reading = True
@@ -90,7 +90,7 @@ class CompletionList:
             await run_sync(self._read, abandon_on_cancel=True)
 
     async def prepare(self) -> None:
-        """Looks for tags and titles now, however long that takes."""
+        """Look up tags and titles now, however long that takes."""
         await run_sync(self._read)
 
     def _read(self) -> None:
@@ -120,7 +120,7 @@ class CompletionList:
 
 
 _FRESH_S = 10.0
-# How long whoever types waits for what changed.
+# How long typing waits for a refresh.
 _PATIENCE_S = 0.02
 
 
@@ -159,7 +159,7 @@ def _match_guides(guides: Sequence[Guide], text: str) -> Iterable[Completion]:
 async def attachments_of(
     session: Session, folder: Path, text: str, attach: tuple[str, ...], essential: tuple[str, ...]
 ) -> list[Attachable]:
-    """The attachments; a file that is both attached and mentioned goes along once."""
+    """Return the attachments; a file that is both attached and mentioned is included once."""
     mentioned: tuple[str, ...] = ()
     if session.workspace is not None and "@" in text:
         mentioned = (await find_mentions(text, session.workspace, folder)).paths

@@ -1,7 +1,7 @@
-"""What one request was answered with, for a person: rules, references and tools with the reason for
-each; what else was sent; what was left out, and what only just was not chosen.
+"""What one request was answered with, for a person: rules, references and tools with reasons; what
+else was sent; what was left out, and what narrowly missed.
 
-Law: what is told is what the request was built from, as the journal has it.
+Law: this shows what the request was built from, according to the journal.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ from lamina.apps.web.request_anatomy import (
     item_of_segment,
     reported_tokens,
 )
-from lamina.apps.web.request_summary import RequestRows, RequestSummary, usage_told
+from lamina.apps.web.request_summary import RequestRows, RequestSummary, reported_usage
 from lamina.core.audit.rebuilt_request import RebuiltRequest, rebuild_request
 from lamina.core.audit.requests import ListedRequest, RequestList, list_requests
 from lamina.core.journal import Journal, path_to
@@ -44,9 +44,9 @@ from lamina.engine.runners.agent_search import SEARCHED_ORIGINS, near_miss
 
 
 class ReasonRow(Reason, frozen=True, kw_only=True):
-    """A reason as a page shows it. `place` stands before its name: its priority in
-    three digits, or the server of a tool; `badge` says how it came to be there, as `Agent - 0.87`.
-    `is_new` says that it was not in the request before."""
+    """A reason as a page shows it. `place` stands before its name: its priority in three digits, or
+    the server of a tool; `badge` says how it was included, such as `Agent - 0.87`. `is_new` says
+    that the previous request did not have it."""
 
     place: str
     badge: str
@@ -55,7 +55,7 @@ class ReasonRow(Reason, frozen=True, kw_only=True):
 
 
 class AlsoSent(Struct, frozen=True, kw_only=True):
-    """What else a request holds, by what it is: notes, memory, history and the like."""
+    """Other contents of a request, by kind: notes, memory, history and so on."""
 
     what: str
     label: str
@@ -65,7 +65,7 @@ class AlsoSent(Struct, frozen=True, kw_only=True):
 
 
 class FoundPassage(Struct, frozen=True, kw_only=True):
-    """A passage that a search brought, with the number it is cited by."""
+    """A passage found by search, with its citation number."""
 
     number: int | None
     path: str
@@ -76,18 +76,18 @@ class FoundPassage(Struct, frozen=True, kw_only=True):
 
 
 class NoteSearchRecord(Struct, frozen=True, kw_only=True):
-    """A search of the notes for a request: what was looked for, in how many notes, what came."""
+    """A search of notes for a request: the query, the number of notes, the results."""
 
     query: str
     searched: int
     passages: tuple[FoundPassage, ...]
     without_room: int
-    # By words, by meaning, or in between; empty where nothing tells.
+    # By words, by meaning, or both; empty if unknown.
     method: str
 
 
 class PlannedCall(Struct, frozen=True, kw_only=True):
-    """A call of a plan, and what became of it."""
+    """A call of a plan, and its outcome."""
 
     name: str
     arguments: str
@@ -95,7 +95,7 @@ class PlannedCall(Struct, frozen=True, kw_only=True):
 
 
 class ContextRecord(Struct, frozen=True, kw_only=True):
-    """The context of one request. `near_note` says what `near` is, or why there is none."""
+    """The context of one request. `near_note` says what `near` is, or why it is empty."""
 
     session: str
     request: RequestSummary
@@ -125,12 +125,12 @@ class ContextRecord(Struct, frozen=True, kw_only=True):
     displays: tuple[HookDisplay, ...]
     proven: bool
     problems: tuple[str, ...]
-    # How the agent's files differ today from what the session has of them.
+    # How the agent's files differ today from the session's copy.
     agent_changes: tuple[AgentChangeRow, ...] = ()
 
 
 def record_context(journal: Journal, request: str, book: TargetBook) -> ContextRecord:
-    """The context of a request, also of one that is under way.
+    """Return the context of a request, even one that is still running.
 
     Raises:
         NoSuchEntry: there is no such request.
@@ -143,7 +143,7 @@ def record_context(journal: Journal, request: str, book: TargetBook) -> ContextR
     around = find_neighbours(requests, listed)
     opening = _opening_of(journal, requests, listed)
     near = tuple(_near_misses(opening.request, recorded))
-    usage = usage_told(listed.reply)
+    usage = reported_usage(listed.reply)
     before = _items_of(recorded.base.request) if recorded.base else None
     context = listed.request.context
     pinned = {item.item for item in context.items if item.pinned}
@@ -184,8 +184,8 @@ def record_context(journal: Journal, request: str, book: TargetBook) -> ContextR
 
 
 def _opening_of(journal: Journal, requests: RequestList, listed: ListedRequest) -> ListedRequest:
-    """The first request of the turn that a request belongs to: what a search chose, and what not,
-    stands there."""
+    """Return the first request of a request's turn: it records what a search chose and what
+    it did not."""
     first = listed
     for entry in reversed(path_to(listed.request.id, journal.entries)):
         if isinstance(entry, MessageEntry) and entry.message.role == "user":
@@ -214,20 +214,20 @@ def _reason_row(reason: Reason, before: frozenset[str] | None, pinned: set[ItemI
 # -- what else was sent --------------------------------------------------------------------------
 
 _LABELS = {
-    "tools": "definitions of tools",
+    "tools": "tool definitions",
     "memory": "memory",
     "system": "system prompt",
-    "names": "names of what applies",
+    "names": "names of relevant items",
     "history": "history",
     "steps": "steps of this turn",
-    "results": "results of tools",
+    "results": "tool results",
     "question": "the question",
     "planned": "found or planned, for this request only",
 }
 
 
 def _also_sent(prompt: Prompt) -> Iterator[AlsoSent]:
-    """What a prompt holds besides rules and references, by what it is, in wire order."""
+    """Yield what a prompt contains apart from rules and references, by kind, in wire order."""
     layers: dict[str, Layer] = {}
     names: dict[str, set[str]] = {}
     tokens: dict[str, int] = {}
@@ -244,7 +244,7 @@ def _also_sent(prompt: Prompt) -> Iterator[AlsoSent]:
         yield AlsoSent(what=what, label=label, layer=layer, count=count, tokens=tokens[what])
 
 
-# What is counted by its sources; all else by its messages.
+# These are counted by source; everything else by message.
 _BY_SOURCE = ("tools", "memory", "system", "note", "file", "selection", "query", "folder", "tag",
               "url", "pdf", "image")  # fmt: skip
 
@@ -271,7 +271,7 @@ def _what_is(segment: Segment, steps: set[str]) -> str:
     return "history"
 
 
-# -- what only just was not chosen ---------------------------------------------------------------
+# -- near misses ---------------------------------------------------------------------------------
 
 
 def _near_misses(request: RequestEntry, recorded: RebuiltRequest) -> Iterator[NearMiss]:
@@ -285,8 +285,8 @@ def _near_misses(request: RequestEntry, recorded: RebuiltRequest) -> Iterator[Ne
 
 
 def _count_found(context: RequestContext, *, is_tool: bool) -> int:
-    """How many tools, or rules and references, search found for a request; also those that there
-    was no room for."""
+    """Return how many tools, or rules and references, search found for a request, including
+    those without room."""
     rows: tuple[ContextItem | ContextTool, ...] = (*context.items, *context.tools)
     found = {
         str(row.item) for row in rows if row.include == "agent" and row.origin in SEARCHED_ORIGINS
@@ -297,13 +297,13 @@ def _count_found(context: RequestContext, *, is_tool: bool) -> int:
 
 def _note_near(near: Sequence[NearMiss], recorded: RebuiltRequest, is_opening: bool) -> str:
     if near:
-        return "as it was recorded" if is_opening else "as it was recorded when the turn began"
+        return "as recorded" if is_opening else "as recorded when the turn began"
     if recorded.state is None:
         return ""
     settings = recorded.state.settings
     if not (settings.guide_search.search or settings.tool_search.search):
-        return "nothing is chosen by search in this session"
-    return "nothing that search could have chosen was left"
+        return "search chooses nothing in this session"
+    return "search had no other candidates"
 
 
 # -- what was searched and planned ---------------------------------------------------------------
@@ -316,12 +316,12 @@ def _search_record(record: dict[str, Any]) -> NoteSearchRecord:
         searched=_whole(record.get("searched")) or 0,
         passages=passages,
         without_room=len(dict_rows(record.get("without_room"))),
-        method=str(record.get("method") or "") or _tell_method(passages),
+        method=str(record.get("method") or "") or _method_of(passages),
     )
 
 
-def _tell_method(passages: tuple[FoundPassage, ...]) -> str:
-    """How a search was made whose record says no more than its finds."""
+def _method_of(passages: tuple[FoundPassage, ...]) -> str:
+    """Return how a search was made whose record contains only its results."""
     if not passages:
         return ""
     has_scores = any(passage.score is not None for passage in passages)

@@ -1,7 +1,7 @@
-"""What handlers work with: the folders, the sessions that are open, and the work under way.
+"""The state that handlers share: folders, open sessions, and running work.
 
-Laws: a session is opened when something is to be written, not when it is looked at; it is opened
-once, whoever asks. What is read of one is what its journal holds now.
+Laws: a session is opened when something is written, not when it is viewed, and only once, however
+many ask. Reading a session reads its current journal.
 """
 
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ from lamina.apps.views.session_opener import open_runner
 from lamina.apps.views.session_options import SessionOptions
 from lamina.apps.views.stored_sessions import StoredSession
 from lamina.apps.web.conversation.message_outline import Outline
-from lamina.apps.web.http_answers import Refusal, tell_defect
+from lamina.apps.web.http_answers import Refusal, print_defect
 from lamina.apps.web.jobs import Jobs
 from lamina.apps.web.journal_views import JournalViews, Outlines
 from lamina.apps.web.kept_opening import KeptNotices, KeptOpening, keep_opening, read_opening
@@ -34,7 +34,7 @@ from lamina.core.ports import TargetBook, ViewableStore
 from lamina.errors import LaminaError, SessionBusy, UnknownSession
 
 IDLE_S = 60.0
-# How long turns may take to stop when the server does.
+# How long turns may take to stop when the server stops.
 STOP_S = 5.0
 SessionKey = tuple[str, str]
 
@@ -50,7 +50,7 @@ class Desk:
         self.bulletin = Bulletin()
         self.workspaces = WorkspaceList()
         self.views = JournalViews()
-        # Whoever answers has the machine: no session's notes are embedded meanwhile.
+        # While a model answers it needs the machine: embedding of notes pauses in all sessions.
         self._pause = FillPause()
         self.searches = Searches(self._pause)
         self.outlines = Outlines()
@@ -64,7 +64,7 @@ class Desk:
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
-        """The time in which sessions can be open. At its end all of them are closed."""
+        """Keep sessions open within this context; close all of them at its end."""
         async with anyio.create_task_group() as self._group, anyio.create_task_group() as jobs:
             self.jobs.bind(jobs)
             self.searches.bind(jobs)
@@ -80,7 +80,7 @@ class Desk:
                 self._group.cancel_scope.cancel()
 
     async def stop(self) -> None:
-        """Stops turns, closes sessions, and ends all streams."""
+        """Stop turns, close sessions, and end all streams."""
         sessions = list(self._open.values())
         for opened in sessions:
             opened.closing.set()
@@ -89,23 +89,23 @@ class Desk:
                 await opened.closed.wait()
         self.stopping.set()
 
-    # -- folders and what is kept ----------------------------------------------------------------
+    # -- folders and stored sessions ---------------------------------------------------------------
 
     def workspace(self, workspace: str) -> Path:
-        """The folder of a workspace.
+        """Return the folder of a workspace.
 
         Raises:
-            Refusal: there is none of that id.
+            Refusal: there is no workspace with that id.
         """
         return self.workspaces.find(workspace)
 
     def stored(self, workspace: str, session: str) -> StoredSession:
-        """A session where it is kept; whether it is there shows when it is read."""
+        """Return a stored session; whether it exists shows when it is read."""
         return StoredSession(session, default_store(self.workspace(workspace)))
 
     async def read_journal(self, workspace: str, session: str) -> Journal:
-        """What a session holds now, whoever has it open. Its entries may be looked up when they are
-        asked for.
+        """Return a session's current journal, whether or not it is open elsewhere. Its entries may
+        be loaded on access.
 
         Raises:
             UnknownSession: there is no such session.
@@ -116,7 +116,7 @@ class Desk:
         return await self.views.read(stored)
 
     async def read_outline(self, workspace: str, session: str) -> tuple[Journal, Outline]:
-        """What a session holds now, and which of it are rows."""
+        """Return a session's current journal, and its outline of rows."""
         journal = await self.read_journal(workspace, session)
         return journal, await self.outlines.outline((workspace, session), journal)
 
@@ -127,12 +127,12 @@ class Desk:
         """
         stored = self.stored(workspace, session)
         if (workspace, session) not in self._open and not await stored.store.has(session):
-            raise UnknownSession(f"there is no session {session!r} in this workspace")
+            raise UnknownSession(f"no session {session!r} in this workspace")
 
-    # -- sessions that are open ------------------------------------------------------------------
+    # -- open sessions ---------------------------------------------------------------------------
 
     def find_open(self, workspace: str, session: str) -> OpenSession | None:
-        """The session, if this server has it open."""
+        """Return the session if this server has it open."""
         opened = self._open.get((workspace, session))
         return None if opened is None or opened.closing.is_set() else opened
 
@@ -140,7 +140,7 @@ class Desk:
         return {name: opened for (place, name), opened in self._open.items() if place == workspace}
 
     async def is_busy_elsewhere(self, workspace: str, session: str) -> bool:
-        """Whether another program has it open."""
+        """Return whether another program has it open."""
         stored = self.stored(workspace, session)
         if (workspace, session) in self._open or not isinstance(stored.store, ViewableStore):
             return False
@@ -148,7 +148,7 @@ class Desk:
 
     @asynccontextmanager
     async def session(self, workspace: str, session: str) -> AsyncIterator[OpenSession]:
-        """The session, opened if it is not, and kept open while it is used.
+        """Return the session, opened if necessary, and kept open while in use.
 
         Raises:
             UnknownSession: there is no such session.
@@ -171,14 +171,14 @@ class Desk:
                     opened = await self._start(
                         workspace, opening.options(folder, session), opening, key
                     )
-                # Used from here on: it must not close in between.
+                # Count it as used from here: it must not close in between.
                 stack.enter_context(opened)
             yield opened
 
     async def create(
         self, workspace: str, options: SessionOptions, opening: KeptOpening
     ) -> OpenSession:
-        """Begins a session."""
+        """Start a session."""
         options = replace(options, workspace=self.workspace(workspace))
         opened = await self._start(workspace, options, opening, None)
         with opened:
@@ -186,7 +186,7 @@ class Desk:
         return opened
 
     async def close(self, workspace: str, session: str) -> None:
-        """Closes a session, if it is open; a turn under way is stopped."""
+        """Close a session if it is open; a running turn is stopped."""
         if (opened := self._open.get((workspace, session))) is not None:
             opened.closing.set()
             await opened.closed.wait()
@@ -199,7 +199,7 @@ class Desk:
         key: SessionKey | None,
     ) -> OpenSession:
         if self._group is None or self.stopping.is_set():
-            raise Refusal(503, "stopping", "the server is about to end")
+            raise Refusal(503, "stopping", "the server is stopping")
         try:
             opened: OpenSession = await self._group.start(
                 self._own, workspace, options, opening, key
@@ -217,9 +217,9 @@ class Desk:
         *,
         task_status: TaskStatus[OpenSession],
     ) -> None:
-        """Opens a session and closes it, in one task."""
+        """Open a session and close it, in the same task."""
         notices = KeptNotices()
-        # A plan's calls cannot wait in the journal; all others do.
+        # A plan's calls cannot wait in the journal; all others can.
         approvals = PendingApprovals() if options.mode == "plan" else None
         runner = await open_runner(options, notices, approver=approvals)
         opened: OpenSession | None = None
@@ -228,7 +228,7 @@ class Desk:
             filled = filling(runner.session.searcher, pause=self._pause)
             async with runner, filled, anyio.create_task_group() as group:
                 opened = OpenSession(
-                    runner, opening, group, lambda news: self.bulletin.tell(workspace, news),
+                    runner, opening, group, lambda news: self.bulletin.publish(workspace, news),
                     pause=self._pause, approvals=approvals, notices=tuple(notices.lines),
                 )  # fmt: skip
                 self._open[key] = opened
@@ -238,9 +238,9 @@ class Desk:
         except Exception as error:
             if opened is None:
                 raise
-            # What fails when a session is closed must not take the server down.
+            # An error while closing a session must not take the server down.
             if not isinstance(error, LaminaError):
-                tell_defect(error)
+                print_defect(error)
         finally:
             self._open.pop(key, None)
             if opened is not None:
@@ -248,7 +248,7 @@ class Desk:
                 opened.closed.set()
 
     async def _wait(self, opened: OpenSession) -> None:
-        """Until it is to be closed: it was idle for long, or somebody says so."""
+        """Wait until it should close: after a long idle time, or on request."""
         while not opened.closing.is_set():
             rest = self._idle_s - opened.idle_for()
             if rest <= 0:
@@ -259,10 +259,10 @@ class Desk:
 
 
 def busy(session: str) -> Refusal:
-    """Another program has a session open."""
+    """Return the refusal for a session that another program has open."""
     return Refusal(
         409,
         SessionBusy.code,
         f"session {session!r} is open in another program, such as `lamina chat` in a terminal; "
-        f"close it there to go on here, or fork it. It can be read meanwhile",
+        f"close it there to continue here, or fork it. You can still read it",
     )

@@ -1,12 +1,11 @@
-"""Who may reach the server: login tokens and cookies, and the checks that every request has to
+"""Access control for the server: login tokens and cookies, and the checks that every request must
 pass.
 
-Laws: only names of the loopback are answered, so that no other site can point its own name here
-(DNS rebinding). Changes come from our own page, as JSON. No other origin learns anything, and
-no socket is opened. Every answer carries the headers that hold the page to this. A token works
-once, and a cookie is known by its digest alone; both come from the system's random source and
-are never written to a log. Cookies outlive the server, so that an open tab goes on after a
-restart.
+Laws: only loopback names are answered, so that no other site can point its own name here (DNS
+rebinding). Changes come from our own page, as JSON. Other origins learn nothing, and sockets are
+refused. Every answer carries the headers that restrict the page accordingly. A token works once,
+and only a cookie's digest is stored; both come from the system's random source and are never
+written to a log. Cookies outlive the server, so that an open tab still works after a restart.
 """
 
 import hashlib
@@ -37,25 +36,25 @@ _MAX_LOGINS = 200
 
 
 class WebLogin(Struct, frozen=True, kw_only=True):
-    """A browser that was let in: the digest of its cookie, and when."""
+    """A logged-in browser: the digest of its cookie, and when it logged in."""
 
     digest: str
     at: float
 
 
 class WebLogins(Struct, kw_only=True):
-    """The file of browsers that were let in."""
+    """The file of logged-in browsers."""
 
     version: int = 1
     logins: tuple[WebLogin, ...] = ()
 
 
 class Door:
-    """Which names this server is reached by, and who was let in."""
+    """The names by which this server is reached, and the logged-in browsers."""
 
     def __init__(self, port: int) -> None:
         self.port = port
-        # One person may run several servers; browsers tell cookies apart by host alone.
+        # One person may run several servers; browsers separate cookies by host only.
         self.cookie = f"lamina_{port}"
         self.hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
         self.origins = frozenset(f"http://{host}" for host in self.hosts)
@@ -66,13 +65,13 @@ class Door:
         self._logins: frozenset[str] | None = None
 
     def issue_token(self) -> str:
-        """A token that lets one browser in, once."""
+        """Return a token that lets one browser in, once."""
         token = secrets.token_urlsafe(32)
         self._tokens.add(_digest(token))
         return token
 
     def exchange(self, token: str) -> str | None:
-        """The cookie for a token; None if it is none, or was used."""
+        """Return the cookie for a token; None if the token is invalid or used."""
         digest = _digest(token)
         known = next((known for known in self._tokens if hmac.compare_digest(known, digest)), None)
         if known is None:
@@ -89,7 +88,7 @@ class Door:
         return cookie
 
     def admits(self, cookie: str) -> bool:
-        """Whether a cookie is one that was given out, and is not too old."""
+        """Return whether a cookie was issued here and has not expired."""
         if self._logins is None:
             now = time.time()
             logins = self._file.read().logins
@@ -123,13 +122,13 @@ HEADERS: Mapping[str, str] = {
     ),
 }
 NO_LOGIN = (
-    "This page is opened by `lamina web`, which prints an address that works once. Type it again "
+    "Run `lamina web` to open this page: it prints an address that works once. Run it again "
     "in a terminal, and open the address it prints.\n"
 )
 
 
 class Guard:
-    """Lets through what may come in."""
+    """Lets authorised requests through."""
 
     def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app = app
@@ -146,19 +145,19 @@ class Guard:
             await self._app(scope, receive, _with_headers(send))
 
     def _check(self, scope: Scope) -> Response | None:
-        """Why a request does not pass, as an answer; None if it does."""
+        """Return the answer that refuses a request; None if it passes."""
         headers = Headers(scope=scope)
         if headers.getlist("host") != [headers.get("host", "")] or (
             headers.get("host", "").lower() not in self._door.hosts
         ):
-            return PlainTextResponse("This server answers to its own address only.\n", 421)
+            return PlainTextResponse("This server only answers at its own address.\n", 421)
         method, path = scope["method"], scope["path"]
         if (problem := self._check_origin(method, headers)) is not None:
             return problem
         if method == "GET" and path == "/" and b"token=" in scope.get("query_string", b""):
             return self._let_in(scope, headers)
         if not (path.startswith("/api") or path == "/"):
-            # Files of the app, which are the same for everybody.
+            # Files of the app, which are the same for everyone.
             return None
         if not self._door.admits(self._cookie(headers)):
             if path == "/":
@@ -172,14 +171,14 @@ class Guard:
             return _refuse(403, "foreign_origin", f"requests from {origin!r} are refused")
         if method in _SAFE:
             if site in ("cross-site", "same-site") and headers.get("sec-fetch-mode") != "navigate":
-                return _refuse(403, "foreign_origin", "requests from other pages are refused")
+                return _refuse(403, "foreign_origin", "requests from other sites are refused")
             return None
         if site not in (None, "same-origin") or (origin is None and site is None):
-            return _refuse(403, "foreign_origin", "changes are only made from the app's own page")
+            return _refuse(403, "foreign_origin", "changes are accepted only from the app's page")
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
         if kind != JSON_TYPE and (has_body or method != "DELETE"):
-            return _refuse(415, "not_json", f"the body has to be {JSON_TYPE}, not {kind!r}")
+            return _refuse(415, "not_json", f"the body must be {JSON_TYPE}, not {kind!r}")
         length = headers.get("content-length", "0")
         if length.isascii() and length.isdigit() and (
             len(length) > 18 or int(length) > MAX_BYTES
@@ -188,11 +187,11 @@ class Guard:
         return None
 
     def _let_in(self, scope: Scope, headers: Headers) -> Response:
-        """The token for the cookie, and out of the address."""
+        """Exchange the token for the cookie, and remove it from the address."""
         query = parse_qs(scope["query_string"].decode("latin-1"))
         cookie = self._door.exchange("".join(query.get("token", [])))
         if cookie is None and not self._door.admits(self._cookie(headers)):
-            return PlainTextResponse(f"This address was used already. {NO_LOGIN}", 401)
+            return PlainTextResponse(f"This address has already been used. {NO_LOGIN}", 401)
         answer = RedirectResponse("/", 303, headers={"cache-control": "no-store"})
         if cookie is not None:
             answer.set_cookie(
@@ -209,17 +208,17 @@ class Guard:
 
 
 async def read_body(request: Request) -> bytes:
-    """The body, counted while it comes in.
+    """Return the body, checking its size while it arrives.
 
     Raises:
-        Refusal: it is too large, or was not sent to its end.
+        Refusal: it is too large, or incomplete.
     """
     parts, size = [], 0
     try:
         async for part in request.stream():
             size += len(part)
             if size > MAX_BYTES:
-                raise Refusal(413, "too_large", f"a body may have {MAX_BYTES:,} bytes at most")
+                raise Refusal(413, "too_large", f"a body may have at most {MAX_BYTES:,} bytes")
             parts.append(part)
     except ClientDisconnect as error:
         raise Refusal(400, "cut_off", "the connection ended before the body did") from error
@@ -227,7 +226,7 @@ async def read_body(request: Request) -> bytes:
 
 
 def _too_large() -> Response:
-    return _refuse(413, "too_large", f"a body may have {MAX_BYTES:,} bytes at most")
+    return _refuse(413, "too_large", f"a body may have at most {MAX_BYTES:,} bytes")
 
 
 def _refuse(status: int, code: str, message: str) -> Response:
@@ -237,7 +236,7 @@ def _refuse(status: int, code: str, message: str) -> Response:
 
 async def _refuse_socket(receive: Receive, send: Send) -> None:
     await receive()
-    await send({"type": "websocket.close", "code": 1008, "reason": "there are no sockets here"})
+    await send({"type": "websocket.close", "code": 1008, "reason": "sockets are not supported"})
 
 
 def _with_headers(send: Send) -> Send:

@@ -1,10 +1,9 @@
-"""Answers over HTTP: values as JSON, and errors as a status, a stable code and a sentence on what
-to do.
+"""Answers over HTTP: values as JSON, and errors as a status, a stable code and a sentence that
+says what to do.
 
-Laws: codes and messages are those that every other app gives; only the status is HTTP's own. A
-file that is missing and one that may not be looked at get the same answer where nothing else
-may be known; one that changed meanwhile is a conflict. Defects of our own are printed to
-standard error.
+Laws: codes and messages are the same as in every other app; only the status is HTTP's own. A
+missing file and a forbidden one get the same answer where nothing else may be revealed; a file
+that changed since it was read is a conflict. Our own defects are printed to standard error.
 """
 
 import re
@@ -36,33 +35,33 @@ JSON_TYPE = "application/json"
 def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
-    raise NotImplementedError(f"{type(value).__name__} is no value that can be told")
+    raise NotImplementedError(f"{type(value).__name__} cannot be encoded as JSON")
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_plain)
 
 
 def encode_answer(value: Any) -> bytes:
-    """The value as JSON. Names of files may be no text; what of them is none is replaced."""
+    """Encode the value as JSON. File names may not be valid text; invalid parts are replaced."""
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
-        return _encoder.encode(_mend(msgspec.to_builtins(value, enc_hook=_plain)))
+        return _encoder.encode(_encodable(msgspec.to_builtins(value, enc_hook=_plain)))
 
 
-def _mend(value: Any) -> Any:
+def _encodable(value: Any) -> Any:
     match value:
         case str():
             return mend_text(value)
         case dict():
-            return {_mend(name): _mend(part) for name, part in value.items()}
+            return {_encodable(name): _encodable(part) for name, part in value.items()}
         case list() | tuple():
-            return [_mend(part) for part in value]
+            return [_encodable(part) for part in value]
         case _:
             return value
 
 
-# The first that fits counts, so the special ones stand first.
+# The first match counts, so special types come first.
 _STATUSES: tuple[tuple[type[LaminaError], int], ...] = (
     (UnknownSession, 404),
     (TurnStateError, 409),
@@ -76,7 +75,7 @@ _PLACE = re.compile(r" - at `(?:key in )?\$\.?(.*?)`$")
 
 
 class ErrorBody(Struct, frozen=True, kw_only=True):
-    """What was wrong: a stable code, a sentence, and the fields that it is about."""
+    """What was wrong: a stable code, a sentence, and the fields concerned."""
 
     code: str
     message: str
@@ -84,13 +83,13 @@ class ErrorBody(Struct, frozen=True, kw_only=True):
 
 
 class ErrorAnswer(Struct, frozen=True, kw_only=True):
-    """What every route answers if it cannot do what was asked."""
+    """The answer of every route that cannot do what was asked."""
 
     error: ErrorBody
 
 
 class Refusal(Exception):
-    """Something that the server itself refuses."""
+    """A refusal by the server itself."""
 
     def __init__(self, status: int, code: str, message: str, fields: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -99,7 +98,7 @@ class Refusal(Exception):
 
 
 def not_found(what: str, name: str, hint: str = "") -> Refusal:
-    """Something of that name is not there."""
+    """Return a refusal because nothing has that name."""
     message = f"there is no {what} {name!r}"
     return Refusal(
         404, f"unknown_{what.replace(' ', '_')}", f"{message}; {hint}" if hint else message
@@ -107,7 +106,7 @@ def not_found(what: str, name: str, hint: str = "") -> Refusal:
 
 
 def invalid(error: msgspec.ValidationError, part: str) -> Refusal:
-    """A body or a query that is not as its type says."""
+    """Return a refusal for a body or a query that does not match its type."""
     message = str(error)
     fields: tuple[str, ...] = ()
     if found := _PLACE.search(message):
@@ -119,7 +118,7 @@ def invalid(error: msgspec.ValidationError, part: str) -> Refusal:
 
 
 def describe_error(error: Exception) -> tuple[int, ErrorAnswer] | None:
-    """The status and the answer; None for a defect, which is nobody's fault but ours."""
+    """Return the status and the answer; None for a defect of our own."""
     if isinstance(error, Refusal):
         return error.status, ErrorAnswer(error=error.body)
     if not isinstance(error, LaminaError):
@@ -129,7 +128,7 @@ def describe_error(error: Exception) -> tuple[int, ErrorAnswer] | None:
 
 
 def failure_of(error: Exception) -> dict[str, Any]:
-    """The same of a turn or a job that failed while nobody waited for it."""
+    """Return the same for a turn or a job that failed in the background."""
     if isinstance(error, LaminaError):
         return {"code": error.code, "message": str(error)}
     return {"code": "defect", "message": f"{type(error).__name__}: {error}"}
@@ -137,7 +136,7 @@ def failure_of(error: Exception) -> dict[str, Any]:
 
 @contextmanager
 def refuse_paths(what: str) -> Iterator[None]:
-    """Turns refusals of the one door into answers: `what` is what was asked for.
+    """Turn refusals of the one door into answers: `what` is what was asked for.
 
     Raises:
         Refusal: the path is not opened.
@@ -146,7 +145,7 @@ def refuse_paths(what: str) -> Iterator[None]:
         yield
     except FileChanged as refusal:
         raise Refusal(
-            409, "file_changed", f"{refusal.detail}; read it again before you write it"
+            409, "file_changed", f"{refusal.detail}; reload it before you write it"
         ) from None
     except PathTaken as refusal:
         raise Refusal(409, "path_taken", refusal.detail) from None
@@ -157,5 +156,5 @@ def refuse_paths(what: str) -> Iterator[None]:
         raise Refusal(400, "path_refused", refusal.detail) from None
 
 
-def tell_defect(error: Exception) -> None:
+def print_defect(error: Exception) -> None:
     traceback.print_exception(error, file=sys.stderr)

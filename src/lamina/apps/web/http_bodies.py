@@ -1,6 +1,6 @@
-"""What requests carry, and answers that are not JSON: streams of events, and files.
+"""Request bodies and queries, and answers that are not JSON: streams of events, and files.
 
-Law: nothing here knows a route or the desk behind it, so that every record may be built on it.
+Law: this module does not depend on routes or the desk, so that every record can build on it.
 """
 
 from collections.abc import AsyncGenerator, Mapping
@@ -9,15 +9,15 @@ from msgspec import Struct
 
 
 class RequestBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a request carries; a field that nobody knows is refused."""
+    """The body of a request; unknown fields are refused."""
 
 
 class RequestQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What stands behind the question mark of an address."""
+    """The query parameters of a request."""
 
 
 class ServerEvent(Struct, frozen=True):
-    """One event of a stream: `data` is JSON. Without a number it is not counted, as a ping."""
+    """One event of a stream: `data` is JSON. Events without a number (pings) do not count."""
 
     event: str
     data: bytes
@@ -31,8 +31,8 @@ class EventStream(Struct, frozen=True):
 
 
 class SentFile(Struct, frozen=True, kw_only=True):
-    """The answer of a route whose form is `file`. It is shown in the page only if it is `inline`;
-    otherwise a browser saves it."""
+    """The answer of a route whose form is `file`. It is shown in the page only if `inline`;
+    otherwise the browser downloads it."""
 
     data: bytes
     media_type: str

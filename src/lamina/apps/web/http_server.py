@@ -1,10 +1,10 @@
 """The web app's server: the table of routes as an ASGI app behind the guard, listening on the
 loopback.
 
-Laws: nothing listens beyond 127.0.0.1. A request is read as the type its route names, or
-refused; what a handler raises becomes an answer with a stable code; nothing is routed that is
-not in the table. When the server ends, turns are stopped first, so that what their answers have
-so far is kept, then the streams, and then the rest.
+Laws: nothing listens beyond 127.0.0.1. A request is read as the type its route names, or refused;
+an exception in a handler becomes an answer with a stable code; only routes in the table exist.
+When the server stops, turns are stopped first, so that their partial answers are kept, then the
+streams, and then the rest.
 """
 
 import socket
@@ -33,7 +33,7 @@ from lamina.apps.web.http_answers import (
     describe_error,
     encode_answer,
     invalid,
-    tell_defect,
+    print_defect,
 )
 from lamina.apps.web.http_bodies import EventStream, SentFile
 from lamina.apps.web.openapi import describe_api
@@ -53,7 +53,7 @@ def make_app(
     routes: Iterable[Route] | None = None,
     static: StaticFiles | None = None,
 ) -> Guard:
-    """The whole server; `routes` are all there are, and `static` the files of the web app."""
+    """Build the whole server; `routes` are all its routes, `static` the files of the web app."""
     table = tuple(all_routes() if routes is None else routes)
     static = static or StaticFiles()
 
@@ -85,7 +85,7 @@ def make_app(
 
 
 class _WholePath(PathConvertor):
-    """Starlette's own pattern ends at a line feed, which the name of a file may hold."""
+    """Matches line feeds too, which file names may contain; Starlette's own pattern does not."""
 
     regex = "(?s:.*)"
 
@@ -110,8 +110,8 @@ def _endpoint(route: Route, desk: Desk) -> Endpoint:
         except anyio.get_cancelled_exc_class():
             if not desk.stopping.is_set():
                 raise
-            # The server ends, and waited long enough.
-            return _refuse(Refusal(503, "stopping", "the server is about to end"))
+            # The server is stopping and has waited long enough.
+            return _refuse(Refusal(503, "stopping", "the server is stopping"))
         if isinstance(result, EventStream):
             return EventResponse(result.events, desk.stopping)
         if isinstance(result, SentFile):
@@ -138,7 +138,7 @@ async def _read_body(route: Route, request: Request, stopping: anyio.Event) -> A
 
 
 async def _receive_body(request: Request, stopping: anyio.Event) -> bytes:
-    """The body. When the server ends, nobody waits for the rest of it."""
+    """Return the body. When the server stops, its rest is not awaited."""
     data: bytes | None = None
     with single_errors():
         async with anyio.create_task_group() as group:
@@ -151,15 +151,15 @@ async def _receive_body(request: Request, stopping: anyio.Event) -> bytes:
             data = await read_body(request)
             group.cancel_scope.cancel()
     if data is None:
-        raise Refusal(503, "stopping", "the server is about to end")
+        raise Refusal(503, "stopping", "the server is stopping")
     return data
 
 
 def _read_path(request: Request) -> dict[str, str]:
-    """The names in an address; no name of anything has a NUL in it."""
+    """Return the names in an address; no name contains a NUL."""
     for name, value in request.path_params.items():
         if "\0" in value:
-            raise Refusal(404, "unknown_name", f"nothing has the name {value!r}", (name,))
+            raise Refusal(404, "unknown_name", f"nothing is named {value!r}", (name,))
     return dict(request.path_params)
 
 
@@ -168,7 +168,7 @@ def _read_query(route: Route, request: Request) -> Any:
         return None
     for name, value in request.query_params.items():
         if "\0" in value:
-            raise Refusal(422, "invalid", f"the query: {name} holds a NUL", (name,))
+            raise Refusal(422, "invalid", f"the query: {name} contains a NUL", (name,))
     try:
         return msgspec.convert(dict(request.query_params), route.query, strict=False)
     except msgspec.ValidationError as error:
@@ -179,7 +179,7 @@ def _file(file: SentFile) -> Response:
     response = Response(file.data, media_type=file.media_type, headers=dict(file.headers))
     disposition = "inline" if file.inline else "attachment"
     if file.name:
-        # Letters that a header cannot have go by their code; a quote cannot end the name.
+        # Letters that a header cannot contain are encoded; a quote cannot end the name.
         name = msgspec.json.encode(file.name).decode().strip('"').replace("\\", "_")
         plain = name.encode("ascii", "replace").decode().replace("?", "_")
         disposition += f'; filename="{plain}"'
@@ -192,10 +192,10 @@ def _json(status: int, value: Any) -> Response:
 
 
 def _refuse(error: Exception) -> Response:
-    if (told := describe_error(error)) is not None:
-        return _json(*told)
-    # Nobody's fault but ours: standard error has what is needed to mend it.
-    tell_defect(error)
+    if (answer := describe_error(error)) is not None:
+        return _json(*answer)
+    # A defect of our own: standard error has what is needed to fix it.
+    print_defect(error)
     body = ErrorBody(code="defect", message=f"{type(error).__name__}: {error}")
     return _json(500, ErrorAnswer(error=body))
 
@@ -215,15 +215,15 @@ async def _on_defect(_: Request, error: Exception) -> Response:
 
 HOST = "127.0.0.1"
 PREFERRED_PORT = 8417
-# How long connections may take to end when the server does.
+# How long connections may take to close when the server stops.
 _END_S = 3
 
 
 def open_listener(port: int | None) -> socket.socket:
-    """A socket on the loopback: on `port`, or without one on the usual port, or else on a free one.
+    """Return a socket on the loopback: on `port`, or else on the usual port or a free one.
 
     Raises:
-        UsageError: the port is taken, or cannot be had.
+        UsageError: the port is taken or not allowed.
     """
     if port:
         return _bind(port)
@@ -234,26 +234,26 @@ def open_listener(port: int | None) -> socket.socket:
 
 
 def _bind(port: int) -> socket.socket:
-    # With its protocol by name: otherwise answers wait for the other side, some 40 ms each.
+    # With its protocol by name: without it, answers wait for the other side, some 40 ms each.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    # Not where another server listens: only over what is left of one that has ended.
+    # This reuses the address of a server that has stopped, not that of a running one.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))
-        # Bound is not enough: two can be bound to one port while none listens.
+        # Binding is not enough: two sockets can be bound to one port while neither listens.
         listener.listen(128)
     except (OSError, OverflowError) as error:
         listener.close()
         problem = getattr(error, "strerror", None) or str(error)
         raise UsageError(
-            f"cannot listen on {HOST}:{port}: {problem}; choose another port with --port, or none, "
-            f"and a free one is taken"
+            f"cannot listen on {HOST}:{port}: {problem}; choose another port with --port, or "
+            f"leave it out to use a free one"
         ) from error
     return listener
 
 
 class RunningServer:
-    """A server that listens: where, and who is let in."""
+    """A listening server: its address, and how browsers log in."""
 
     def __init__(self, desk: Desk, door: Door, static: StaticFiles) -> None:
         self.desk = desk
@@ -265,7 +265,7 @@ class RunningServer:
         return f"http://{HOST}:{self.door.port}"
 
     def entrance(self) -> str:
-        """An address that lets one browser in, once."""
+        """Return an address that lets one browser in, once."""
         return f"{self.address}/?token={self.door.issue_token()}"
 
 
@@ -277,7 +277,7 @@ async def serve_web(
     desk: Desk | None = None,
     static: StaticFiles | None = None,
 ) -> AsyncIterator[RunningServer]:
-    """Serves the web app while the block runs. `folder` is the workspace to begin in.
+    """Serve the web app while the block runs. `folder` is the initial workspace.
 
     Raises:
         UsageError: the port is taken.
@@ -293,7 +293,7 @@ async def serve_web(
         )  # fmt: skip
         server = uvicorn.Server(config)
         async with anyio.create_task_group() as group:
-            # What a signal means is up to the caller, hence not `serve`.
+            # The caller decides what signals mean, so `serve` is not used.
             group.start_soon(server._serve, [listener])
             try:
                 while not server.started:  # noqa: ASYNC110 - there is no event for it

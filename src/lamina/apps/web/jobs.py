@@ -1,7 +1,7 @@
-"""Long work that is no turn: a model that is fetched, an index that is built.
+"""Long work outside turns: downloading a model, building an index.
 
-Law: a job belongs to no connection. Its progress is numbered and can be watched by anybody, and it
-runs until it is done or somebody stops it.
+Law: a job belongs to no connection. Its progress is numbered, anyone may watch it, and it runs
+until it is done or stopped.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,17 +11,17 @@ import anyio
 from anyio.abc import TaskGroup
 from msgspec import Struct
 
-from lamina.apps.web.http_answers import failure_of, not_found, tell_defect
+from lamina.apps.web.http_answers import failure_of, not_found, print_defect
 from lamina.apps.web.server_events import EventLog
 from lamina.errors import LaminaError
 
 JobState = Literal["working", "done", "failed", "stopped"]
-# How many jobs that are over can still be looked at.
+# How many finished jobs are kept.
 KEPT = 50
 
 
 class JobProgress(Struct, frozen=True, kw_only=True, tag="progress"):
-    """How far a job is: `done` of `total`, both 0 while nobody knows."""
+    """A job's progress: `done` of `total`, both 0 while unknown."""
 
     text: str
     done: int = 0
@@ -29,21 +29,21 @@ class JobProgress(Struct, frozen=True, kw_only=True, tag="progress"):
 
 
 class JobEnd(Struct, frozen=True, kw_only=True, tag="end"):
-    """A job is over; `result` is what it came to."""
+    """A job has ended; `result` is its result."""
 
     state: JobState
     result: Any = None
 
 
 class JobStarted(Struct, frozen=True, kw_only=True):
-    """What a route answers that starts a job: `/api/jobs/{job}/events` tells how far it is."""
+    """The answer of a route that starts a job: `/api/jobs/{job}/events` streams its progress."""
 
     job: str
     name: str
 
 
 class JobRow(Struct, frozen=True, kw_only=True):
-    """One job, as people are shown it."""
+    """One job, as shown to people."""
 
     job: str
     name: str
@@ -55,7 +55,7 @@ Work = Callable[[Report], Awaitable[Any]]
 
 
 class Job:
-    """One piece of work, its log, and how it is stopped."""
+    """One piece of work, its log, and how to stop it."""
 
     def __init__(self, job: str, name: str) -> None:
         self.id = job
@@ -77,7 +77,7 @@ class Job:
 
 
 class Jobs:
-    """All jobs of a server. They run in the task group that `bind` gives."""
+    """All jobs of a server. They run in the task group passed to `bind`."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
@@ -88,8 +88,8 @@ class Jobs:
         self._group = group
 
     def start(self, name: str, work: Work) -> Job:
-        """Starts `work`, which is called with what it reports its progress to; what it returns is
-        the result. A job of the same name that still works is that job: nothing is done twice."""
+        """Start `work`, which is called with a function that reports its progress; it returns the
+        result. If a job of the same name is running, that job is returned instead."""
         for job in self._jobs.values():
             if job.name == name and job.state == "working":
                 return job
@@ -99,24 +99,24 @@ class Jobs:
         over = [known for known in self._jobs.values() if known.state != "working"]
         for old in over[: max(0, len(self._jobs) - KEPT)]:
             del self._jobs[old.id]
-        assert self._group is not None, "the server has not begun, or is over"
+        assert self._group is not None, "the server is not running"
         self._group.start_soon(self._run, job, work)
         return job
 
     def find(self, job: str) -> Job:
         """
         Raises:
-            Refusal: there is none of that id.
+            Refusal: there is no job with that id.
         """
         if (found := self._jobs.get(job)) is None:
-            raise not_found("job", job, "jobs are forgotten when the server ends")
+            raise not_found("job", job, "jobs are forgotten when the server stops")
         return found
 
     def list_jobs(self) -> tuple[JobRow, ...]:
         return tuple(job.row for job in self._jobs.values())
 
     def stop(self, job: str) -> bool:
-        """Stops it; False if it was over."""
+        """Stop the job; False if it had already ended."""
         found = self.find(job)
         if found.state != "working":
             return False
@@ -132,8 +132,8 @@ class Jobs:
                 return
             job.state = "stopped"
             job.log.add("end", JobEnd(state="stopped"))
-        except Exception as error:  # noqa: BLE001 - whoever watches is told; nobody else waits
+        except Exception as error:  # noqa: BLE001 - reported to those who watch the job
             if not isinstance(error, LaminaError):
-                tell_defect(error)
+                print_defect(error)
             job.state = "failed"
             job.log.add("failed", failure_of(error))

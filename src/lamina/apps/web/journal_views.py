@@ -1,8 +1,8 @@
-"""Journals of sessions that are only looked at, and the outlines of their conversations, kept
+"""Journals of sessions that are only viewed, and the outlines of their conversations, cached
 while they do not change.
 
-Laws: a kept journal is believed only as long as the store's own stamp says so. An outline
-belongs to one journal; another session with the same name gets another.
+Laws: a cached journal is valid only while the store's own stamp is unchanged. An outline belongs
+to one journal; another session with the same name gets another.
 """
 
 from collections import OrderedDict
@@ -16,7 +16,7 @@ from lamina.apps.web.conversation.message_outline import Outline
 from lamina.core.journal import Journal
 from lamina.core.ports import ViewableStore
 
-# A long session takes as much memory as its file.
+# A long session uses as much memory as its file.
 KEPT_VIEWS = 8
 
 
@@ -26,7 +26,7 @@ class _View(Struct, frozen=True):
 
 
 class JournalViews:
-    """The last journals that were looked at."""
+    """The journals viewed last."""
 
     def __init__(self) -> None:
         self._views: OrderedDict[str, _View] = OrderedDict()
@@ -54,7 +54,7 @@ class JournalViews:
 
 
 KEPT_OUTLINES = 16
-# Fewer new entries than this are read at once; more, beside the loop.
+# Fewer new entries than this are read at once; more are read off the event loop.
 _FEW = 2_000
 
 
@@ -66,7 +66,7 @@ class Outlines:
         self._locks: dict[tuple[str, str], anyio.Lock] = {}
 
     async def outline(self, key: tuple[str, str], journal: Journal) -> Outline:
-        """The outline of a journal as it is now."""
+        """Return the current outline of a journal."""
         async with self._locks.setdefault(key, anyio.Lock()):
             began = journal.header.at
             known = self._outlines.get(key)

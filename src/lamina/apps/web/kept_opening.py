@@ -1,9 +1,9 @@
-"""How a session of the web app is opened: what was chosen when it began, kept so that it is opened
-the same way again, and the notices it gives while nobody sits at a terminal.
+"""How a session of the web app is opened: the choices made at its start, stored so that it is
+always opened the same way, and the notices shown without a terminal.
 
-Laws: the choice is a journal entry that no model ever sees; a session without one is opened
-with the defaults. Opening a session fetches nothing and trusts nothing; a person does both on
-pages of their own.
+Laws: the choices are a journal entry that no model ever sees; a session without one is opened
+with the defaults. Opening a session downloads nothing and trusts nothing; both have pages of
+their own.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 OPENING = "lamina.opening"
-# It is written when the session is begun; looking further would mean reading all of it.
+# It is written when the session starts; looking further would mean reading all of it.
 _WITHIN = 64
 
 
 class KeptOpening(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is chosen when a session is begun and is no setting of it."""
+    """Choices made when a session starts that are not settings."""
 
     mode: Mode = "agent"
     files: bool = False
@@ -41,7 +41,7 @@ class KeptOpening(Struct, frozen=True, kw_only=True, omit_defaults=True):
     project: str | None = None
 
     def options(self, workspace: Path, session: str) -> SessionOptions:
-        """How the session is opened again; its agent is known to it."""
+        """Return the options to open the session again; the session knows its agent."""
         return SessionOptions(
             workspace=workspace, session=session, mode=self.mode, files=self.files,
             web_search=self.web,
@@ -49,13 +49,13 @@ class KeptOpening(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 async def keep_opening(session: Session, opening: KeptOpening) -> None:
-    """Writes it down, unless it is as by default."""
+    """Record the choices, unless they are the defaults."""
     if opening != KeptOpening():
         await session.add_custom_entry(OPENING, msgspec.to_builtins(opening))
 
 
 def read_opening(journal: Journal) -> KeptOpening:
-    """What the journal says of it; where it says nothing, what its last requests were made with."""
+    """Return the recorded choices; without a record, infer them from the last requests."""
     kept = _find(islice(journal.entries.values(), _WITHIN))
     return kept or _infer(walk_back(journal.entries, journal.leaf, limit=_WITHIN))
 
@@ -69,8 +69,8 @@ def _find(entries: Iterable[Entry]) -> KeptOpening | None:
 
 
 def _infer(latest: Sequence[Entry]) -> KeptOpening:
-    """How a session seems to have been opened that another face began: a prefix without the tools
-    it had would be another prefix."""
+    """Infer how another app opened a session: without the tools it had, its prefix would
+    change."""
     requests = [entry for entry in latest if isinstance(entry, RequestEntry)]
     kinds = {entry.kind: entry.data for entry in latest if isinstance(entry, CustomEntry)}
     if PLAN in kinds:
@@ -94,7 +94,7 @@ def _read(data: Any) -> KeptOpening | None:
 
 
 class KeptNotices:
-    """Keeps what is said, for whoever opens the session."""
+    """Collects notices for the code that opens the session."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -107,7 +107,7 @@ class KeptNotices:
             path_of_model(name)
         except ModelMissing as error:
             raise ModelMissing(
-                f"the model {name} is not on this machine; fetch it under Models"
+                f"the model {name} is not on this machine; download it under Models"
             ) from error
 
     async def agree(self, folder: "FolderTrust") -> bool:

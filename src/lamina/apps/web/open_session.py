@@ -1,12 +1,12 @@
 """A session that this server has open: its runner, its turns with their logs, and the task that
 owns both.
 
-Laws: the task that opens the runner also closes it, since what runs for tools is bound to that
-task. A session stays open while somebody uses it or a turn runs, and is closed after a while,
-so that other programs can open it. A turn that runs when the session closes is stopped; what it
-produced so far is kept. Turns run one at a time and belong to no connection; the same key
-starts the same turn, however often it is sent. Whoever hears a turn's last event may ask the
-next question at once.
+Laws: the task that opens the runner also closes it, since everything that runs tools is bound to
+that task. A session stays open while in use or while a turn runs, and is closed after an idle
+time so that other programs can open it. A turn that runs when the session closes is stopped; its
+partial answer is kept. Turns run one at a time and belong to no connection; the same key starts
+the same turn, however often it is sent. After a turn's last event the next question can be sent
+at once.
 """
 
 import secrets
@@ -19,7 +19,7 @@ from lamina.apps.views.approvers import PendingApprovals
 from lamina.apps.views.background_fill import FillPause
 from lamina.apps.views.session_items import ItemOverview
 from lamina.apps.views.turn_gate import TurnGate
-from lamina.apps.web.http_answers import failure_of, not_found, tell_defect
+from lamina.apps.web.http_answers import failure_of, not_found, print_defect
 from lamina.apps.web.kept_opening import KeptOpening
 from lamina.apps.web.server_events import EventLog
 from lamina.apps.web.session_records import (
@@ -46,7 +46,7 @@ from lamina.engine.runners.runner import ChatRunner
 from lamina.engine.session.session import core_of
 from lamina.errors import LaminaError
 
-# How many turns that are over can still be watched from their beginning.
+# How many finished turns can still be watched from their beginning.
 KEPT_TURNS = 8
 _KEPT_KEYS = 200
 
@@ -54,7 +54,7 @@ TurnWork = Callable[["LoggedTurn"], Awaitable[object]]
 
 
 class LoggedTurn:
-    """One turn and what happened in it so far."""
+    """One turn and its events so far."""
 
     def __init__(self, kind: TurnKind) -> None:
         self.id = secrets.token_hex(8)
@@ -67,7 +67,7 @@ class LoggedTurn:
         return not self.log.is_over
 
     async def hear(self, event: Event) -> None:
-        """Notes an event. The last one is held until the session is free for the next turn."""
+        """Record an event. The last one is held until the session is free for the next turn."""
         if isinstance(event, TurnEnded):
             self.end = event
         else:
@@ -81,7 +81,7 @@ class LoggedTurn:
 
 
 class SessionTurns:
-    """`changed` is called when a turn begins, waits, or ends."""
+    """A session's turns. `changed` is called when a turn starts, waits, or ends."""
 
     def __init__(
         self, runner: ChatRunner, group: TaskGroup, changed: Callable[[], None], pause: FillPause
@@ -91,7 +91,7 @@ class SessionTurns:
         self._changed = changed
         self._turns: dict[str, LoggedTurn] = {}
         self._keys: dict[str, str] = {}
-        # What is to be done when a turn is over, before anybody is told.
+        # Work to do when a turn has ended, before watchers learn of it.
         self.on_end: Callable[[], None] | None = None
 
     @property
@@ -110,14 +110,14 @@ class SessionTurns:
         self._gate.require_idle()
 
     def known(self, key: str) -> str | None:
-        """The turn that was begun with a key."""
+        """Return the turn that was started with a key."""
         return self._keys.get(key) if key else None
 
     def begin(self, kind: TurnKind, work: TurnWork, key: str = "") -> LoggedTurn:
-        """Begins a turn, which runs by itself from now on.
+        """Start a turn, which then runs on its own.
 
         Raises:
-            TurnStateError: one is under way.
+            TurnStateError: a turn is under way.
         """
         self.require_idle()
         turn = LoggedTurn(kind)
@@ -135,7 +135,7 @@ class SessionTurns:
             try:
                 with scope:
                     await work(turn)
-            except Exception as error:  # noqa: BLE001 - whoever watches is told
+            except Exception as error:  # noqa: BLE001 - reported to the watchers
                 failure = error
             finally:
                 self._gate.end()
@@ -150,24 +150,24 @@ class SessionTurns:
     def _close(self, turn: LoggedTurn, failure: Exception | None) -> None:
         if failure is not None:
             if not isinstance(failure, LaminaError):
-                tell_defect(failure)
+                print_defect(failure)
             turn.log.add("failed", TurnFailed(**failure_of(failure)))
         else:
-            # Stopped before the runner began with it, it has no end of its own.
+            # A turn stopped before the runner began has no end event of its own.
             turn.log.add("end", turn.end or TurnEnded(ending="aborted", answer="", requests=0))
         self._changed()
 
     def find(self, turn: str) -> LoggedTurn:
         """
         Raises:
-            Refusal: it is not known here, or not any more.
+            Refusal: the turn is unknown, or no longer kept.
         """
         if (found := self._turns.get(turn)) is None:
-            raise not_found("turn", turn, "only the last ones are kept; read the session instead")
+            raise not_found("turn", turn, "only recent turns are kept; read the session instead")
         return found
 
     def abort(self, turn: str | None = None) -> bool:
-        """Stops the turn under way, if it is this one; what came of its answer is kept."""
+        """Stop the running turn, if it is this one; its partial answer is kept."""
         running = self.running
         if running is None or turn not in (None, running.id):
             return False
@@ -175,20 +175,20 @@ class SessionTurns:
 
 
 def tag_of(event: Event) -> str:
-    """The type of an event, as programs know it."""
+    """Return the type of an event as programs know it."""
     return str(type(event).__struct_config__.tag)
 
 
 class OpenSession:
-    """`approvals` is where calls wait that a plan makes: they belong to no answer, so that the
-    journal cannot hold them. All others wait there."""
+    """A session that is open. `approvals` contains the waiting calls of a plan: they belong to no
+    answer, so the journal cannot record them. All other calls wait in the journal."""
 
     def __init__(
         self,
         runner: ChatRunner,
         opening: KeptOpening,
         group: TaskGroup,
-        tell: Callable[[SessionNews], None],
+        publish: Callable[[SessionNews], None],
         *,
         pause: FillPause,
         approvals: PendingApprovals | None = None,
@@ -199,12 +199,12 @@ class OpenSession:
         self.opening = opening
         self.notices = notices
         self.approvals = approvals
-        self.turns = SessionTurns(runner, group, self._tell_change, pause)
+        self.turns = SessionTurns(runner, group, self._publish_change, pause)
         self.turns.on_end = self._forget_calls
         self.items = ItemOverview(runner)
-        self._tell = tell
+        self._publish = publish
         self._planned: dict[str, tuple[ToolCall, OfferedTool]] = {}
-        # By request: how long the first word and all of the answer took; by call, its seconds.
+        # By request: time to the first word and to the full answer; by call: its seconds.
         self.timings: dict[str, tuple[float | None, float]] = {}
         self.seconds: dict[str, float] = {}
         self._users = 0
@@ -212,7 +212,7 @@ class OpenSession:
         self.closing = anyio.Event()
         self.closed = anyio.Event()
 
-    # -- who uses it -----------------------------------------------------------------------------
+    # -- use -------------------------------------------------------------------------------------
 
     def __enter__(self) -> "OpenSession":
         self._users += 1
@@ -223,16 +223,16 @@ class OpenSession:
         self._used_at = anyio.current_time()
 
     def idle_for(self) -> float:
-        """How long nobody has used it; 0 while somebody does, or a turn runs."""
+        """Return how long it has been idle; 0 while it is in use or a turn runs."""
         if self._users or self.turns.running:
             self._used_at = anyio.current_time()
         return anyio.current_time() - self._used_at
 
-    # -- how it stands ---------------------------------------------------------------------------
+    # -- state -----------------------------------------------------------------------------------
 
     @property
     def journal(self) -> Journal:
-        """What it holds now."""
+        """Return its current journal."""
         record = core_of(self.session).record
         return Journal(entries=record.entries, leaf=record.state.leaf, damage=record.damage)
 
@@ -252,9 +252,9 @@ class OpenSession:
         )
 
     async def waiting_calls(self) -> list[tuple[ToolCall, OfferedTool]]:
-        """The calls that a person has to decide about before the turn can go on. What was allowed
-        for the session meanwhile is decided as well, and what is not there any more gets its result
-        when the turn goes on."""
+        """Return the calls that a person must decide before the turn can continue. Calls that
+        were allowed for the session since then are decided too, and calls of missing tools get
+        their result when the turn continues."""
         state, policy = self.session.state, self.session.settings.ask_before_tools
         waiting = []
         for call in self.session.pending_calls:
@@ -267,20 +267,20 @@ class OpenSession:
 
     @property
     def planned_calls(self) -> dict[str, tuple[ToolCall, OfferedTool]]:
-        """Calls of a plan that wait for a decision now."""
+        """Return the calls of a plan that wait for a decision now."""
         return dict(self._planned)
 
     async def find_tool(self, call: ToolCall) -> OfferedTool | None:
-        """The tool that a call is for, as it is now; None if it is not there any more."""
+        """Return the current tool of a call; None if it no longer exists."""
         toolset = await self.runner.toolset()
         tools = {tool.definition.name: tool for tool in toolset.tools}
         return tools.get(intended_call(call, tools).name)
 
-    def _tell_change(self) -> None:
-        self._tell(self.news)
+    def _publish_change(self) -> None:
+        self._publish(self.news)
 
     def heed(self, event: Event) -> None:
-        """Notes what the journal does not hold: how long things took, and which calls of a plan
+        """Record what the journal does not: how long things took, and which calls of a plan
         wait."""
         match event:
             case UsageReported(request=request):
@@ -292,10 +292,10 @@ class OpenSession:
             case ApprovalWanted(call=call, tool=tool) if self.approvals is not None:
                 self.approvals.announce(call.id)
                 self._planned[call.id] = (call, tool)
-                self._tell_change()
+                self._publish_change()
             case ApprovalDecided(call_id=call_id) if call_id in self._planned:
                 del self._planned[call_id]
-                self._tell_change()
+                self._publish_change()
             case _:
                 pass
 

@@ -1,4 +1,4 @@
-"""The API as an OpenAPI 3.1 document, made of the table of routes and of msgspec's schemas.
+"""The API as an OpenAPI 3.1 document, generated from the routes and msgspec's schemas.
 
 `python -m lamina.apps.web.openapi` prints it.
 """
@@ -26,13 +26,13 @@ _MEDIA = {
 
 
 def describe_api(routes: Iterable[Route]) -> dict[str, Any]:
-    """The document."""
+    """Return the document."""
     routes = tuple(routes)
     types: list[Any] = [ErrorAnswer]
     for route in routes:
         types += [kind for kind in (route.body, route.result) if kind not in (None, bytes)]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
-    # A type may stand there several times, and not every one can be a key.
+    # A type may occur several times, and not every type can be a key.
     by_type = list(zip(types, schemas, strict=True))
 
     def schema_of(kind: Any) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _operation(route: Route, schema_of: Any) -> dict[str, Any]:
     elif route.result is not None:
         answer["content"] = {_MEDIA[route.form]: {"schema": schema_of(route.result)}}
     problem = {
-        "description": "It cannot be done; `error.code` is stable.",
+        "description": "The request failed; `error.code` is stable.",
         "content": {"application/json": {"schema": schema_of(ErrorAnswer)}},
     }
     operation: dict[str, Any] = {
@@ -108,9 +108,9 @@ def _query_parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def _require_written(components: dict[str, Any], routes: Iterable[Route]) -> dict[str, Any]:
-    """The components with what is always there said to be so. A request needs only the fields that
-    have no default, which is what msgspec says of every type; an answer has all of them, unless its
-    type leaves out what has its default."""
+    """Mark every field that answers always contain as required. msgspec marks only the fields
+    without a default, which is right for requests; answers contain all fields, unless their type
+    omits defaults."""
     taken = _structs_in(route.body for route in routes)
     for kind in _structs_in(route.result for route in routes) - taken:
         component = components.get(kind.__name__, {})
@@ -120,7 +120,7 @@ def _require_written(components: dict[str, Any], routes: Iterable[Route]) -> dic
 
 
 def _structs_in(types: Iterable[Any]) -> set[Any]:
-    """Every Struct that values of these types may hold."""
+    """Return every Struct that values of these types may contain."""
     known: set[Any] = set()
     pile: list[Any] = [inspect.type_info(kind) for kind in types if kind is not None]
     while pile:

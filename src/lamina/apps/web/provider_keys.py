@@ -1,7 +1,7 @@
-"""Keys of providers: which there are, kept and forgotten in the system's keyring, and tried.
+"""Keys of providers: listed, stored in and removed from the system's keyring, and tested.
 
-Laws: a key is never given back and never told to anybody but the provider it is for. The
-environment goes before the keyring, as whoever asks a provider looks there first.
+Laws: a key is never returned, and sent only to its own provider. The environment takes precedence
+over the keyring, as it does when a provider is called.
 """
 
 import os
@@ -17,12 +17,12 @@ from lamina.apps.wiring.clients import KEYRING, key_names, try_key
 from lamina.core.values.settings import Target
 from lamina.errors import LaminaError, UsageError
 
-# Models of this machine need no key.
+# Models on this machine need no key.
 LOCAL = LOCAL_PREFIX.rstrip(":")
 
 
 class KeyRow(Struct, frozen=True, kw_only=True):
-    """A provider and where its key is, never the key. `variables` may hold it."""
+    """A provider and where its key is, never the key. `variables` are checked for it."""
 
     provider: str
     variables: tuple[str, ...]
@@ -33,8 +33,8 @@ class KeyRow(Struct, frozen=True, kw_only=True):
 
 
 class KeyList(Struct, frozen=True, kw_only=True):
-    """All providers that take a key. Without a keyring that works here `keyring` is empty, and
-    `problem` says what to do instead."""
+    """All providers that use a key. Without a working keyring `keyring` is empty, and `problem`
+    says what to do instead."""
 
     keys: tuple[KeyRow, ...]
     keyring: str
@@ -42,7 +42,7 @@ class KeyList(Struct, frozen=True, kw_only=True):
 
 
 class KeyTrial(Struct, frozen=True, kw_only=True):
-    """What came of trying a key."""
+    """The result of testing a key."""
 
     provider: str
     works: bool
@@ -53,7 +53,7 @@ class KeyTrial(Struct, frozen=True, kw_only=True):
 
 
 def list_keys(book: ModelBook) -> KeyList:
-    """Which providers have a key, and where."""
+    """Return which providers have a key, and where."""
     ring, problem = _open_keyring()
     targets = _providers(book)
     names = book.names()
@@ -68,40 +68,40 @@ def list_keys(book: ModelBook) -> KeyList:
 
 
 def keep_key(provider: str, key: str, book: ModelBook) -> None:
-    """Keeps a key in the system's keyring.
+    """Store a key in the system's keyring.
 
     Raises:
-        UsageError: there is no such provider, no key, or no keyring that works.
+        UsageError: the provider is unknown, the key is invalid, or no keyring works.
     """
     target = find_provider(provider, book)
     text = key.strip()
     if not text or any(character.isspace() or not character.isprintable() for character in text):
-        raise UsageError("that is no key: it is empty, or has blanks in it")
+        raise UsageError("not a valid key: it is empty or contains spaces")
     ring, problem = _open_keyring()
     if ring is None:
         raise UsageError(f"{problem}, as {key_names(target)[0]}")
     try:
         ring.set_password(KEYRING, provider, text)
-    # Backends raise whatever they like; none of it may hold the key.
+    # Keyring backends raise all kinds of errors, which may contain the key.
     except Exception as error:  # noqa: BLE001
         raise UsageError(
-            f"the keyring did not take the key ({type(error).__name__}); put it into the "
+            f"the keyring did not store the key ({type(error).__name__}); set it in the "
             f"environment instead, as {key_names(target)[0]}"
         ) from None
 
 
 def forget_key(provider: str, book: ModelBook) -> None:
-    """Removes a key from the system's keyring.
+    """Remove a key from the system's keyring.
 
     Raises:
-        UsageError: there is no such provider, or no key of it in the keyring.
+        UsageError: the provider is unknown, or the keyring has no key of it.
     """
     find_provider(provider, book)
     ring, problem = _open_keyring()
     if ring is None:
         raise UsageError(problem)
     if not _kept(ring, provider):
-        raise UsageError(f"the keyring has no key for {provider!r}; one in the environment stays")
+        raise UsageError(f"no key for {provider!r} in the keyring; environment keys stay")
     try:
         ring.delete_password(KEYRING, provider)
     except Exception as error:  # noqa: BLE001
@@ -109,10 +109,10 @@ def forget_key(provider: str, book: ModelBook) -> None:
 
 
 async def try_provider(provider: str, key: str, book: ModelBook) -> KeyTrial:
-    """Makes a call that costs nothing and says whether a key works; an empty one is the kept one.
+    """Test a key with a free call; an empty key means the stored one.
 
     Raises:
-        UsageError: there is no such provider.
+        UsageError: the provider is unknown.
     """
     target = find_provider(provider, book)
     began = time.monotonic()
@@ -120,7 +120,7 @@ async def try_provider(provider: str, key: str, book: ModelBook) -> KeyTrial:
     try:
         names = await try_key(target, key.strip())
         models = len(names)
-        message = f"{provider} took the key, and lists {models:,} model{'s' * (models != 1)}"
+        message = f"{provider} accepted the key and lists {models:,} model{'s' * (models != 1)}"
     except LaminaError as error:
         works, code, message = False, error.code, str(error)
     if key.strip():
@@ -136,16 +136,14 @@ async def try_provider(provider: str, key: str, book: ModelBook) -> KeyTrial:
 
 
 def find_provider(provider: str, book: ModelBook) -> Target:
-    """Any target of a provider that takes a key.
+    """Return any target of a provider that uses a key.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such provider.
     """
     providers = _providers(book)
     if provider not in providers:
-        raise UsageError(
-            f"there is no provider {provider!r} that takes a key; there are {', '.join(providers)}"
-        )
+        raise UsageError(f"no provider {provider!r} uses a key; available: {', '.join(providers)}")
     return providers[provider]
 
 
@@ -175,8 +173,8 @@ def _row(provider: str, target: Target, ring: Any, models: int) -> KeyRow:
 
 
 def _open_keyring() -> tuple[Any, str]:
-    """The keyring of this system, or None and what to do instead."""
-    instead = "put the key into the environment that Lamina is started in"
+    """Return the keyring of this system, or None and what to do instead."""
+    instead = "set the key in the environment that Lamina starts in"
     if not is_installed("keyring"):
         return None, f"no keyring is installed ({install_hint('keyring')}); or {instead}"
     import keyring
@@ -187,11 +185,11 @@ def _open_keyring() -> tuple[Any, str]:
         works = ring.priority > 0 and not isinstance(ring, fail.Keyring | null.Keyring)
         backends = getattr(ring, "backends", None)
         works = works and (backends is None or bool(backends))
-    # A backend of somebody else's may fail in any way.
+    # Third-party backends may fail in any way.
     except Exception:  # noqa: BLE001
         works = False
     if not works:
-        return None, f"this system has no keyring that works; {instead}"
+        return None, f"this system has no working keyring; {instead}"
     return ring, ""
 
 

@@ -1,10 +1,10 @@
 """Previews: what a message would send, shown while a person types.
 
-Laws: nothing is written, to no session; what is shown is, digest for digest, what is sent
-afterwards. A runner that only rehearses is kept ready as long as its session has not changed,
-since opening one takes longer than typing a letter; it shares nothing with the session but what
-it reads. All this runs on a thread of its own: weighing a history far over the window takes a
-while, and nobody else waits for it.
+Laws: nothing is written to any session, and the preview matches what is sent afterwards, digest
+for digest. A preview runner is kept open while its session is unchanged, since opening one takes
+longer than typing a letter; it shares nothing with the session except what it reads. All this
+runs on its own thread: measuring a history far above the window takes a while and must not block
+anything else.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ from lamina.apps.views.session_opener import Rehearsal, open_runner
 from lamina.apps.views.session_options import SessionOptions
 from lamina.apps.views.stored_sessions import StoredSession
 from lamina.apps.web.completions import attachments_of
-from lamina.apps.web.http_answers import Refusal, tell_defect
+from lamina.apps.web.http_answers import Refusal, print_defect
 from lamina.apps.web.http_bodies import RequestBody
 from lamina.apps.web.journal_views import JournalViews
 from lamina.apps.web.kept_opening import KeptNotices, read_opening
@@ -45,7 +45,7 @@ from lamina.errors import BudgetError, LaminaError
 
 
 class PreviewBody(RequestBody, frozen=True, kw_only=True):
-    """The message as it stands."""
+    """The message as typed so far."""
 
     text: str = ""
     attach: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class NewPreview(NewSession, frozen=True, kw_only=True):
 
 
 class SegmentView(Struct, frozen=True, kw_only=True):
-    """A run of bytes on the wire, by its digest."""
+    """A run of bytes on the wire, identified by its digest."""
 
     layer: Layer
     role: WireRole
@@ -74,8 +74,8 @@ class SegmentView(Struct, frozen=True, kw_only=True):
 
 class RequestPreview(Struct, frozen=True, kw_only=True):
     """What would be sent. `cached` is how many tokens a provider should find in its cache, `new`
-    the others; both are None where that is not known. `refusal` says why it would not be sent; then
-    the rest is as far as it is known. Of a planned question (`only_plan`) this is the request for
+    the rest; both are None if unknown. `refusal` says why it would not be sent; the other fields
+    are then filled as far as known. For a planned question (`only_plan`) this is the request for
     the plan."""
 
     target: str
@@ -108,7 +108,7 @@ def describe_preview(
     refusals: Sequence[str],
     leaf: str,
 ) -> RequestPreview:
-    """What would be sent, with how much of it a provider should have in its cache."""
+    """Return what would be sent, and how much of it a provider should have in its cache."""
     if isinstance(preview, PlanPreview):
         return _describe_plan(preview, session.settings, refusals, leaf)
     turn = preview.turn
@@ -116,7 +116,7 @@ def describe_preview(
     price = price_request(context, turn.options, session.settings, target)
     cached = price.cached
     if context.warm is not None:
-        # Another session sent the same beginning not long ago.
+        # Another session sent the same beginning recently.
         cached = max(cached, min(context.warm.tokens, context.fit.tokens))
     return RequestPreview(
         target=context.target,
@@ -175,7 +175,7 @@ def _describe_plan(
 def refused_preview(
     error: LaminaError, target: Target, settings: Settings, leaf: str
 ) -> RequestPreview:
-    """What cannot even be prepared; of what does not fit, the sizes are known."""
+    """Return the preview of a message that cannot be prepared, with its sizes if too long."""
     tokens = sum(error.sizes.values()) if isinstance(error, BudgetError) else 0
     return RequestPreview(
         target=target.name, tokens=tokens, window=settings.window or target.window, reserve=0,
@@ -189,22 +189,22 @@ def _segment_views(prompt: Iterable[Segment]) -> tuple[SegmentView, ...]:
     return tuple(convert(segment, SegmentView, from_attributes=True) for segment in prompt)
 
 
-# How many are kept ready, and for how long after the last look.
+# How many are kept ready, and how long after their last use.
 KEPT_REHEARSALS = 4
 IDLE_S = 120.0
-# Of a message that is not typed yet, so that there is something to weigh.
+# Stands for a message without text yet, so that there is something to measure.
 BLANK = "…"
 
 
 class ViewedSession(Struct, frozen=True):
-    """A session that is only read, as it was a moment ago."""
+    """A session that is only read, as of a moment ago."""
 
     stored: StoredSession
     journal: Journal
 
 
 class OpenRehearsal:
-    """One that is ready. `state` is what it was opened for: when that changes, it is of no use."""
+    """A runner that is ready. `state` is what it was opened for; a change makes it obsolete."""
 
     def __init__(self, runner: ChatRunner, state: object, leaf: str) -> None:
         self.runner = runner
@@ -217,7 +217,7 @@ class OpenRehearsal:
 
 
 class RehearsalRoom:
-    """Those that are ready, by workspace and session, on the loop that it is entered on."""
+    """Ready runners by workspace and session, on the loop where this is entered."""
 
     def __init__(self) -> None:
         self._group: TaskGroup | None = None
@@ -226,7 +226,7 @@ class RehearsalRoom:
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
-        """The time in which rehearsals can be ready. At its end all of them are closed."""
+        """Keep runners ready within this context; close all of them at its end."""
         async with anyio.create_task_group() as self._group:
             yield
             for ready in list(self._open.values()):
@@ -239,7 +239,7 @@ class RehearsalRoom:
         viewed: ViewedSession | None,
         body: PreviewBody | NewPreview,
     ) -> RequestPreview:
-        """What a message would send: of a session as it was `viewed`, or of a new one."""
+        """Return what a message would send: in the session as `viewed`, or in a new one."""
         state: object = options if viewed is None else viewed.journal.leaf
         ready = await self._ready(key, options, state, viewed)
         target = None if isinstance(body, NewPreview) else body.target
@@ -262,7 +262,7 @@ class RehearsalRoom:
             if ready is None:
                 await self._make_room()
                 if self._group is None:
-                    raise Refusal(503, "stopping", "the server is about to end")
+                    raise Refusal(503, "stopping", "the server is stopping")
                 ready = await self._group.start(self._own, key, options, state, viewed)
             ready.used_at = anyio.current_time()
             return ready
@@ -284,7 +284,7 @@ class RehearsalRoom:
         *,
         task_status: TaskStatus[OpenRehearsal],
     ) -> None:
-        """Opens a rehearsal and closes it, in one task."""
+        """Open a preview runner and close it, in the same task."""
         store = None
         if viewed is not None:
             store = ViewedStore(viewed.stored.store, viewed.stored.session, viewed.journal)
@@ -304,7 +304,7 @@ class RehearsalRoom:
             if ready is None:
                 raise
             if not isinstance(error, LaminaError):
-                tell_defect(error)
+                print_defect(error)
         finally:
             with anyio.CancelScope(shield=True), suppress(OSError):
                 await index.aclose()
@@ -324,7 +324,7 @@ async def _wait_until_idle(ready: OpenRehearsal) -> None:
             break
         with anyio.move_on_after(rest):
             await ready.closing.wait()
-    # Whoever looks now is not cut off.
+    # A preview in progress is not cut off.
     async with ready.lock:
         pass
 
@@ -351,12 +351,12 @@ async def _preview_with(
         return describe_preview(preview, session, chosen, refusals, ready.leaf)
 
 
-# How many may wait for the thread.
+# How many previews may wait for the thread.
 _MAX_WAITING = 16
 
 
 class Rehearsals:
-    """The door to the thread, which is started when something is to be shown."""
+    """Access to the preview thread, which starts with the first preview."""
 
     def __init__(self, views: JournalViews, stored: Callable[[str, str], StoredSession]) -> None:
         self._views = views
@@ -369,7 +369,7 @@ class Rehearsals:
     async def preview(
         self, workspace: str, folder: Path, session: str, body: PreviewBody
     ) -> RequestPreview:
-        """What a message of a session would send.
+        """Return what a message of a session would send.
 
         Raises:
             UnknownSession: there is no such session.
@@ -383,7 +383,7 @@ class Rehearsals:
     async def preview_new(
         self, workspace: str, options: SessionOptions, body: NewPreview
     ) -> RequestPreview:
-        """What the first message of a session would send."""
+        """Return what the first message of a session would send."""
         return await self._look((workspace, ""), options, None, body)
 
     async def _look(
@@ -405,6 +405,6 @@ class Rehearsals:
         )
 
     async def close(self) -> None:
-        """Closes all that are ready, and ends the thread."""
+        """Close all preview runners and end the thread."""
         await anyio.to_thread.run_sync(self._thread.close)
         self._portal = None

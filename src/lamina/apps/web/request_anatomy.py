@@ -1,9 +1,8 @@
-"""One request taken apart: its layers to scale, every segment with its label and the text that was
-sent, and the whole in its vendor's own form.
+"""One request in detail: its layers to scale, every segment with its label and the text sent,
+and the whole in its vendor's own form.
 
-Laws: one request is rebuilt, and no other but the one it was compared with. Where a provider
-reported nothing about its cache, that is unknown: a segment then agrees with what was sent
-before, or is new.
+Laws: only this request and the one it was compared with are rebuilt. If a provider did not report
+its cache, cache use is unknown: a segment then either matches the previous request, or is new.
 """
 
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from msgspec.structs import asdict
 
 from lamina.apps.views.answer_json import describe_options, leading_cached
 from lamina.apps.views.sent_requests import LAYER_NAMES, encode_rebuilt
-from lamina.apps.web.request_summary import RequestRows, RequestSummary, usage_told
+from lamina.apps.web.request_summary import RequestRows, RequestSummary, reported_usage
 from lamina.core.audit.rebuilt_request import RebuiltRequest, SegmentChange, rebuild_request
 from lamina.core.audit.requests import ListedRequest, RequestList, list_requests
 from lamina.core.codec import canonical_bytes
@@ -48,25 +47,25 @@ _KINDS: tuple[tuple[type, SegmentKind], ...] = (
     (ToolReferences, "tool_result"),
     (Thinking, "thinking"), (ToolDefinition, "tool"),
 )  # fmt: skip
-_ROLES = {"user": "question", "assistant": "answer", "tool": "results of tools"}
-_PREFIXES = {"names": "names of what applies", "frame": "frame of the question"}
+_ROLES = {"user": "question", "assistant": "answer", "tool": "tool results"}
+_PREFIXES = {"names": "names of relevant items", "frame": "frame of the question"}
 
 
 def segment_kind(segment: Segment) -> SegmentKind:
-    """What its content is."""
+    """Return the type of its content."""
     return next(kind for content, kind in _KINDS if isinstance(segment.content, content))
 
 
 def segment_bytes(segment: Segment) -> bytes:
-    """Its own bytes, which its digest is of: the text, or canonical JSON of what is none. The
-    vendor's frame around them is not among them."""
+    """Return its own bytes, which its digest covers: the text, or canonical JSON of other content,
+    without the vendor's frame around it."""
     if isinstance(segment.content, Text):
         return segment.content.text.encode("utf-8", "surrogatepass")
     return canonical_bytes(segment.content)
 
 
 def item_of_segment(segment: Segment) -> tuple[str, str]:
-    """The item that a segment is of, and the beginning of its version; empty if it is of none."""
+    """Return the item of a segment, and the beginning of its version; empty without an item."""
     if segment.role == "tools":
         return "", ""
     item, at, version = segment.source.rpartition("@")
@@ -74,18 +73,18 @@ def item_of_segment(segment: Segment) -> tuple[str, str]:
 
 
 def label_segment(segment: Segment) -> str:
-    """What a person calls it."""
+    """Return the label of a segment for people."""
     return label_source(segment.source, segment.role)
 
 
 def label_source(source: str, role: str = "") -> str:
-    """What a person calls a source, as a segment of that role has it."""
+    """Return the label of a source for people, for a segment of that role."""
     item, at, _ = source.rpartition("@")
     if at and role != "tools" and item.partition(":")[0] in ITEM_KINDS:
         return f"{kind_of(ItemId(item))} {label_of(ItemId(item))}"
     kind, _, key = source.partition(":")
     if kind == "system":
-        return "heading of the library" if key == "library" else f"system part {key}"
+        return "library heading" if key == "library" else f"system part {key}"
     if kind == "tool" and key:
         return f"tool {key_of(ItemId(source))}"
     if kind == "message":
@@ -95,13 +94,13 @@ def label_source(source: str, role: str = "") -> str:
     return _PREFIXES.get(kind, source)
 
 
-# Read from the cache, as the provider reported; the same bytes as before and not said to be read;
-# not there before; not known, as what it was compared with is lost.
+# Read from the cache, according to the provider; the same bytes as before but not reported as
+# read; new; unknown, because the request it was compared with is lost.
 SegmentState = Literal["cached", "agrees", "new", "unknown"]
 
 
 class LayerShare(LayerSize, frozen=True, kw_only=True):
-    """A layer of a request. `cached` is None where the provider reported nothing."""
+    """A layer of a request. `cached` is None if the provider did not report it."""
 
     name: str
     cached: int | None
@@ -110,7 +109,7 @@ class LayerShare(LayerSize, frozen=True, kw_only=True):
 
 
 class EarlierText(Struct, frozen=True, kw_only=True):
-    """What a segment took the place of, or an older version that still stands above it."""
+    """The text that a segment replaced, or an older version that still stands above it."""
 
     source: str
     digest: str
@@ -120,7 +119,7 @@ class EarlierText(Struct, frozen=True, kw_only=True):
 
 
 class SegmentBrief(Struct, frozen=True, kw_only=True):
-    """A segment without its text. `index` is its place in its own request."""
+    """A segment without its text. `index` is its position in its own request."""
 
     index: int
     layer: Layer
@@ -131,10 +130,10 @@ class SegmentBrief(Struct, frozen=True, kw_only=True):
 
 
 class SegmentRow(SegmentBrief, frozen=True, kw_only=True):
-    """A segment as it was sent. `start` is where it begins, in tokens of the whole request; `kind`
-    is what its content is; `content` holds what is no text, as a tool's definition. `first_number`
-    is the request that first had these bytes, `since_number` the one from which on they stood at
-    this place. `stays` says that nothing in front of it changed."""
+    """A segment as it was sent. `start` is its offset in tokens of the whole request; `kind` is the
+    type of its content; `content` contains non-text content such as a tool's definition.
+    `first_number` is the first request with these bytes, `since_number` the request since which
+    they stood at this place. `stays` says that nothing before it changed."""
 
     role: WireRole
     message: str
@@ -158,14 +157,14 @@ class SegmentRow(SegmentBrief, frozen=True, kw_only=True):
 
 
 class GoneSegment(SegmentBrief, frozen=True, kw_only=True):
-    """A segment of the request before that is not in this one."""
+    """A segment of the previous request that is not in this one."""
 
     role: WireRole
     text: str
 
 
 class RequestAnatomy(Struct, frozen=True, kw_only=True):
-    """A request with all that it was made of. `proven` says that every byte is what was recorded;
+    """A request with everything it consists of. `proven` says that every byte matches the record;
     `problems` why not. `previous` and `next` are its neighbours on the active path."""
 
     session: str
@@ -195,7 +194,7 @@ class RequestAnatomy(Struct, frozen=True, kw_only=True):
 
 
 class Neighbours(Struct, frozen=True, kw_only=True):
-    """The requests before and after one, among those of the active path or, off it, of all."""
+    """The requests before and after one, on the active path or, for others, among all."""
 
     previous: str
     next: str
@@ -211,21 +210,21 @@ def find_neighbours(requests: RequestList, listed: ListedRequest) -> Neighbours:
 
 
 def find_by_id(requests: RequestList, request: str) -> ListedRequest:
-    """The request with the id of its entry, or `last`.
+    """Return the request with that entry id, or the `last` one.
 
     Raises:
-        NoSuchEntry: there is none.
+        NoSuchEntry: there is no such request.
     """
     listed = requests.listed
     if request == "last" and listed:
         return next((other for other in reversed(listed) if other.active), listed[-1])
     if (found := requests.by_id(request)) is None:
-        raise NoSuchEntry(f"there is no request {request!r} in this session")
+        raise NoSuchEntry(f"no request {request!r} in this session")
     return found
 
 
 def dissect_request(journal: Journal, request: str, book: TargetBook) -> RequestAnatomy:
-    """A request taken apart; also one that is under way.
+    """Return a request in detail, even one that is still running.
 
     Raises:
         NoSuchEntry: there is no such request.
@@ -234,7 +233,7 @@ def dissect_request(journal: Journal, request: str, book: TargetBook) -> Request
     listed = find_by_id(requests, request)
     recorded = rebuild_request(journal, requests, listed, book)
     prompt = recorded.prompt or Prompt()
-    usage = usage_told(listed.reply)
+    usage = reported_usage(listed.reply)
     agreement = listed.request.context.agreement
     cached = reported_tokens(prompt.tokens, recorded, usage)
     fit = listed.request.context.fit
@@ -268,7 +267,8 @@ def dissect_request(journal: Journal, request: str, book: TargetBook) -> Request
 
 
 def reported_tokens(tokens: int, recorded: RebuiltRequest, usage: Usage | None) -> int | None:
-    """How many leading tokens, as we count, a provider says it read; None if it says nothing."""
+    """Return how many leading tokens, by our count, the provider read from its cache; None if
+    unreported."""
     if usage is None or not usage.cache_reported or not usage.input:
         return None
     return leading_cached(tokens, recorded.listed.request.context.agreement, usage)
@@ -292,7 +292,7 @@ def _share_layers(prompt: Prompt, cached: int | None, agree: int) -> Iterator[La
 
 
 def brief_segment(change: SegmentChange) -> dict[str, Any]:
-    """The fields of a `SegmentBrief`."""
+    """Return the fields of a `SegmentBrief`."""
     segment = change.segment
     return {
         "index": change.index,
@@ -313,7 +313,7 @@ def _gone(change: SegmentChange) -> GoneSegment:
 
 
 def _chain_of(requests: RequestList, listed: ListedRequest) -> list[ListedRequest]:
-    """The requests that this one was compared with, one after the other, the first one first."""
+    """Return the chain of requests that this one was compared with, oldest first."""
     chain = [listed]
     known = {listed.request.id}
     while (base := requests.by_id(chain[-1].request.base)) and base.request.id not in known:
@@ -337,7 +337,7 @@ class _Dissection:
         self._listed = {tool.name: tool for tool in context.tools}
         steps = recorded.prompt.steps if recorded.prompt else ()
         self._steps = {link.segment.message for link in steps}
-        # Requests hold only the digests that are new with them, so that this is quick.
+        # Requests record only the digests that are new, so this is fast.
         self._first: dict[str, ListedRequest] = {}
         self._since: list[ListedRequest] = []
         for earlier in _chain_of(requests, recorded.listed):
@@ -386,7 +386,7 @@ class _Dissection:
         )
 
     def _state(self, segment: Segment, start: int) -> SegmentState:
-        # A cache serves a prefix: what more than half was read of is called read.
+        # A cache serves a prefix: a segment counts as read if more than half of it was.
         middle = start + segment.tokens / 2
         if self._cached is not None and middle < self._cached:
             return "cached"
@@ -415,7 +415,7 @@ class _Dissection:
         if segment.role == "tools":
             tool = self._listed.get(key)
             if tool is not None and tool.kept:
-                return "joined for an earlier question, and kept"
+                return "added for an earlier question, and kept"
             if tool is not None and tool.include == "agent":
                 score = "" if tool.score is None else f" ({tool.score:.2f})"
                 return f"chosen for the question{score}"
@@ -429,23 +429,23 @@ class _Dissection:
 
 _WHY = {
     "system": "part of every request",
-    "names": "says which items apply to the question",
-    "frame": "sets the question apart from what is attached",
-    "message": "the question, as it was typed",
-    "tool_texts": "what planned tools gave, for this request only",
+    "names": "names the items relevant to the question",
+    "frame": "separates the question from its attachments",
+    "message": "the question as typed",
+    "tool_texts": "results of planned tools, for this request only",
 }
 
 
 def _describe_item(described: ContextItem | None) -> str:
-    """Why an item stands there."""
+    """Return why an item is in the request."""
     if described is None:
-        return "sent earlier, and still standing; this question does not name it"
+        return "sent earlier and still present; this question does not name it"
     score = "" if described.score is None else f" ({described.score:.2f})"
     return f"{described.reason}{score}"
 
 
 class WireBody(Struct, frozen=True, kw_only=True):
-    """A request in its vendor's form, and why it may not be what was sent."""
+    """A request in its vendor's form, and why it may differ from what was sent."""
 
     request: str
     target: str
@@ -457,7 +457,7 @@ class WireBody(Struct, frozen=True, kw_only=True):
 async def show_body(
     journal: Journal, request: str, store: JournalStore, book: TargetBook
 ) -> WireBody:
-    """A request in its vendor's form.
+    """Return a request in its vendor's form.
 
     Raises:
         NoSuchEntry: there is no such request, or it cannot be rebuilt.

@@ -1,10 +1,10 @@
-"""Two requests of a session compared: how far they agree, the first byte that moved, who moved it,
+"""Two requests of a session compared: how far they match, the first byte that moved, who moved it,
 why, what that cost and how to fix it.
 
 Laws: bytes are those of the texts in wire order, without the vendor's frame around them: what a
-segment's digest covers. Who moved something is known only from the journal: a hook and a patch
-of an application are recorded alike, by the name they gave themselves. What nobody recorded is
-called unrecorded.
+segment's digest covers. Who moved something comes only from the journal: hooks and application
+patches are recorded the same way, by the name they gave themselves. Unrecorded causes are called
+unrecorded.
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,8 +59,8 @@ _OWN = "lamina."
 
 
 class Mover(Struct, frozen=True, kw_only=True):
-    """Who moved something: a hook (or a patch of an application), the engine itself, or a person,
-    by the entry that says so."""
+    """Who moved something: a hook (or an application's patch), the engine itself, or a person, with
+    the entry that records it."""
 
     kind: Literal["hook", "engine", "person"]
     name: str
@@ -72,7 +72,7 @@ class Mover(Struct, frozen=True, kw_only=True):
 def find_movers(
     journal: Journal, before: RebuiltRequest, after: RebuiltRequest, *sources: str
 ) -> Iterator[Mover]:
-    """Whoever moved one of these sources between two requests, as far as that is on the path."""
+    """Return who moved one of these sources between two requests, as far as the path shows it."""
     start, wanted = before.listed.request.id, {_source(source) for source in sources if source}
     is_message = any(source.partition(":")[0] in _IN_MESSAGES for source in sources)
     damage: list[Damage] = []
@@ -80,7 +80,7 @@ def find_movers(
     is_between = False
     path = path_to(after.listed.request.id, journal.entries)
     if all(entry.id != start for entry in path):
-        # The other one is on another branch: what came since the two parted.
+        # The other request is on another branch: compare from where the two parted.
         shared = {entry.id for entry in path_to(start, journal.entries)}
         start = next((entry.id for entry in reversed(path) if entry.id in shared), "")
     for entry in path:
@@ -95,7 +95,7 @@ def find_movers(
                     for once in patches:
                         yield _mover(once.transformer, once.ops, entry.id)
                 case ModelEntry(target=target):
-                    reason = f"the session talks to {target} from here on"
+                    reason = f"the session uses {target} from here on"
                     yield Mover(kind="person", name="", op="model", entry=entry.id, reason=reason)
                 case _:
                     pass
@@ -106,7 +106,7 @@ _IN_MESSAGES = ("message", "names", "frame", "tool_texts")
 
 
 def _source(source: str) -> str:
-    """A source as reasons name it: whatever stands in the library is one."""
+    """Return a source as reasons name it: everything in the library is one source."""
     is_item = "@" in source and source.partition(":")[0] not in ("system", "tool")
     return LIBRARY_SOURCE if is_item else source
 
@@ -131,12 +131,12 @@ BYTES_COUNTED = (
     "bytes of the texts of all segments in wire order (tools and pictures as canonical JSON), "
     "without the vendor's frame around them"
 )
-# Lines around a change, and how many of all are shown.
+# Lines shown around a change, and in total.
 AROUND, MAX_LINES = 3, 600
 
 
 class ComparedSegment(SegmentBrief, frozen=True, kw_only=True):
-    """A segment of either request. `agrees`: nothing in front of it moved."""
+    """A segment of either request. `agrees`: nothing before it moved."""
 
     status: Literal["kept", "added", "removed"]
     agrees: bool
@@ -153,9 +153,9 @@ class DifferenceLine(Struct, frozen=True, kw_only=True):
 
 
 class MovedByte(Struct, frozen=True, kw_only=True):
-    """The first place at which two requests differ. `byte` counts from 0 in the texts of all
-    segments in wire order, `in_segment` in those of this one; `expected` says that it is behind
-    what was to be sent again, so that nothing is lost."""
+    """The first place where two requests differ. `byte` counts from 0 in the texts of all segments
+    in wire order, `in_segment` in those of this one; `expected` says that it lies beyond the part
+    that was to be sent again, so nothing is lost."""
 
     byte: int
     in_segment: int
@@ -171,9 +171,9 @@ class MovedByte(Struct, frozen=True, kw_only=True):
 
 
 class RequestDifference(Struct, frozen=True, kw_only=True):
-    """What changed from one request to another. `again` are tokens that both have and that are
-    processed once more, `price` what that costs over reading them from the cache, None where no
-    price is known."""
+    """What changed between two requests. `again` counts tokens that both have and that are
+    processed again, `price` is their extra cost over reading them from the cache, None if
+    unknown."""
 
     before: RequestSummary
     after: RequestSummary
@@ -201,7 +201,7 @@ class RequestDifference(Struct, frozen=True, kw_only=True):
 def compare_requests(
     journal: Journal, before: str, after: str, book: TargetBook
 ) -> RequestDifference:
-    """Two requests of a session, whichever they are.
+    """Compare any two requests of a session.
 
     Raises:
         NoSuchEntry: there is no such request, or one of them cannot be rebuilt.
@@ -245,7 +245,7 @@ def _compared(change: SegmentChange) -> ComparedSegment:
 
 
 def _find_moved(before: Prompt, after: Prompt, shared: int) -> MovedByte | None:
-    """The first byte that differs; None if one request is the beginning of the other."""
+    """Return the first byte that differs; None if one request is the beginning of the other."""
     old, new = next(before.since(shared), None), next(after.since(shared), None)
     if old is None:
         return None
@@ -269,7 +269,7 @@ def _find_moved(before: Prompt, after: Prompt, shared: int) -> MovedByte | None:
 
 
 def _shared_length(one: bytes, other: bytes) -> int:
-    """How many leading bytes two texts have in common."""
+    """Return how many leading bytes two texts share."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -281,7 +281,7 @@ def _shared_length(one: bytes, other: bytes) -> int:
 
 
 class _Loss(Struct, frozen=True, kw_only=True):
-    """What a difference costs, and what it is called."""
+    """The cost and cause of a difference."""
 
     again: int = 0
     price: float | None = 0.0
@@ -309,7 +309,7 @@ def _judge_loss(
     if is_base and context.agreement.broke is not None:
         reason = context.agreement.broke.reason or reason
     if is_base:
-        # As the timeline tells it: by what the provider counted.
+        # As in the timeline: by the provider's count.
         breaks = find_breaks(journal, list_requests(journal), new.session.session, book)
         if (broke := breaks.get(after.request.id)) is not None:
             return _Loss(
@@ -338,7 +338,7 @@ def _judge_loss(
 
 
 def _price(new: RebuiltRequest, again: int, book: TargetBook) -> float | None:
-    """What tokens cost that are processed once more, over reading them."""
+    """Return the extra cost of processing tokens again over reading them."""
     target = book.find(new.listed.request.target)
     tokens = new.listed.request.tokens
     written = tokens if target.cache.explicit else 0
@@ -350,8 +350,8 @@ def _fix(cause: CauseName, target: str, moved: MovedByte | None, movers: Sequenc
     hooks = [mover.name for mover in movers if mover.kind == "hook"]
     if moved is not None and hooks and moved.layer in ("L1", "L2", "tools"):
         return (
-            f"Have {hooks[0]} give what changes for one request only (in an ephemeral hook, or as "
-            f"an uncached message): it then stands behind all that is cached."
+            f"Let {hooks[0]} send changing content for one request only (in an ephemeral hook, or "
+            f"as an uncached message): it then stands after everything that is cached."
         )
     return fix_for(cause, target.partition(":")[0], is_own=True)
 
@@ -360,8 +360,8 @@ def _fix(cause: CauseName, target: str, moved: MovedByte | None, movers: Sequenc
 
 
 def _list_lines(changes: Sequence[SegmentChange]) -> list[DifferenceLine]:
-    """The first thing that changed, line by line: a text that took the place of another, or what
-    went and came there."""
+    """Return the first change line by line: a replaced text, or what was removed and added
+    there."""
     run: list[SegmentChange] = []
     for change in changes:
         if change.stays:

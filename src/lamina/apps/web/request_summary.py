@@ -1,6 +1,6 @@
-"""A request in a row: when, to whom, how large, what its provider said it read and cost.
+"""A request in a row: when, to which target, how large, its cache use and its cost.
 
-Law: what a provider did not report is None, and never 0. `cached` is a part of `input`.
+Law: unreported figures are None, never 0. `cached` is a part of `input`.
 """
 
 from collections.abc import Mapping
@@ -20,15 +20,14 @@ from lamina.core.values.settings import Target
 from lamina.core.values.usage import Usage
 from lamina.errors import UnknownTarget
 
-# How much of a question stands in a row.
+# Maximum length of a question in a row.
 QUESTION = 160
 
 
 class RequestSummary(Struct, frozen=True, kw_only=True):
-    """One request. `step` says whether a question or the results of tools are new in it; `question`
-    and `answer` are the entries of these. `agree` are tokens that are the same as in the request
-    before, `new` all others, both as we count; the figures from `input` on are the provider's, and
-    None as far as it gave none."""
+    """One request. `step` says whether it adds a question or tool results; `question` and `answer`
+    are their entries. `agree` counts tokens that match the previous request, `new` all others, both
+    by our count; the figures from `input` on come from the provider, None if unreported."""
 
     number: int
     id: str
@@ -54,14 +53,14 @@ class RequestSummary(Struct, frozen=True, kw_only=True):
     output: int | None
     cost: float | None
     verdict: CacheVerdict | None
-    # The verdict in words, and what is out of the ordinary.
+    # The verdict in words, and anything unusual.
     meaning: str
     marks: tuple[str, ...]
 
 
 class SentRequests(Struct, frozen=True, kw_only=True):
-    """All requests of a session in order of writing, on every branch. `lost` are requests that
-    replies answer and that cannot be read."""
+    """All requests of a session in the order written, on every branch. `lost` are unreadable
+    requests whose replies exist."""
 
     requests: tuple[RequestSummary, ...]
     lost: tuple[str, ...]
@@ -69,7 +68,7 @@ class SentRequests(Struct, frozen=True, kw_only=True):
 
 
 class RequestRows:
-    """The requests of a journal as rows; what several of them need is looked up once."""
+    """The requests of a journal as rows, with shared lookups done once."""
 
     def __init__(self, journal: Journal, requests: RequestList, book: TargetBook) -> None:
         self._entries = journal.entries
@@ -82,7 +81,7 @@ class RequestRows:
         agreement = request.context.agreement
         base = self._requests.by_id(request.base)
         asked, step = find_asked(request, self._entries)
-        usage = usage_told(reply)
+        usage = reported_usage(reply)
         verdict = reply.verdict if reply else None
         return RequestSummary(
             number=listed.number,
@@ -114,12 +113,12 @@ class RequestRows:
         )
 
     def cost(self, target: str, usage: Usage | None) -> float | None:
-        """What a request cost; None without a report, or if nobody knows the price."""
+        """Return what a request cost; None without reported usage or a known price."""
         found = self.target(target)
         return cost_of(usage, found) if usage and found else None
 
     def target(self, name: str) -> Target | None:
-        """A target of the book; None if it is not there any more."""
+        """Return a target of the book; None if it is no longer listed."""
         if name not in self._targets:
             try:
                 self._targets[name] = self._book.find(name)
@@ -128,20 +127,20 @@ class RequestRows:
         return self._targets[name]
 
 
-def usage_told(reply: ReplyEntry | None) -> Usage | None:
-    """What a provider said a request took; None if it said nothing, as some servers do. There is no
-    request without input."""
+def reported_usage(reply: ReplyEntry | None) -> Usage | None:
+    """Return the usage that a provider reported; None if it reported nothing, as some servers do.
+    Every request has input."""
     return reply.usage if reply is not None and reply.usage.input else None
 
 
 def reported_cached(usage: Usage | None) -> int | None:
-    """The tokens that a provider says it read from its cache; None if it says nothing of it."""
+    """Return the tokens that a provider read from its cache; None if unreported."""
     return usage.cached if usage is not None and usage.cache_reported else None
 
 
 def find_asked(entry: Entry, entries: Mapping[str, Entry]) -> tuple[MessageEntry | None, str]:
-    """The question that a request belongs to, and whether that is new in it (`question`) or what
-    tools gave (`results`)."""
+    """Return the question that a request belongs to, and whether the request adds it (`question`)
+    or tool results (`results`)."""
     step = ""
     at = entries.get(entry.parent or "")
     while at is not None:
@@ -154,7 +153,7 @@ def find_asked(entry: Entry, entries: Mapping[str, Entry]) -> tuple[MessageEntry
 
 
 def list_sent(journal: Journal, book: TargetBook) -> SentRequests:
-    """Every request of a journal; none is rebuilt."""
+    """Return every request of a journal, without rebuilding any."""
     requests = list_requests(journal)
     rows = RequestRows(journal, requests, book)
     return SentRequests(

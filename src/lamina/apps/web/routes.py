@@ -1,8 +1,8 @@
-"""The table of routes: where each one is, what it takes and gives, who may call it; and all of
-them, joined from the modules of `handlers`.
+"""The table of routes: where each one is, what it accepts and returns, who may call it; and all
+routes, joined from the modules of `handlers`.
 
-Law: routing, checks, rights and the OpenAPI document all come from these rows; there is no
-second list of anything.
+Law: routing, checks, rights and the OpenAPI document all come from these rows; there is no second
+list.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,12 +17,12 @@ from lamina.apps.web.desk import Desk
 from lamina.apps.web.guard import Right
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-# What an answer is: JSON, a stream of events, or a file.
+# The form of an answer: JSON, a stream of events, or a file.
 AnswerForm = Literal["json", "events", "file"]
 
 
 class Call(Struct, frozen=True):
-    """One request, read and checked. `body` and `query` are of the types that the route names."""
+    """One request, read and checked. `body` and `query` have the types that the route names."""
 
     desk: Desk
     path: Mapping[str, str]
@@ -40,8 +40,8 @@ class Call(Struct, frozen=True):
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """`path` has its parameters in braces; `{name:path}` takes slashes as well. `result` is the
-    type of the answer; of a stream, that of the data of its events."""
+    """A route. `path` has its parameters in braces; `{name:path}` accepts slashes as well. `result`
+    is the type of the answer; for a stream, of its events' data."""
 
     method: Method
     path: str
@@ -56,7 +56,7 @@ class Route(Struct, frozen=True, kw_only=True):
 
 
 def all_routes() -> tuple[Route, ...]:
-    """The table. A module of `handlers` takes part by having `ROUTES`."""
+    """Return the table. A module of `handlers` takes part by defining `ROUTES`."""
     names = sorted(module.name for module in iter_modules(handlers.__path__))
     modules = [import_module(f"{handlers.__name__}.{name}") for name in names]
     return tuple(route for module in modules for route in getattr(module, "ROUTES", ()))

@@ -1,7 +1,7 @@
-"""What searches need, kept while the server runs: the index, and the notes of folders.
+"""The index and folders' notes, kept for searches while the server runs.
 
-Law: a folder is read again only where it changed. All of it is closed when the server ends, and
-taken up anew once a model came or went.
+Law: only what changed in a folder is read again. Everything is closed when the server stops, and
+reopened after a model is added or removed.
 """
 
 from collections import OrderedDict
@@ -27,13 +27,13 @@ from lamina.errors import UsageError
 if TYPE_CHECKING:
     from lamina.adapters.embed.index.sqlite_index import SqliteIndex
 
-# A folder takes memory, and watches its files.
+# An open folder uses memory, and watches its files.
 KEPT_SHELVES = 4
 KEPT_AGENTS = 16
 
 
-def tell_from_anywhere(report: Report, progress: JobProgress) -> None:
-    """Reports how far a job is, also from a thread that works for it."""
+def report_from_any_thread(report: Report, progress: JobProgress) -> None:
+    """Report a job's progress, from any thread."""
     try:
         from_thread.run_sync(report, progress)
     except RuntimeError:
@@ -41,7 +41,7 @@ def tell_from_anywhere(report: Report, progress: JobProgress) -> None:
 
 
 class Searches:
-    """One index for all, with vectors and by words alone; the shelves of the last folders."""
+    """One index for all folders, with vectors and by words alone; the notes of recent folders."""
 
     def __init__(self, pause: FillPause) -> None:
         self._pause = pause
@@ -51,11 +51,11 @@ class Searches:
         self._agents: OrderedDict[tuple[Path, str], AgentFolder] = OrderedDict()
 
     def bind(self, tasks: TaskGroup) -> None:
-        """Where notes are made ready to be searched meanwhile."""
+        """Set the task group that prepares notes for search in the background."""
         self._tasks = tasks
 
     def index(self, *, words: bool = False) -> "SqliteIndex":
-        """The index; with `words` without vectors.
+        """Return the index; with `words` without vectors.
 
         Raises:
             ExtraMissing: search is not installed.
@@ -66,7 +66,7 @@ class Searches:
         return self._indexes[words]
 
     async def shelf(self, folder: Path) -> NoteShelf:
-        """The notes of a folder.
+        """Return the notes of a folder.
 
         Raises:
             UsageError: it is not a folder.
@@ -81,8 +81,8 @@ class Searches:
         return self._shelves[folder]
 
     async def guides(self, folder: Path, agent: str) -> tuple[Guide, ...]:
-        """The rules and references of an agent that a list calls so, as they are now; none if there
-        is no such agent. Its files are read again only if they changed."""
+        """Return the current rules and references of an agent in the list; none if there is no such
+        agent. Its files are read again only if they changed."""
         key = (folder, agent)
         if key not in self._agents:
             listed = await run_sync(find_listed, agent, folder)
@@ -98,7 +98,7 @@ class Searches:
             return ()
 
     async def renew(self) -> None:
-        """Whatever is opened next sees the models that are here now."""
+        """Reopen on next use, with the models that are here now."""
         indexes, self._indexes = list(self._indexes.values()), {}
         for shelf in self._shelves.values():
             shelf.forget_searches()
@@ -106,7 +106,7 @@ class Searches:
             await run_sync(index.close)
 
     async def aclose(self) -> None:
-        """Closes everything; what is asked for again is opened again."""
+        """Close everything; it reopens on next use."""
         await self.renew()
         shelves, self._shelves = list(self._shelves.values()), OrderedDict()
         for shelf in shelves:

@@ -1,11 +1,11 @@
-"""Events for browsers: the numbered log of a turn or a job, news of the sessions of a workspace,
-and server-sent events over one answer that stays open.
+"""Events for browsers: the numbered log of a turn or a job, changes to the sessions of a
+workspace, and server-sent events over one long answer.
 
-Laws: whoever follows a log gets every event from the number they ask for, once and in order,
-however often they come back; its last event is `end` or `failed`, and it never grows after
-that. Whoever watches a workspace and does not keep up loses news, never holds up a turn, and
-asks again. An event that was sent is whole; when the server stops, every stream ends as
-complete, so nothing waits for a browser that stays.
+Laws: a follower of a log gets every event from the requested number on, once and in order, however
+often it reconnects; the last event is `end` or `failed`, and nothing follows it. A watcher of a
+workspace that does not keep up loses updates, never delays a turn, and asks again. Events are sent
+whole; when the server stops, every stream ends as complete, so nothing waits for a browser that
+stays.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
@@ -38,11 +38,11 @@ class EventLog:
 
     @property
     def next_number(self) -> int:
-        """The number that the next event will have; they count from 1."""
+        """Return the number of the next event; events count from 1."""
         return len(self._events) + 1
 
     def add(self, event: str, data: Any) -> None:
-        """Adds one; nothing comes behind the last."""
+        """Add an event; nothing follows the last one."""
         if self.is_over:
             return
         self._events.append(ServerEvent(event, _encoder.encode(data), self.next_number))
@@ -51,7 +51,7 @@ class EventLog:
         news.set()
 
     async def follow(self, after: int = 0) -> AsyncGenerator[ServerEvent]:
-        """The events behind number `after`, until the last one; pings while nothing happens."""
+        """Yield the events after number `after`, until the last one; pings while idle."""
         at = max(0, after)
         while True:
             news = self._news
@@ -68,7 +68,7 @@ class EventLog:
 
 
 def number_after(headers: Any) -> int:
-    """Where a watcher wants to go on: what its browser says it saw last."""
+    """Return the number of the last event that the browser saw, where it resumes."""
     text = headers.get("last-event-id", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
 
@@ -77,12 +77,12 @@ _MAX_NEWS = 256
 
 
 class Bulletin:
-    """Who watches which workspace."""
+    """The watchers of each workspace."""
 
     def __init__(self) -> None:
         self._watchers: dict[str, set[MemoryObjectSendStream[SessionNews]]] = {}
 
-    def tell(self, workspace: str, news: SessionNews) -> None:
+    def publish(self, workspace: str, news: SessionNews) -> None:
         for watcher in list(self._watchers.get(workspace, ())):
             try:
                 watcher.send_nowait(news)
@@ -93,7 +93,7 @@ class Bulletin:
     async def follow(
         self, workspace: str, standing: Iterable[SessionNews]
     ) -> AsyncGenerator[ServerEvent]:
-        """The news from now on, behind how things stand."""
+        """Yield the current state, then every update."""
         send, receive = anyio.create_memory_object_stream[SessionNews](_MAX_NEWS)
         self._watchers.setdefault(workspace, set()).add(send)
         try:
@@ -121,7 +121,7 @@ def _news_event(news: SessionNews) -> ServerEvent:
 
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 _MAX_FRAMES = 64
-# Sent at once: a browser then knows that the stream is open, and how soon it may come back.
+# Sent at once: it shows the browser that the stream is open, and when to reconnect.
 _OPENING = b"retry: 1000\n\n"
 
 
@@ -169,6 +169,6 @@ async def _read_frames(frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def write_event(event: ServerEvent) -> bytes:
-    """One event as it goes over the wire. Its data is JSON, so it has no line breaks."""
+    """Encode one event for the wire. Its data is JSON, so it has no line breaks."""
     number = b"" if event.number is None else b"id: %d\n" % event.number
     return number + b"event: %b\ndata: %b\n\n" % (event.event.encode(), event.data)

@@ -1,7 +1,7 @@
-"""What the routes of a session take and give, as records: lists and heads of sessions, turns,
-items, settings and branches.
+"""The records that session routes accept and return: lists and heads of sessions, turns, items,
+settings and branches.
 
-The names of these records are the names of types in other languages (OpenAPI, TypeScript).
+Their names become type names in other languages (OpenAPI, TypeScript).
 """
 
 from typing import Any, Literal
@@ -17,15 +17,15 @@ from lamina.core.values.event import EventBase
 from lamina.core.values.tool import Decision
 from lamina.core.values.usage import Usage
 
-# Nothing to do, a turn is under way, calls wait for a person, a request was never answered, or the
-# session cannot be read.
+# Idle, a turn is running, calls wait for a person, a request was never answered, or the session
+# cannot be read.
 SessionState = Literal["idle", "working", "waiting", "interrupted", "unreadable"]
 TurnKind = Literal["prompt", "edit", "regenerate", "resume", "compact"]
 
 
 class SessionCard(Struct, frozen=True, kw_only=True):
-    """One session in a list. `cost` is None if nobody knows a price; `unpriced` counts requests
-    whose price is not in it. `cached_share` is None if nothing was reported."""
+    """One session in a list. `cost` is None if no price is known; `unpriced` counts requests that
+    it excludes. `cached_share` is None if nothing was reported."""
 
     session: str
     name: str
@@ -43,8 +43,8 @@ class SessionCard(Struct, frozen=True, kw_only=True):
 
 
 class SessionPage(Struct, frozen=True, kw_only=True):
-    """Some sessions, the one written last first. `after` is the cursor of the next page, if there
-    is one; `total` counts all that fit the words."""
+    """A page of sessions, most recently written first. `after` is the cursor of the next page, if
+    any; `total` counts all matching sessions."""
 
     sessions: tuple[SessionCard, ...]
     total: int
@@ -52,7 +52,7 @@ class SessionPage(Struct, frozen=True, kw_only=True):
 
 
 class SessionQuery(RequestQuery, frozen=True, kw_only=True):
-    """Words that a session's name or id holds, how many, and behind which session."""
+    """Words in a session's name or id, the page size, and the session to list after."""
 
     q: str = ""
     limit: int = 100
@@ -60,8 +60,8 @@ class SessionQuery(RequestQuery, frozen=True, kw_only=True):
 
 
 class NewSession(RequestBody, frozen=True, kw_only=True):
-    """How a session is begun. `files` lets the model look at the folder's files and change them,
-    `web` is where the web is searched, `settings` are those that differ from the defaults."""
+    """A new session. `files` lets the model read and change the folder's files, `web` is where it
+    searches the web, `settings` are those that differ from the defaults."""
 
     agent: str | None = None
     project: str | None = None
@@ -75,7 +75,7 @@ class NewSession(RequestBody, frozen=True, kw_only=True):
 
 
 class SessionCreated(Struct, frozen=True, kw_only=True):
-    """The session that was begun; `notices` is what a person should know of it."""
+    """The new session; `notices` are for the person."""
 
     session: str
     notices: tuple[str, ...]
@@ -86,8 +86,8 @@ class RenamedSession(RequestBody, frozen=True, kw_only=True):
 
 
 class CallView(Struct, frozen=True, kw_only=True):
-    """A call that waits for a decision. `arguments` is the JSON text that the model wrote; with
-    `decision` it was decided, and others of its turn still wait."""
+    """A call that waits for a decision. `arguments` is the JSON text written by the model; with a
+    `decision`, only other calls of its turn still wait."""
 
     id: str
     name: str
@@ -99,8 +99,7 @@ class CallView(Struct, frozen=True, kw_only=True):
 
 
 class RunningTurn(Struct, frozen=True, kw_only=True):
-    """The turn that is under way, or was last: `next` is the number that its next event will
-    have."""
+    """The running turn, or the last one: `next` is the number of its next event."""
 
     id: str
     kind: TurnKind
@@ -109,9 +108,9 @@ class RunningTurn(Struct, frozen=True, kw_only=True):
 
 
 class SessionHead(Struct, frozen=True, kw_only=True):
-    """Everything that is needed to draw a session's head. `title` is its name, or else its first
-    question. `rows` counts messages of the active path, `other_rows` those on other branches.
-    `busy_elsewhere` says that another program has it open: it can be read, not gone on with."""
+    """Everything shown at the top of a session. `title` is its name, or its first question. `rows`
+    counts messages of the active path, `other_rows` those on other branches. `busy_elsewhere` says
+    that another program has it open: it can be read but not continued."""
 
     session: str
     workspace: str
@@ -139,8 +138,8 @@ class SessionHead(Struct, frozen=True, kw_only=True):
 
 
 class DeletedRow(Struct, frozen=True, kw_only=True):
-    """What a deletion took away: bytes of the journal, blobs of its own, and what the embedded
-    model remembered of it."""
+    """What a deletion removed: bytes of the journal, its own blobs, and the embedded model's
+    memory of it."""
 
     session: str
     bytes: int
@@ -149,7 +148,7 @@ class DeletedRow(Struct, frozen=True, kw_only=True):
 
 
 class SessionNews(Struct, frozen=True, kw_only=True):
-    """A session changed its state, or its last turn did."""
+    """A change in the state of a session or of its last turn."""
 
     session: str
     state: SessionState
@@ -157,7 +156,7 @@ class SessionNews(Struct, frozen=True, kw_only=True):
 
 
 class NewImport(RequestBody, frozen=True, kw_only=True):
-    """A file of another program, as text or in base64."""
+    """Another program's file, as text or in base64."""
 
     name: str
     content: str
@@ -165,7 +164,7 @@ class NewImport(RequestBody, frozen=True, kw_only=True):
 
 
 class ImportedRow(Struct, frozen=True, kw_only=True):
-    """The session that a file became."""
+    """The imported session."""
 
     session: str
     source: str
@@ -179,7 +178,7 @@ class ExportQuery(RequestQuery, frozen=True, kw_only=True):
 
 
 class NewTurn(RequestBody, frozen=True, kw_only=True):
-    """A question; what `@` mentions in it is attached as well."""
+    """A question; `@` mentions in it are attached as well."""
 
     text: str
     attach: tuple[str, ...] = ()
@@ -188,8 +187,8 @@ class NewTurn(RequestBody, frozen=True, kw_only=True):
 
 
 class EditedQuestion(RequestBody, frozen=True, kw_only=True):
-    """A question asked otherwise. Without `attach` and `essential`, what was attached to it goes
-    along again."""
+    """A question edited and asked again. Without `attach` and `essential`, its attachments are sent
+    again."""
 
     question: str
     text: str
@@ -199,7 +198,7 @@ class EditedQuestion(RequestBody, frozen=True, kw_only=True):
 
 
 class RepeatedAnswer(RequestBody, frozen=True, kw_only=True):
-    """An answer asked for again; without one, the last."""
+    """An answer to generate again; by default the last."""
 
     answer: str | None = None
     target: str | None = None
@@ -210,7 +209,7 @@ class ResumedTurn(RequestBody, frozen=True, kw_only=True):
 
 
 class TurnBegun(Struct, frozen=True, kw_only=True):
-    """The turn that was begun; `turns/{turn}/events` tells of it."""
+    """The turn that was started; `turns/{turn}/events` streams its events."""
 
     turn: str
 
@@ -222,14 +221,14 @@ class Aborted(Struct, frozen=True, kw_only=True):
 
 
 class SentMessage(RequestBody, frozen=True, kw_only=True):
-    """Something said while a turn runs: with its next request, or after its answer."""
+    """A message sent while a turn runs: with its next request, or after its answer."""
 
     text: str
     deliver: Delivery = "steer"
 
 
 class MessageTaken(Struct, frozen=True, kw_only=True):
-    """Whether a turn runs that the message reaches; otherwise it waits for the next one."""
+    """Whether the message reaches a running turn; if not, it waits for the next one."""
 
     running: bool
 
@@ -239,7 +238,7 @@ class DecisionBody(RequestBody, frozen=True, kw_only=True):
 
 
 class DecisionKept(Struct, frozen=True, kw_only=True):
-    """What was decided, which calls still wait, and the turn that was taken up if none does."""
+    """The decision, the calls that still wait, and the turn that continues if none does."""
 
     call_id: str
     decision: Decision
@@ -248,14 +247,14 @@ class DecisionKept(Struct, frozen=True, kw_only=True):
 
 
 class TurnFailed(EventBase, frozen=True, kw_only=True, tag="failed"):
-    """The turn is over without an answer; always the last event, if it is there."""
+    """The turn ended without an answer; if present, always the last event."""
 
     code: str
     message: str
 
 
 class CompactionDone(EventBase, frozen=True, kw_only=True, tag="compaction"):
-    """What a compaction that a person asked for came to."""
+    """The result of a compaction requested by a person."""
 
     changed: bool
     reason: str
@@ -267,12 +266,12 @@ class CompactionDone(EventBase, frozen=True, kw_only=True, tag="compaction"):
 
 
 class Ping(EventBase, frozen=True, kw_only=True, tag="ping"):
-    """Nothing happened for a while, and the connection is there."""
+    """Sent while nothing happens, to show that the connection is alive."""
 
 
 class MemberRow(Struct, frozen=True, kw_only=True):
-    """A rule, a reference or a tool that applies to every question. One that is `missing` was added
-    and is gone from the agent."""
+    """A rule, a reference or a tool that applies to every question. `missing` means that it was
+    added, and the agent no longer has it."""
 
     item: str
     label: str
@@ -282,27 +281,27 @@ class MemberRow(Struct, frozen=True, kw_only=True):
 
 
 class AvailableRow(AgentItem, frozen=True, kw_only=True):
-    """Something that could be added. `removed` says that a person took it out."""
+    """An item that can be added. `removed` says that a person removed it."""
 
     label: str
 
 
 class PinnedRow(Struct, frozen=True, kw_only=True):
-    """Something that is essential and named with every question."""
+    """An item that is essential and named with every question."""
 
     item: str
     label: str
 
 
 class AdoptedRows(Struct, frozen=True, kw_only=True):
-    """What the session took over from its agent's files."""
+    """The changes that the session adopted from its agent's files."""
 
     changes: tuple[AgentChangeRow, ...]
 
 
 class ItemRows(Struct, frozen=True, kw_only=True):
-    """What the session has, what it could have, what is pinned, how its agent's files differ, and
-    what is wrong."""
+    """The session's items, items it can add, its pins, how its agent's files differ, and
+    problems."""
 
     items: tuple[MemberRow, ...]
     available: tuple[AvailableRow, ...]
@@ -312,7 +311,7 @@ class ItemRows(Struct, frozen=True, kw_only=True):
 
 
 class ItemName(RequestBody, frozen=True, kw_only=True):
-    """A member as `rule:NAME`, `ref:NAME` or `tool:SERVER/NAME`; of a pin, its path."""
+    """A member as `rule:NAME`, `ref:NAME` or `tool:SERVER/NAME`; for a pin, its path."""
 
     what: str
 
@@ -321,9 +320,8 @@ SettingKind = Literal["choice", "boolean", "integer", "number", "text", "texts"]
 
 
 class SettingRow(Struct, frozen=True, kw_only=True):
-    """One setting: its value now and by default, what it may be, and what it is for. A setting with
-    parts is a choice of presets, and each of its parts is a row of its own, as
-    `guide_search.top_n`."""
+    """One setting: its value, default, allowed values, and description. A setting with parts offers
+    presets, and each of its parts is a row of its own, such as `guide_search.top_n`."""
 
     name: str
     group: str
@@ -340,13 +338,13 @@ class SettingRows(Struct, frozen=True, kw_only=True):
 
 
 class NewSettings(RequestBody, frozen=True, kw_only=True):
-    """The settings that change, by name; parts of one by its name with a dot."""
+    """The changed settings, by name; parts use a dotted name."""
 
     settings: dict[str, Any]
 
 
 class ForkBody(RequestBody, frozen=True, kw_only=True):
-    """Up to which entry; without one, all of the active path."""
+    """The last entry to copy; without one, the whole active path."""
 
     at: str | None = None
     name: str = ""
@@ -357,8 +355,8 @@ class Forked(Struct, frozen=True, kw_only=True):
 
 
 class NavigateBody(RequestBody, frozen=True, kw_only=True):
-    """Where to go on; `summary` tells the model what came of the branch that is left. With `end`,
-    at the end of the branch that the entry is on."""
+    """Where to continue; `summary` summarises the branch being left for the model. With `end`, at
+    the end of the branch of that entry."""
 
     entry: str
     summary: str = ""
@@ -366,7 +364,7 @@ class NavigateBody(RequestBody, frozen=True, kw_only=True):
 
 
 class Position(Struct, frozen=True, kw_only=True):
-    """Where the session goes on. `text` is the question that stood there, to be asked anew."""
+    """Where the session continues. `text` is the question at that place, to be asked again."""
 
     entry: str
     text: str
@@ -374,7 +372,7 @@ class Position(Struct, frozen=True, kw_only=True):
 
 
 class LabelBody(RequestBody, frozen=True, kw_only=True):
-    """An empty text takes the label away."""
+    """An empty text removes the label."""
 
     text: str
 

@@ -1,6 +1,7 @@
-"""Settings for a form: what each is, may be, and is for.
+"""Settings for a form: their types, allowed values and descriptions.
 
-Law: kinds and helps are read off the settings themselves; a new setting has its row by itself.
+Law: types and help texts are derived from the settings themselves; a new setting needs no code
+here.
 """
 
 import ast
@@ -31,12 +32,12 @@ from lamina.core.values.settings import Settings
 from lamina.engine.session.session_settings import nearest_setting
 from lamina.errors import InvalidSetting, UsageError
 
-# A list of texts is no word, so that it has no place among what can be typed.
+# A list of texts cannot be typed as one word.
 _LISTS = ("allow_hosts",)
 _KINDS: dict[Any, SettingKind] = {
     bool: "boolean", int: "integer", float: "number", str: "text",
 }  # fmt: skip
-# The first words that fit say which group a setting is shown in.
+# The first matching prefix decides the group that a setting is shown in.
 _GROUPS = (
     ("Model", ("target", "temperature", "top_p", "max_tokens", "max_requests", "reasoning")),
     ("Spending", ("spend_", "ask_above_cost")),
@@ -49,7 +50,7 @@ _GROUPS = (
 
 
 def list_rows(settings: Settings, options: Options) -> tuple[SettingRow, ...]:
-    """All settings; `options` are those in force."""
+    """Return all settings; `options` are the current ones."""
     return (*_rows_of(settings), *_rows_of(options, only=OPTION_TYPES))
 
 
@@ -79,11 +80,11 @@ def _rows_of(holder: Struct, prefix: str = "", only: Any = None) -> list[Setting
 def read_changes(
     values: dict[str, Any], standing: Settings
 ) -> tuple[dict[str, Any], Options | None]:
-    """What values by name change: settings, and options that are none.
+    """Return the changes that values by name make: to settings, and to other options.
 
     Raises:
         UsageError: there is no such setting.
-        InvalidSetting: it takes no such value.
+        InvalidSetting: the value is not allowed.
     """
     changes: dict[str, Any] = {}
     options: dict[str, Any] = {}
@@ -91,12 +92,12 @@ def read_changes(
         taken = _read_value(name, value)
         if name in OPTION_TYPES:
             if taken is None:
-                raise InvalidSetting(name, value, "cannot be taken away again; give a value")
+                raise InvalidSetting(name, value, "cannot be unset; choose a value")
             options[name] = taken
         else:
             change = {name: taken} if name in _LISTS else settings_change(name, taken, standing)
             changes |= change
-            # Parts of one setting are changed one after the other.
+            # Parts of one setting are changed one after another.
             standing = replace(standing, **change)
     return changes, Options(**options) if options else None
 
@@ -126,7 +127,7 @@ def _choices(name: str) -> tuple[str, ...]:
     if name in _LISTS or SETTING_TYPES[name] is bool:
         return ()
     choices = choices_of(name)
-    # A search whose parts were changed is none of the presets.
+    # A search with changed parts matches none of the presets.
     return (*choices, OWN_VALUES) if name in ("guide_search", "tool_search") else choices
 
 
@@ -143,11 +144,11 @@ def _group(name: str) -> str:
 
 @cache
 def _helps(holder: type) -> dict[str, str]:
-    """What the fields of a record say of themselves, below their definitions."""
+    """Return the help texts of a record's fields, from the docstrings below them."""
     try:
         tree = ast.parse(dedent(inspect.getsource(holder)))
     except (OSError, TypeError, SyntaxError):
-        # Without its source, as in a packed program, it says nothing.
+        # Without source code, as in a packed program, there are none.
         return {}
     body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
     helps: dict[str, str] = {}

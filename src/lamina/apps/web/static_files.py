@@ -1,7 +1,7 @@
-"""The files of the web app, as they were built into the package.
+"""The files of the web app, as built into the package.
 
-Laws: nothing is served that the build did not name; files whose names hold a digest are kept by
-browsers for good, the page itself never.
+Laws: only files listed by the build are served; browsers keep files with a digest in their names
+permanently, but never the page itself.
 """
 
 import mimetypes
@@ -13,14 +13,14 @@ from starlette.responses import PlainTextResponse, Response
 
 FOLDER = Path(__file__).parent / "static"
 NOT_BUILT = "The web app is not built: run `make web` in a checkout, or install a released wheel.\n"
-# Where the build puts files whose names hold their digest.
+# Where the build puts files whose names contain their digest.
 _HASHED = "assets/"
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml",
           ".woff2": "font/woff2", ".webmanifest": "application/manifest+json"}  # fmt: skip
 
 
 class StaticFiles:
-    """What is in a folder; looked at once, so that no path reaches beyond it."""
+    """The files in a folder, listed once so that no path reaches beyond it."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._files = {
@@ -39,7 +39,7 @@ class StaticFiles:
         if not self.is_built:
             return PlainTextResponse(NOT_BUILT, 503)
         if path is None or name.endswith(".gz"):
-            return PlainTextResponse(f"There is nothing at /{name}.\n", 404)
+            return PlainTextResponse(f"Nothing found at /{name}.\n", 404)
         headers = {"vary": "accept-encoding"}
         is_hashed = name.startswith(_HASHED)
         headers["cache-control"] = (

@@ -1,5 +1,5 @@
-"""The folders that a person works in with the web app: the list kept in the data folder, and the
-records of workspaces and of folders to choose from.
+"""The folders that a person uses in the web app: the list stored in the data folder, and the
+records of workspaces and selectable folders.
 """
 
 import os
@@ -16,7 +16,7 @@ from lamina.apps.wiring.folders import data_folder, workspace_folder
 
 
 class Me(Struct, frozen=True, kw_only=True):
-    """Who asks, and what this server is. `workspace` is the folder it was started in, if any."""
+    """The caller, and this server. `workspace` is the folder it was started in, if any."""
 
     version: str
     rights: tuple[Right, ...]
@@ -28,7 +28,7 @@ class Me(Struct, frozen=True, kw_only=True):
 
 
 class WorkspaceRow(Struct, frozen=True, kw_only=True):
-    """One folder that was chosen. One that is not there any more has no number of sessions."""
+    """One chosen folder. A folder that no longer exists has no number of sessions."""
 
     id: str
     name: str
@@ -38,20 +38,20 @@ class WorkspaceRow(Struct, frozen=True, kw_only=True):
 
 
 class WorkspaceRows(Struct, frozen=True, kw_only=True):
-    """All folders that were chosen, the one opened last first."""
+    """All chosen folders, most recently opened first."""
 
     workspaces: tuple[WorkspaceRow, ...]
 
 
 class NewWorkspace(RequestBody, frozen=True, kw_only=True):
-    """The folder to work in; with `create`, one that is made."""
+    """The folder to work in; `create` creates it."""
 
     path: str
     create: bool = False
 
 
 class FolderQuery(RequestQuery, frozen=True, kw_only=True):
-    """The folder to look into; without one, the home folder."""
+    """The folder to list; by default the home folder."""
 
     path: str = ""
 
@@ -65,8 +65,8 @@ class FolderRow(Struct, frozen=True, kw_only=True):
 
 
 class FolderListing(Struct, frozen=True, kw_only=True):
-    """The folders in a folder, for a person to choose one. `notes` is how many Markdown files are
-    directly in it, `problem` why it cannot be looked into."""
+    """The folders in a folder, to choose one. `notes` counts Markdown files directly in it,
+    `problem` says why it cannot be listed."""
 
     path: str
     parent: str | None
@@ -83,14 +83,14 @@ class Done(Struct, frozen=True, kw_only=True):
 
 
 class KnownWorkspaces(Struct, kw_only=True):
-    """The file: folders in the order in which they were last opened, the latest first."""
+    """The file: folders, most recently opened first."""
 
     version: int = 1
     folders: tuple[str, ...] = ()
 
 
 class WorkspaceList:
-    """Which folders there are, by id."""
+    """The chosen folders by id."""
 
     def __init__(self) -> None:
         self._file = SharedFile(
@@ -99,23 +99,23 @@ class WorkspaceList:
         )  # fmt: skip
 
     def folders(self) -> dict[str, Path]:
-        """Every folder by its id."""
+        """Return every folder by its id."""
         return {workspace_id(Path(folder)): Path(folder) for folder in self._file.read().folders}
 
     def find(self, workspace: str) -> Path:
         """
         Raises:
-            Refusal: there is none of that id.
+            Refusal: there is no workspace with that id.
         """
         folder = self.folders().get(workspace)
         if folder is None:
             raise not_found("workspace", workspace, "choose its folder first")
         if not folder.is_dir():
-            raise Refusal(404, "folder_gone", f"the folder {str(folder)!r} is not there any more")
+            raise Refusal(404, "folder_gone", f"the folder {str(folder)!r} no longer exists")
         return folder
 
     def add(self, folder: Path) -> str:
-        """Remembers a folder, and gives its id."""
+        """Add a folder, and return its id."""
         place = os.path.realpath(folder)
         with self._file.locked():
             known = self._file.read()
@@ -126,7 +126,7 @@ class WorkspaceList:
     def forget(self, workspace: str) -> None:
         """
         Raises:
-            Refusal: there is none of that id.
+            Refusal: there is no workspace with that id.
         """
         with self._file.locked():
             known = self._file.read()
@@ -137,5 +137,5 @@ class WorkspaceList:
 
 
 def workspace_id(folder: Path) -> str:
-    """What a folder is called in addresses: as its part of the data folder."""
+    """Return a folder's id in addresses, the same as in the data folder."""
     return workspace_folder(folder).name

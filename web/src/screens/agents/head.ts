@@ -1,10 +1,9 @@
-/** The head of a rule or a reference, changed line by line: what is not being changed stays as it
- * was typed, comments included. */
+/** The head of a rule or a reference, edited line by line: the rest stays as typed, including comments. */
 
 interface Head {
   /** Its lines, without the fences. */
   lines: string[];
-  /** All behind it. */
+  /** Everything after it. */
   rest: string;
 }
 
@@ -20,7 +19,7 @@ function split(text: string): Head | null {
   return { lines, rest: inside.slice(end.index + end[0].length) };
 }
 
-/** Which lines a field takes: its own, and those that go on with it. */
+/** The lines of a field: its own, and its continuation lines. */
 function find(lines: readonly string[], name: string): [number, number] | null {
   const from = lines.findIndex((line) => line.startsWith(`${name}:`));
   if (from < 0) return null;
@@ -36,7 +35,7 @@ function plain(value: string): string {
   return text.replace(/\s+#.*$/, "").trim();
 }
 
-/** A field as a text; a list is joined by commas. Empty if it is not there. */
+/** A field as a text; a list is joined by commas. Empty if missing. */
 export function readField(text: string, name: string): string {
   const head = split(text);
   const place = head && find(head.lines, name);
@@ -51,13 +50,13 @@ export function readField(text: string, name: string): string {
   return items.map(plain).filter(Boolean).join(", ");
 }
 
-/** YAML that reads as this very text: what could be taken for something else gets quotes. */
+/** YAML that parses as exactly this text: ambiguous values are quoted. */
 export function scalar(value: string): string {
   if (/^[\w][\w ./-]*$/.test(value) && !/^(true|false|null|yes|no|on|off|[\d.]+)$/i.test(value)) return value;
   return JSON.stringify(value);
 }
 
-/** The same text with a field set, or without it if the value is empty. */
+/** The text with a field set, or removed if the value is empty. */
 export function withField(text: string, name: string, value: string): string {
   const head = split(text) ?? { lines: [], rest: text };
   const place = find(head.lines, name) ?? [head.lines.length, head.lines.length];
@@ -67,7 +66,7 @@ export function withField(text: string, name: string, value: string): string {
   return `---\n${lines.join("\n")}\n---\n${head.rest}`;
 }
 
-/** Globs as they are typed (`*.sql, docs/**`) to a list in YAML. */
+/** Converts typed globs (`*.sql, docs/**`) to a list in YAML. */
 export function globList(typed: string): string {
   const globs = typed.split(",").map((glob) => glob.trim()).filter(Boolean);
   return globs.length ? `[${globs.map((glob) => JSON.stringify(glob)).join(", ")}]` : "";
@@ -79,7 +78,7 @@ export function fileOf(kind: "rule" | "reference", name: string): string {
   return `${kind}s/${stem || "new"}.md`;
 }
 
-/** What a new one begins with. */
+/** The initial text of a new one. */
 export function newGuide(name: string, description: string, include: string): string {
   const about = description.trim() ? `description: ${scalar(description.trim())}\n` : "";
   return `---\nname: ${scalar(name.trim())}\n${about}include: ${include}\n---\n\n`;

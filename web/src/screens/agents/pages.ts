@@ -1,4 +1,4 @@
-/** Where things of an agent are: which file is on which tab, and what is odd about which of them. */
+/** Which tab shows which file of an agent, and the problems of each file. */
 
 import { filePath, ofWorkspace } from "../../lib/api";
 import { href } from "../../lib/router.svelte";
@@ -26,13 +26,13 @@ const TAB_OF: Record<FileRow["kind"], Tab> = {
 
 export const isTab = (name: string | undefined): name is Tab => TABS.includes(name as Tab);
 
-/** A path as the agent's own folder has it; what lies elsewhere stays as it is. */
+/** A path relative to the agent's own folder; other paths stay as they are. */
 export function inside(place: string, path: string): string {
   const folder = place.replace(/\/+$/, "");
   return path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path;
 }
 
-/** On which tab a file is edited. */
+/** The tab on which a file is edited. */
 export function tabOf(path: string, files: readonly FileRow[]): Tab {
   const kind = files.find((file) => file.path === path)?.kind;
   if (kind) return TAB_OF[kind];
@@ -58,7 +58,7 @@ export interface FileProblems {
   problems: Problem[];
 }
 
-/** Problems by file, errors first; files keep the order in which they were told. */
+/** Problems by file, errors first; files keep their order. */
 export function byFile(place: string, problems: readonly Problem[]): FileProblems[] {
   const groups = new Map<string, Problem[]>();
   for (const problem of problems) {
@@ -72,7 +72,7 @@ export function byFile(place: string, problems: readonly Problem[]): FileProblem
   }));
 }
 
-/** What is odd about one file, by line; several of one line are joined, those without one are on the first. */
+/** The problems of one file by line; several on one line are joined, those without a line go to the first. */
 export function marksOf(place: string, file: string, problems: readonly Problem[]): Record<number, string> {
   const marks: Record<number, string> = {};
   for (const problem of problems) {
@@ -83,13 +83,13 @@ export function marksOf(place: string, file: string, problems: readonly Problem[
   return marks;
 }
 
-/** The level as behaviour 42 writes it. */
+/** The level in three digits. */
 export const level = (guide: Pick<Guide, "level">): string => String(guide.level).padStart(3, "0");
 
 export const INCLUDE_WORDS: Record<Include, string> = {
   always: "Part of every request.",
-  manual: "Only when somebody adds it: @, Add in the request context, or a file that fits its globs.",
-  agent: "When search finds that it fits the question.",
+  manual: "Only when added: with @, in the request context, or by a file that matches its globs.",
+  agent: "When search finds it relevant to the question.",
 };
 
 export const INCLUDE_TONES = { always: "L1", manual: "plain", agent: "accent" } as const;

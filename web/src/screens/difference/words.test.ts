@@ -23,10 +23,10 @@ describe("the other request", () => {
 
 describe("words", () => {
   it("say where the two part", () => {
-    expect(headline(difference({ moved }))).toBe("9,100 of 10,240 tokens agree; they part at byte 31,418");
-    expect(headline(difference({ moved: { ...moved, expected: true } }))).toContain("what is new begins at byte 31,418");
+    expect(headline(difference({ moved }))).toBe("9,100 of 10,240 tokens match; they diverge at byte 31,418");
+    expect(headline(difference({ moved: { ...moved, expected: true } }))).toContain("new content starts at byte 31,418");
     expect(headline(difference({}))).toContain("nothing moved, and the rest is new");
-    expect(headline(difference({ moved, agree: 10240 }))).toBe("All 10,240 tokens agree; the other one goes on from byte 31,418");
+    expect(headline(difference({ moved, agree: 10240 }))).toBe("All 10,240 tokens match; the other request continues from byte 31,418");
   });
   it("never call an unknown price nothing", () => {
     expect(costWords(difference({ moved, price: null }))).toBe("1,140 tokens again, price unknown");

@@ -3,8 +3,8 @@
 import { exact, money } from "../../lib/numbers";
 import type { ComparedSegment, DifferenceLine, Mover, RequestDifference, RequestSummary } from "./types";
 
-/** The request that another is compared with if nobody says which: the one it was compared with when it
- * was sent, else the one before it. Nothing for the first. */
+/** The default request to compare with: the base recorded when it was sent, else the previous one. Nothing for
+ * the first. */
 export function baseOf(requests: readonly RequestSummary[], after: string): string {
   const place = requests.findIndex((request) => request.id === after);
   const found = requests[place];
@@ -12,7 +12,7 @@ export function baseOf(requests: readonly RequestSummary[], after: string): stri
   return found.base || requests[place - 1]?.id || "";
 }
 
-/** A request in a list to choose from. */
+/** The label of a request in a list. */
 export function optionWords(request: RequestSummary): string {
   const question = request.question_text.replaceAll(/\s+/g, " ");
   const text = question.length > 48 ? `${question.slice(0, 47)}…` : question;
@@ -21,15 +21,15 @@ export function optionWords(request: RequestSummary): string {
     .join(" · ");
 }
 
-/** Who moved it. */
+/** Names who moved it. */
 export function moverWords(mover: Mover): string {
   const who: Record<Mover["kind"], string> = { hook: `the hook ${mover.name}`, engine: "Lamina itself", person: mover.name || "a person" };
   return `${who[mover.kind]}${mover.op ? ` (${mover.op.replaceAll("_", " ")})` : ""}`;
 }
 
-/** What it cost, as far as that is known. */
+/** Its cost, as far as known. */
 export function costWords(difference: RequestDifference): string {
-  if (!difference.moved) return "nothing: nothing moved";
+  if (!difference.moved) return "nothing moved";
   if (difference.again === 0) return "nothing is processed again";
   const tokens = `${exact(difference.again)} tokens again`;
   return difference.price === null ? `${tokens}, price unknown` : `${tokens}, ${money(difference.price)} more than reading them`;
@@ -39,18 +39,18 @@ export function costWords(difference: RequestDifference): string {
 export function headline(difference: RequestDifference): string {
   const moved = difference.moved;
   const isAll = difference.agree >= difference.of;
-  const agrees = isAll ? `All ${exact(difference.of)} tokens agree` : `${exact(difference.agree)} of ${exact(difference.of)} tokens agree`;
+  const agrees = isAll ? `All ${exact(difference.of)} tokens match` : `${exact(difference.agree)} of ${exact(difference.of)} tokens match`;
   if (!moved) return isAll ? `${agrees}; nothing moved` : `${agrees}; nothing moved, and the rest is new`;
-  if (isAll) return `${agrees}; the other one goes on from byte ${exact(moved.byte)}`;
-  if (moved.expected) return `${agrees}; what is new begins at byte ${exact(moved.byte)}`;
-  return `${agrees}; they part at byte ${exact(moved.byte)}`;
+  if (isAll) return `${agrees}; the other request continues from byte ${exact(moved.byte)}`;
+  if (moved.expected) return `${agrees}; new content starts at byte ${exact(moved.byte)}`;
+  return `${agrees}; they diverge at byte ${exact(moved.byte)}`;
 }
 
 export const MARKS: Record<DifferenceLine["mark"], { sign: string; word: string }> = {
   same: { sign: " ", word: "" },
   removed: { sign: "-", word: "removed" },
   added: { sign: "+", word: "added" },
-  gap: { sign: "⋯", word: "left out here" },
+  gap: { sign: "⋯", word: "unchanged lines" },
 };
 
 /** The line difference as plain text, to copy. */
@@ -65,7 +65,7 @@ export interface SegmentGroup {
   tokens: number;
 }
 
-/** Segments that were kept one after the other are one row: what changed is what one looks for. */
+/** Joins consecutive unchanged segments into one row, so that changes stand out. */
 export function groupSegments(segments: readonly ComparedSegment[]): SegmentGroup[] {
   const groups: SegmentGroup[] = [];
   for (const segment of segments) {

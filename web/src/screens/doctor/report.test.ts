@@ -17,7 +17,7 @@ describe("bars", () => {
     expect(bars.map((bar) => [bar.share, bar.isPriced])).toEqual([[1, true], [0.5, true], [0.5, false]]);
   });
   it("say how sure the findings are", () => {
-    expect(certaintiesOf(cause({ certainties: { proven: 2, located: 1 } }))).toBe("2 proven, 1 place known, cause open");
+    expect(certaintiesOf(cause({ certainties: { proven: 2, located: 1 } }))).toBe("2 proven, 1 located, cause unknown");
   });
 });
 

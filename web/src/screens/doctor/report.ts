@@ -1,7 +1,7 @@
 /** A report in words and bars.
  *
- * Laws: money is at list price and called so. What has no known price is in no sum of money; it is told
- * beside it, and its bar is measured in tokens and slanted. */
+  * Laws: money is at list price and labelled as such. Requests without a known price are in no total; they are
+  * listed separately, and their bars are measured in tokens and slanted. */
 
 import { certaintyWords, type Certainty } from "../../lib/breaks";
 import { bytes, count, exact, money, percent, seconds, short } from "../../lib/numbers";
@@ -17,8 +17,8 @@ export interface CauseBar {
 
 export const keyOf = (cause: { label: string; blame: string | null }): string => `${cause.label}|${cause.blame ?? ""}`;
 
-/** A bar per cause. Priced ones are measured against the dearest; those without a price against the
- * one with the most tokens, since no rate between the two is known. */
+/** A bar per cause. Priced ones are relative to the most expensive; those without a price to the one with the
+ * most tokens, since no rate between the two is known. */
 export function barsOf(causes: readonly CauseSum[]): CauseBar[] {
   const dearest = Math.max(0, ...causes.map((cause) => cause.extra ?? 0));
   const longest = Math.max(0, ...causes.map((cause) => cause.tokens));
@@ -41,7 +41,7 @@ export function certaintiesOf(cause: CauseSum): string {
     .join(", ");
 }
 
-/** A part of a sum; unknown where either is, and nothing where there was nothing to lose. */
+/** A share of a sum; unknown if either is, and 0 if there was nothing to lose. */
 function shareOf(part: number | null, whole: number | null): number | null {
   if (part === null || whole === null) return null;
   return whole > 0 ? part / whole : 0;
@@ -62,7 +62,7 @@ export interface Headline {
   readOf: string;
 }
 
-/** Whether money can be said at all: some request has a known price. */
+/** Whether any request has a known price. */
 export function isPriced(totals: ReportTotals): boolean {
   return totals.requests > totals.unpriced;
 }
@@ -70,7 +70,7 @@ export function isPriced(totals: ReportTotals): boolean {
 export function headlineOf(page: DoctorPage): Headline {
   const totals = page.totals;
   const priced = isPriced(totals);
-  const unpriced = totals.unpriced ? `${count(totals.unpriced, "request")} of unknown price not in it` : "input and output";
+  const unpriced = totals.unpriced ? `${count(totals.unpriced, "request")} of unknown price excluded` : "input and output";
   const reported = totals.requests - totals.unreported;
   return {
     lost: priced && totals.lost_cost !== null ? money(totals.lost_cost) : `${short(totals.lost)} tokens`,
@@ -78,9 +78,9 @@ export function headlineOf(page: DoctorPage): Headline {
       ? `${percent(page.lost_share)} of what the input cost · ${short(totals.lost)} tokens again`
       : `${percent(page.lost_share)} of the input · price unknown`,
     avoidable: priced ? money(totals.avoidable_cost) : "unknown",
-    avoidableOf: priced ? `${percent(shareOf(totals.avoidable_cost, totals.lost_cost))} of what was lost` : "no price is known",
+    avoidableOf: priced ? `${percent(shareOf(totals.avoidable_cost, totals.lost_cost))} of the loss` : "price unknown",
     paid: priced ? money(sumOf(totals.input_cost, totals.output_cost)) : "unknown",
-    paidOf: priced ? unpriced : `no price known of ${totals.unpriced_models.join(", ")}`,
+    paidOf: priced ? unpriced : `no known price for ${totals.unpriced_models.join(", ")}`,
     read: percent(readShare(page.requests), 1),
     readOf: totals.unreported
       ? `of ${exact(reported)} reported · ${exact(totals.unreported)} unknown`
@@ -88,7 +88,7 @@ export function headlineOf(page: DoctorPage): Headline {
   };
 }
 
-/** What part of the input was read from a cache, of those requests alone whose provider said so. */
+/** The share of the input read from a cache, over requests whose provider reported it. */
 export function readShare(requests: DoctorPage["requests"]): number | null {
   const reported = requests.filter((request) => request.read !== null);
   const input = reported.reduce((sum, request) => sum + request.input, 0);
@@ -106,7 +106,7 @@ export function listWords(words: readonly string[]): string {
   return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
 }
 
-/** Where it happened: in which part, at which byte; or how far was read. */
+/** Where it happened: in which part and at which byte, or how far the cache was read. */
 export function placeWords(finding: FindingRow): string {
   const place = finding.place;
   if (place.segment) return `${place.segment}${place.offset == null ? "" : `, byte ${exact(place.offset)}`}`;
@@ -121,8 +121,8 @@ export function priceWords(finding: FindingRow): string {
   return `${money(finding.paid)} at list price instead of ${money(finding.would_have_cost)}`;
 }
 
-/** The sentence without what stands beside it anyway: time and session in front, place, price and
- * certainty behind. */
+/** The sentence without the details shown beside it: time and session before it, place, price and certainty
+ * after it. */
 export function reasonOf(finding: FindingRow): string {
   const [, first = finding.sentence] = /^(.*?)(?:; (?:at [^;]+|nothing was read|read [^;]+))?; [\d,]+ tokens again/s.exec(finding.sentence) ?? [];
   const colon = first.indexOf(": ");
@@ -131,17 +131,17 @@ export function reasonOf(finding: FindingRow): string {
 }
 
 export function whenWords(finding: FindingRow): string {
-  return finding.gap === null ? "" : `${seconds(finding.gap)} after the request before`;
+  return finding.gap === null ? "" : `${seconds(finding.gap)} after the previous request`;
 }
 
-/** Findings of a cause, or all; the dearest first, then those with the most tokens. */
+/** Findings of a cause, or all; the most expensive first, then those with the most tokens. */
 export function dearest(findings: readonly FindingRow[], cause: string): FindingRow[] {
   const of = (finding: FindingRow): number => finding.extra ?? -1;
   const wanted = cause ? findings.filter((finding) => keyOf({ label: causeLabel(finding), blame: finding.blame }) === cause) : findings;
   return wanted.toSorted((a, b) => of(b) - of(a) || b.tokens - a.tokens);
 }
 
-/** Under which label the report sums a finding: where the cause is open, by the place. */
+/** The label under which the report sums a finding: with an unknown cause, by its place. */
 const OPEN: Record<string, string> = {
   nothing: "nothing was read, cause open",
   floor: "only tools and system read, cause open",
@@ -158,7 +158,7 @@ export function ownRequest(finding: FindingRow): string {
   return finding.source === "lamina" ? (finding.request_id.split("/").at(-1) ?? "") : "";
 }
 
-/** A dropped file as the server takes it: text where it is text, else base64. */
+/** A dropped file as the server accepts it: text if it is text, else base64. */
 export async function readUpload(file: File): Promise<{ name: string; content: string; encoding: "utf-8" | "base64" }> {
   const data = new Uint8Array(await file.arrayBuffer());
   try {
@@ -170,5 +170,5 @@ export async function readUpload(file: File): Promise<{ name: string; content: s
   }
 }
 
-/** What the server takes at once. */
+/** The upload limit of the server. */
 export const MOST_BYTES = 32 * 2 ** 20;

@@ -5,7 +5,7 @@ const key = (keys: string, label: string, group: string, more = {}) => ({ keys, 
 
 it("keys of the screen come first, those of everywhere last, in the order they were registered", () => {
   const groups = groupKeys([
-    key("?", "Show all keys", "Everywhere"),
+    key("?", "Show all shortcuts", "Everywhere"),
     key("g n", "Go to notes", "Go"),
     key("j", "Next passage", "Notes"),
     key("k", "Previous passage", "Notes"),

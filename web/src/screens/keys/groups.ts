@@ -1,4 +1,4 @@
-/** The keys that are registered, by group, as the sheet lists them. */
+/** The registered shortcuts by group, as the sheet lists them. */
 
 import type { Key } from "../../lib/keys.svelte";
 
@@ -10,18 +10,18 @@ export interface KeyGroup {
 const FIRST = "Everywhere";
 const SECOND = "Go";
 
-/** Keys that do the same stand on one line; a key that a screen took over is shown with what it does now. */
+/** Shortcuts with the same action share a line; a shortcut overridden by a screen shows its current action. */
 export function groupKeys(all: readonly Pick<Key, "keys" | "label" | "group" | "hidden" | "when">[]): KeyGroup[] {
   const taken = new Set<string>();
   const groups = new Map<string, { keys: string; label: string }[]>();
-  // The youngest goes first, as when a key is pressed.
+  // The latest registration comes first, as when a key is pressed.
   for (const key of all.toReversed()) {
     if (key.hidden || taken.has(key.keys) || key.when?.() === false) continue;
     taken.add(key.keys);
     groups.set(key.group, [{ keys: key.keys, label: key.label }, ...(groups.get(key.group) ?? [])]);
   }
   const weight = (name: string): number => (name === FIRST ? 2 : name === SECOND ? 1 : 0);
-  // What belongs to the screen at hand is what one looks for.
+  // Shortcuts of the current screen come first.
   return [...groups]
     .map(([name, rows]) => ({ name, rows }))
     .toReversed()

@@ -39,8 +39,8 @@ describe("runs", () => {
   it("say that it agrees and was not reported, rather than that nothing was cached", () => {
     const runs = runsOf([segment(0, "L1", 10, { state: "agrees" }), segment(1, "L5", 4)], null, 10);
     expect(runs.map((run) => run.state)).toEqual(["agrees", "new"]);
-    expect(stateWords("agrees", false, true)).toBe("agrees, not reported");
-    expect(stateWords("agrees", true, true)).toBe("agrees, not read");
+    expect(stateWords("agrees", false, true)).toBe("matches, not reported");
+    expect(stateWords("agrees", true, true)).toBe("matches, not read");
   });
 
   it("keep what cannot be compared unknown", () => {

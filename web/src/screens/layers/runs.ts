@@ -11,18 +11,18 @@ export interface Run {
   state: SegmentState;
   start: number;
   tokens: number;
-  /** The first segment that is in it. */
+  /** Its first segment. */
   segment: number;
 }
 
-/** Runs of one layer and one state in wire order. A provider reads a prefix, which may end within a
- * segment: there a segment is two runs. */
+/** Runs of one layer and one state in wire order. A provider reads a prefix, which may end within a segment: such
+ * a segment becomes two runs. */
 export function runsOf(segments: readonly SegmentRow[], cached: number | null, agree: number): Run[] {
   const runs: Run[] = [];
   for (const segment of segments) {
     const end = segment.start + segment.tokens;
     const read = clamp(cached ?? 0, segment.start, end);
-    // What agrees is so whole or not at all: bytes in the middle of a segment are not compared here.
+    // A segment matches as a whole or not at all: its bytes are not compared here.
     const same = segment.state === "agrees" || end <= agree ? end : read;
     const rest = segment.state === "unknown" ? "unknown" : "new";
     add(runs, segment, "cached", segment.start, read);
@@ -47,24 +47,24 @@ function clamp(value: number, low: number, high: number): number {
   return Math.max(low, Math.min(high, value));
 }
 
-/** What is said of a state: whether a provider has answered, and said anything, makes a difference. */
+/** A state in words, depending on whether a provider has answered and reported its cache. */
 export function stateWords(state: SegmentState, reported: boolean, answered: boolean): string {
   if (state === "cached") return "cached";
   if (state === "unknown") return "unknown";
   if (state === "new") return "new";
-  if (reported) return "agrees, not read";
-  return answered ? "agrees, not reported" : "agrees";
+  if (reported) return "matches, not read";
+  return answered ? "matches, not reported" : "matches";
 }
 
 export const STATE_ABOUT: Record<SegmentState, string> = {
   cached: "The provider reported that it read this from its cache.",
-  agrees: "The same bytes at the same place as in the request before; nobody said they were read from a cache.",
-  new: "Not at this place in the request before: it had to be processed.",
-  unknown: "What this request was compared with is lost.",
+  agrees: "The same bytes at the same place as in the previous request; not reported as read from a cache.",
+  new: "Not at this place in the previous request: it had to be processed.",
+  unknown: "The request that this one was compared with is lost.",
 };
 
-/** The room of the window: what is used, free, and kept for the answer. They may be more than the
- * window, where what is sent was counted too low. */
+/** The space of the window: used, free, and reserved for the answer. Together they may exceed the window if the
+ * sent tokens were underestimated. */
 export interface Room {
   used: number;
   free: number;
@@ -83,7 +83,7 @@ export type OutlineRow =
   | { kind: "gone"; id: string; gone: GoneSegment; place: number; of: number }
   | { kind: "gone-head"; id: string; count: number; tokens: number; open: boolean };
 
-/** The outline: layers in wire order, each with its segments while it is open; last, what is gone. */
+/** The outline: layers in wire order, each with its segments while it is open; last, removed segments. */
 export function outlineOf(
   layers: readonly LayerShare[],
   segments: readonly SegmentRow[],
@@ -114,7 +114,7 @@ export function outlineOf(
   return rows;
 }
 
-/** `sent at 3` where it was first sent earlier, nothing where it is new with this request. */
+/** `sent at 3` if it was first sent earlier, `first sent here` if it is new. */
 export function sentWords(segment: SegmentRow, number: number): string {
   if (segment.first_number === null) return "";
   return segment.first_number === number ? "first sent here" : `sent at ${exact(segment.first_number)}`;
@@ -127,7 +127,7 @@ export function layerName(layer: { layer: LayerId; name: string }): string {
 
 const LONG = 90;
 
-/** How a message begins: there are many questions and answers, and one looks for a certain one. */
+/** The beginning of a message, to tell questions and answers apart. */
 export function excerptOf(segment: SegmentRow): string {
   if (segment.kind === "image" || segment.item || segment.role === "tools" || segment.role === "system") return "";
   const text = segment.text.slice(0, LONG * 3).replaceAll(/\s+/g, " ").trim();
@@ -141,7 +141,7 @@ export function pictureOf(segment: SegmentRow): string {
   return segment.kind === "image" && typeof digest === "string" ? digest : "";
 }
 
-/** What is no text, laid out to be read; nothing where the text itself is that. */
+/** Non-text content formatted for reading; nothing if the text is readable itself. */
 export function readable(segment: SegmentRow): string {
   if (segment.kind === "text" || segment.kind === "image" || segment.content == null) return "";
   return JSON.stringify(segment.content, null, 2);

@@ -1,4 +1,4 @@
-/** What a verification comes to: sound is only what is proven, and what cannot be is not broken. */
+/** The verdict of a verification: only proven requests are verified, and unprovable ones are not broken. */
 
 import { count, exact } from "../../lib/numbers";
 import type { IconName } from "../../ui";
@@ -15,13 +15,13 @@ export function verdictOf(check: SessionCheck): VerifyVerdict {
   if (check.state === "broken") {
     const wrong = check.wrong.length;
     const label = wrong ? `${count(wrong, "request")} not as sent` : "damaged";
-    return { label, words: "Something is not what was recorded.", tone: "bad", icon: "warning" };
+    return { label, words: "Something does not match the record.", tone: "bad", icon: "warning" };
   }
   if (check.requests === 0) {
-    return { label: "nothing to verify", words: "No request was sent yet.", tone: "plain", icon: "info" };
+    return { label: "nothing to verify", words: "No requests sent yet.", tone: "plain", icon: "info" };
   }
   if (check.state === "sound") {
-    return { label: "verified", words: "Every request was rebuilt from the journal, and is byte for byte what was sent.", tone: "good", icon: "check" };
+    return { label: "verified", words: "Every request was rebuilt from the journal and matches what was sent, byte for byte.", tone: "good", icon: "check" };
   }
   return {
     label: `${exact(check.rebuilt)} of ${exact(check.requests)} verified`,

@@ -11,7 +11,7 @@ it("a price that nobody knows is not nothing", () => {
 
 it("lifetimes are said in the unit that fits", () => {
   expect([lifetime(null), lifetime(0), lifetime(300), lifetime(3600), lifetime(86400)]).toEqual([
-    "while it runs", "no cache", "5 min", "1 h", "24 h",
+    "while running", "no cache", "5 min", "1 h", "24 h",
   ]);
 });
 

@@ -1,10 +1,10 @@
-/** Targets as people look for them: what they cost, how much they take, and in which order. */
+/** Targets in a list: prices, cache lifetimes, and their order. */
 
 import type { Shapes } from "../../lib/types";
 
 export type Choice = Shapes["TargetChoice"];
 
-/** Dollars per million tokens; nobody's guess: unknown stays unknown. */
+/** Dollars per million tokens; unknown stays unknown. */
 export function perMillion(price: number | null | undefined): string {
   if (price == null) return "unknown";
   if (price === 0) return "free";
@@ -12,7 +12,7 @@ export function perMillion(price: number | null | undefined): string {
 }
 
 export function lifetime(seconds: number | null | undefined): string {
-  if (seconds == null) return "while it runs";
+  if (seconds == null) return "while running";
   if (seconds === 0) return "no cache";
   if (seconds < 60) return `${seconds} s`;
   if (seconds < 3600) return `${Math.round(seconds / 60)} min`;
@@ -20,7 +20,7 @@ export function lifetime(seconds: number | null | undefined): string {
   return `${Math.round(seconds / 86400)} days`;
 }
 
-/** All words have to be there, in any order. */
+/** Matches if all words occur, in any order. */
 export function found(choices: readonly Choice[], words: string, readyOnly: boolean): Choice[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   return choices.filter(
@@ -30,11 +30,11 @@ export function found(choices: readonly Choice[], words: string, readyOnly: bool
 
 const weight = (choice: Choice): number => (choice.missing ? 4 : 0) + (choice.is_family ? 2 : 0) + (choice.provider === "local" ? 0 : 1);
 
-/** Those that can be asked now first, names before families, this machine before others. */
+/** Available targets first, names before families, this machine before others. */
 export const ordered = (choices: readonly Choice[]): Choice[] => choices.toSorted((a, b) => weight(a) - weight(b));
 
-/** What is in the way of a target, in a few words for a list. */
+/** Why a target is unavailable, in a few words for a list. */
 export function lackOf(row: Choice): string {
-  const known: Record<string, string> = { key_missing: "no key yet", model_missing: "not fetched yet" };
+  const known: Record<string, string> = { key_missing: "no key", model_missing: "not downloaded" };
   return known[row.missing_code] ?? row.missing.split(":")[0] ?? "";
 }

@@ -1,4 +1,4 @@
-/** Attaching from the notes: it waits in the message box of the session that was looked at last. */
+/** Attaches notes to the message box of the session shown last. */
 
 import { composer } from "../../lib/composer.svelte";
 import { house } from "../../lib/house.svelte";
@@ -6,7 +6,7 @@ import { href, router } from "../../lib/router.svelte";
 import { status } from "../../lib/status.svelte";
 import { visited } from "../../lib/visited.svelte";
 
-/** To what it would be attached, in words. */
+/** The name of the session that notes are attached to. */
 export function nameOfSession(workspace: string): string {
   const session = sessionOf(workspace);
   if (!session) return "a new session";
@@ -21,7 +21,7 @@ export function attach(workspace: string, what: string): void {
   const session = sessionOf(workspace);
   const there = session ? href("w", workspace, "s", session) : href("w", workspace);
   const isNew = composer.attach(workspace, session, what);
-  status.toast(isNew ? `${what} is attached to ${nameOfSession(workspace)}.` : `${what} is attached already.`, {
+  status.toast(isNew ? `${what} attached to ${nameOfSession(workspace)}.` : `${what} is already attached.`, {
     tone: "good",
     action: { label: "Write the message", run: () => router.go(there) },
   });

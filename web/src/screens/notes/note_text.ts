@@ -1,9 +1,9 @@
-/** A note as it is read: its head apart, its links leading somewhere, the words of a search marked. */
+/** A note for reading: without its head, with working links and highlighted search words. */
 
 export interface Link {
-  /** As it is written, without brackets and without what is shown in its place. */
+  /** The link as written, without brackets and display text. */
   link: string;
-  /** The file it leads to; empty if nowhere. */
+  /** The linked file; empty if the link is broken. */
   path: string;
   anchor: string;
 }
@@ -28,8 +28,8 @@ function decoded(text: string): string {
   }
 }
 
-/** The same Markdown, in which links to notes are links that the app understands. What leads nowhere
- * is crossed out, so that it is seen; code stays as it is. */
+/** The same Markdown, with links to notes as links within the app. Broken links are crossed out; code stays as
+ * it is. */
 export function linked(text: string, links: readonly Link[], to: (path: string, anchor: string) => string): string {
   const known = new Map<string, Link>();
   for (const link of links) {
@@ -50,7 +50,7 @@ export function linked(text: string, links: readonly Link[], to: (path: string, 
         fence = mark;
         return line;
       }
-      // What stands between backticks is code: only the pieces outside are looked at.
+      // Text between backticks is code: only the pieces outside are processed.
       return line
         .split(/(`+[^`]*`+)/)
         .map((piece, place) => (place % 2 ? piece : piece.replace(WIKI, wiki).replace(INLINE, inline)))
@@ -78,10 +78,10 @@ export interface Piece {
   hit: boolean;
 }
 
-/** A passage in pieces; those that are words of the search are hits. */
+/** A passage in pieces; search words are hits. */
 export function marked(text: string, query: string): Piece[] {
   const typed = query.toLowerCase().match(/[\p{L}\p{N}]{2,}/gu) ?? [];
-  // Of one and of many: `keys` is meant by `key`, and the other way round.
+  // Singular and plural: `key` also matches `keys`, and vice versa.
   const words = [...new Set(typed.map((word) => (word.length > 3 ? word.replace(/s$/, "") : word)))];
   if (!words.length) return [{ text, hit: false }];
   const pattern = new RegExp(`(?<![\\p{L}\\p{N}])((?:${words.join("|")})[\\p{L}\\p{N}]{0,3})(?![\\p{L}\\p{N}])`, "giu");
@@ -91,7 +91,7 @@ export function marked(text: string, query: string): Piece[] {
     .filter((piece) => piece.text !== "");
 }
 
-/** Markdown without its marks, for a line or two in a list. */
+/** Markdown as plain text, for a line or two in a list. */
 export function plainOf(text: string): string {
   return text
     .replace(/^(`{3,}|~{3,}).*$/gm, "")
@@ -103,7 +103,7 @@ export function plainOf(text: string): string {
     .trim();
 }
 
-/** A passage short enough for a list, from where its first hit is. */
+/** A passage shortened for a list, starting at its first hit. */
 export function excerpt(text: string, query: string, most = 320): string {
   const flat = plainOf(text);
   if (flat.length <= most) return flat;
@@ -116,7 +116,7 @@ export function excerpt(text: string, query: string, most = 320): string {
 
 /** The name of a note without its folders. */
 export const nameOf = (path: string): string => path.split("/").at(-1)?.replace(/\.md$/i, "") ?? path;
-/** All folders of some files, those around them included. */
+/** All folders of some files, including parent folders. */
 export function foldersOf(paths: readonly string[]): string[] {
   const folders = new Set<string>();
   for (const path of paths) {

@@ -1,9 +1,9 @@
-/** Finds what was meant by a few letters. Every word that is typed has to be found, its letters in
- * their order; beginnings of words and letters in a row count more. */
+/** Fuzzy search. Every typed word must occur, its letters in order; beginnings of words and consecutive letters
+ * score higher. */
 
 export interface Fuzzy {
   score: number;
-  /** Which letters of the text were meant, from 0. */
+  /** The positions of matched letters, from 0. */
   places: number[];
 }
 
@@ -13,7 +13,7 @@ const isBoundary = (text: string, place: number): boolean => {
   return /[\s/._:#\-›•]/.test(before) || (/\p{Ll}/u.test(before) && /\p{Lu}/u.test(here));
 };
 
-/** One word: first as it stands, else letter by letter. */
+/** Matches one word: first as a whole, else letter by letter. */
 function word(text: string, lower: string, wanted: string): Fuzzy | null {
   let best: Fuzzy | null = null;
   for (let at = lower.indexOf(wanted); at >= 0; at = lower.indexOf(wanted, at + 1)) {
@@ -27,7 +27,7 @@ function word(text: string, lower: string, wanted: string): Fuzzy | null {
   for (const letter of wanted) {
     let at = lower.indexOf(letter, from);
     if (at < 0) return null;
-    // The beginning of a word is meant rather than a letter inside of one, if it is not far.
+    // Prefer the beginning of a word to a letter inside one, if it is near.
     if (!isBoundary(text, at) && at !== from) {
       for (let next = at; next >= 0; next = lower.indexOf(letter, next + 1)) {
         if (isBoundary(text, next)) {
@@ -40,12 +40,12 @@ function word(text: string, lower: string, wanted: string): Fuzzy | null {
     places.push(at);
     from = at + 1;
   }
-  // Letters strewn over a text are chance.
+  // Widely scattered letters match by chance.
   const spread = (places.at(-1) ?? 0) - (places[0] ?? 0) + 1;
   return score * 2 < spread ? null : { score, places };
 }
 
-/** How well a text fits; null if it does not. Without a query everything fits alike. */
+/** The score of a text; null without a match. Without a query all scores are equal. */
 export function fuzzy(text: string, query: string): Fuzzy | null {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   const lower = text.toLowerCase();
@@ -57,14 +57,14 @@ export function fuzzy(text: string, query: string): Fuzzy | null {
     score += found.score;
     found.places.forEach((place) => places.add(place));
   }
-  // Of two that fit alike the shorter one is meant.
+  // With equal scores prefer the shorter text.
   return { score: words.length ? score - text.length / 100 : 0, places: [...places].sort((a, b) => a - b) };
 }
 
 export interface Entry {
   id: string;
   label: string;
-  /** More to find it by, shown beside the label. */
+  /** More searchable text, shown beside the label. */
   detail?: string;
   group: string;
 }
@@ -74,15 +74,15 @@ export interface Ranked<T> {
   places: number[];
 }
 
-/** The entries that fit, best first. What was chosen lately comes first among those that fit alike,
- * and first of all while nothing is typed. */
+/** Matching entries, best first. With equal scores recently chosen ones come first, as they do while nothing is
+ * typed. */
 export function rank<T extends Entry>(entries: readonly T[], query: string, recent: readonly string[], most = 60): Ranked<T>[] {
   const found: (Ranked<T> & { score: number })[] = [];
   entries.forEach((entry, place) => {
     const late = recent.indexOf(entry.id);
     const bonus = late < 0 ? 0 : query.trim() ? Math.max(0, 6 - late) : 1000 - late;
     const own = fuzzy(entry.label, query);
-    // Words may be split over label and detail; that fits less well.
+    // Words may be split over label and detail, with a lower score.
     const whole = own ?? (entry.detail ? fuzzy(`${entry.label} ${entry.detail}`, query) : null);
     if (!whole) return;
     const score = (own ? own.score : whole.score / 2) + bonus - place / 10_000;
@@ -96,8 +96,8 @@ export interface Section<T> {
   rows: Ranked<T>[];
 }
 
-/** Rows under headings: the group whose best row is best comes first. While nothing is typed, what was
- * chosen lately has a heading of its own. */
+/** Rows under headings: the group with the best row comes first. While nothing is typed, recently chosen entries
+ * have their own heading. */
 export function sections<T extends Entry>(rows: readonly Ranked<T>[], recent: readonly string[], query: string): Section<T>[] {
   const groups = new Map<string, Ranked<T>[]>();
   for (const row of rows) {
@@ -107,7 +107,7 @@ export function sections<T extends Entry>(rows: readonly Ranked<T>[], recent: re
   return [...groups].map(([name, found]) => ({ name, rows: found }));
 }
 
-/** The label in pieces: which of them were meant. */
+/** The label in matched and unmatched pieces. */
 export function pieces(label: string, places: readonly number[]): { text: string; hit: boolean }[] {
   const meant = new Set(places);
   const found: { text: string; hit: boolean }[] = [];

@@ -1,10 +1,10 @@
-/** What was chosen in the palette lately, latest first; kept in the browser. */
+/** Recent choices in the palette, latest first; stored in the browser. */
 
 const STORED = "lamina.palette";
 const MOST = 8;
 
 export function recentOf(before: readonly string[], id: string): string[] {
-  return [id, ...before.filter((each) => each !== id)].slice(0, MOST);
+  return [id, ...before.filter((entry) => entry !== id)].slice(0, MOST);
 }
 
 export function readRecent(): string[] {
@@ -20,6 +20,6 @@ export function keepRecent(ids: readonly string[]): void {
   try {
     localStorage.setItem(STORED, JSON.stringify(ids));
   } catch {
-    // A browser that keeps nothing: there is nothing recent next time.
+    // Without browser storage there are no recent choices next time.
   }
 }

@@ -17,10 +17,10 @@ describe("what was typed", () => {
   it("is a number where one is wanted", () => {
     expect(parse(row({}), "32,000")).toEqual({ value: 32000 });
     expect(parse(row({}), "")).toEqual({ value: null });
-    expect(parse(row({ nullable: false }), "")).toEqual({ error: "A number is needed." });
-    expect(parse(row({}), "1.5")).toEqual({ error: "A whole number is needed." });
+    expect(parse(row({ nullable: false }), "")).toEqual({ error: "Enter a number." });
+    expect(parse(row({}), "1.5")).toEqual({ error: "Enter a whole number." });
     expect(parse(row({ kind: "number" }), "0.25")).toEqual({ value: 0.25 });
-    expect(parse(row({ kind: "number" }), "much")).toEqual({ error: "“much” is no number." });
+    expect(parse(row({ kind: "number" }), "much")).toEqual({ error: "“much” is not a number." });
   });
 
   it("is one of the choices, a list, or on and off", () => {
@@ -33,7 +33,7 @@ describe("what was typed", () => {
     const rows = [row({ value: 8000 }), row({ name: "top", kind: "number", value: 1, default: 1 }), row({ name: "bad" })];
     expect(changesOf(rows, { window: "8000", top: "0.5", bad: "x" })).toEqual({
       settings: { top: 0.5 },
-      errors: { bad: "“x” is no number." },
+      errors: { bad: "“x” is not a number." },
     });
     expect(changesOf(rows, {})).toEqual({ settings: {}, errors: {} });
   });

@@ -1,11 +1,11 @@
-/** Settings as fields of a form: what is shown, what was typed, and what of it is sent. */
+/** Settings as form fields: the shown text, the typed text, and the values to send. */
 
 import type { Shapes } from "../../lib/types";
 
 export type Setting = Shapes["SettingRow"];
 export type Typed = Readonly<Record<string, string>>;
 
-/** A value as its field shows it; nothing is an empty field. */
+/** A value as its field shows it; null is an empty field. */
 export function fieldOf(value: unknown): string {
   if (value === null || value === undefined) return "";
   if (Array.isArray(value)) return value.join(", ");
@@ -19,7 +19,7 @@ export const isChanged = (row: Setting): boolean => !same(row.value, row.default
 
 export type Parsed = { value: unknown } | { error: string };
 
-/** What was typed as the value that is sent. */
+/** Converts typed text to the value to send. */
 export function parse(row: Pick<Setting, "kind" | "nullable" | "choices">, typed: string): Parsed {
   const text = typed.trim();
   if (row.kind === "boolean") return { value: text === "true" };
@@ -27,14 +27,14 @@ export function parse(row: Pick<Setting, "kind" | "nullable" | "choices">, typed
   if (text === "" && row.nullable) return { value: null };
   if (row.kind === "choice") return row.choices.includes(text) ? { value: text } : { error: `One of ${row.choices.join(", ")}.` };
   if (row.kind === "text") return { value: typed };
-  if (text === "") return { error: "A number is needed." };
+  if (text === "") return { error: "Enter a number." };
   const number = Number(text.replace(/[,_ ](?=\d{3}\b)/g, ""));
-  if (!Number.isFinite(number)) return { error: `“${text}” is no number.` };
-  if (row.kind === "integer" && !Number.isInteger(number)) return { error: "A whole number is needed." };
+  if (!Number.isFinite(number)) return { error: `“${text}” is not a number.` };
+  if (row.kind === "integer" && !Number.isInteger(number)) return { error: "Enter a whole number." };
   return { value: number };
 }
 
-/** What is to be sent: the fields that were changed and can be read. */
+/** The values to send: changed and valid fields. */
 export function changesOf(rows: readonly Setting[], typed: Typed): { settings: Record<string, unknown>; errors: Record<string, string> } {
   const settings: Record<string, unknown> = {};
   const errors: Record<string, string> = {};
@@ -53,7 +53,7 @@ export interface Group {
   rows: Setting[];
 }
 
-/** Rows by group, in the order in which they come; only those that have all the words. */
+/** Rows by group, in their order; only those that contain all words. */
 export function groupsOf(rows: readonly Setting[], words: string, changedOnly: boolean): Group[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   const groups = new Map<string, Setting[]>();
@@ -72,11 +72,11 @@ export const isPart = (row: Pick<Setting, "name">): boolean => row.name.includes
 export const nameOf = (row: Pick<Setting, "name">): string =>
   (row.name.split(".").at(-1) ?? row.name).replace(/_s$/, " (seconds)").replaceAll("_", " ");
 
-/** A help text in pieces: what stands between backticks is code. */
+/** A help text in pieces: text between backticks is code. */
 export const piecesOf = (help: string): { text: string; code: boolean }[] =>
   help.split("`").map((text, place) => ({ text, code: place % 2 === 1 })).filter((piece) => piece.text !== "");
 
-/** What a default reads as. */
+/** A default in words. */
 export function defaultWords(row: Setting): string {
   if (row.default === null || row.default === undefined) return "none";
   if (typeof row.default === "boolean") return row.default ? "on" : "off";

@@ -1,4 +1,4 @@
-/** What was spent, in bars and words. Law: a sum says what it leaves out; what nobody knows is not 0. */
+/** Spending in bars and words. Law: a sum says what it excludes; unknown is not 0. */
 
 import { cachedShare, count, money } from "../../lib/numbers";
 import type { SpendEntry, SpendRow } from "./types";
@@ -10,9 +10,9 @@ export interface SpendBar {
   row: SpendRow;
   /** Of the longest bar, 0 to 1. */
   spent: number;
-  /** Upper prices of answers that did not say what they took, behind what is known. */
+  /** Upper limits for answers without reported usage, drawn after known costs. */
   assumed: number;
-  /** Some of it has no price at all. */
+  /** Whether part of it has no price at all. */
   hasUnknown: boolean;
   isUnknown: boolean;
 }
@@ -28,7 +28,7 @@ export function barsOf(rows: readonly SpendRow[]): SpendBar[] {
   }));
 }
 
-/** The money of a row: known costs, and beside them what is not in them. */
+/** The known costs of a row. */
 export function spentWords(row: SpendRow): string {
   return money(row.spent, { estimated: false });
 }
@@ -42,13 +42,13 @@ export function besideWords(row: SpendRow): string {
     .join(" · ");
 }
 
-/** The cached share of a row's input. A sum of usages does not say which of them were reported: a row
- * without anything cached may be unreported, and is then not called 0%. */
+/** The cached share of a row's input. A sum does not reveal which usages were reported: a row without cached
+ * tokens may be unreported, and is not shown as 0%. */
 export function shareOf(row: SpendRow): number | null {
   return row.cached > 0 ? cachedShare(row.input, row.cached) : null;
 }
 
-/** Days from the first to the last, also those on which nothing was spent. */
+/** All days from the first to the last, including those without spending. */
 export function fillDays(rows: readonly SpendRow[], today: string): SpendRow[] {
   const days = rows.map((row) => row.name).filter((name) => /^\d{4}-\d{2}-\d{2}$/.test(name));
   if (!days.length) return [...rows];
@@ -66,7 +66,7 @@ export function fillDays(rows: readonly SpendRow[], today: string): SpendRow[] {
   return filled;
 }
 
-/** What is left of a limit: the share that is used, what is reserved counted in. */
+/** The state of a limit: the used share, including reservations. */
 export function limitOf(known: number | null, reserved: number, limit: number | null): { used: number; left: number; isOver: boolean } | null {
   if (limit === null) return null;
   const spent = known ?? 0;

@@ -80,7 +80,7 @@ describe("totals", () => {
     const words = totalWords(totals);
     expect(words.hit).toBe("93.1%");
     expect(words.of).toBe("of 11 reported · 1 unknown");
-    expect(words.savedOf).toContain("writing cost ~$0.18 more");
+    expect(words.savedOf).toContain("writing cost ~$0.18 extra");
   });
 
   it("are unknown, and not 0%, where nobody reported", () => {

@@ -1,7 +1,7 @@
-/** Requests as bars: what is drawn of each, how high, and in which words.
+/** Requests as bars: their parts, heights, and descriptions.
  *
- * Laws: cached and new together are the input. What is not known has a bar of its own kind and adds
- * nothing to a sum; it is never drawn as nothing. */
+ * Laws: cached and new together are the input. Unknown values have their own kind of bar and add nothing to a
+ * sum; they are never drawn as nothing. */
 
 import type { BreakKind } from "../../lib/breaks";
 import { count, exact, money, percent, seconds, short } from "../../lib/numbers";
@@ -17,9 +17,9 @@ export interface BarPart {
 
 export interface Bar {
   parts: BarPart[];
-  /** What it would have been without a cache, as a line above. */
+  /** The value without a cache, drawn as a line above. */
   ghost: number | null;
-  /** Nothing is known: the bar is a sign, and has no height of its own. */
+  /** Unknown: the bar is only a sign, without a height of its own. */
   isUnknown: boolean;
 }
 
@@ -34,7 +34,7 @@ const unknown: Bar = { parts: [], ghost: null, isUnknown: true };
 
 function tokensOf(row: TimelineRow): Bar {
   if (row.input === null) {
-    // Never answered: what we counted is what was sent, and nobody said what was read of it.
+    // Never answered: our count was sent, and cache use is unknown.
     return row.tokens === null ? unknown : { parts: [{ fill: "unknown", value: row.tokens }], ghost: null, isUnknown: false };
   }
   if (row.cached === null) return { parts: [{ fill: "unknown", value: row.input }], ghost: null, isUnknown: false };
@@ -61,7 +61,7 @@ export function heightOf(bar: Bar): number {
   return Math.max(bar.ghost ?? 0, bar.parts.reduce((sum, part) => sum + part.value, 0));
 }
 
-/** Round numbers from 0 up, the last one not below the greatest value. */
+/** Round axis values from 0 up to at least the greatest value. */
 export function ticksOf(greatest: number, wanted = 4): number[] {
   if (!(greatest > 0)) return [0, 1];
   const rough = greatest / wanted;
@@ -81,26 +81,26 @@ export function tickWords(value: number, measure: Measure, step: number): string
 export const LEAST = 9;
 export const MOST = 60;
 
-/** How wide a bar with its gap is, and how wide all are: as wide as there is room, within reason; past
- * that the picture scrolls. */
+/** The width of a bar with its gap, and of all bars: they fill the available width within limits, beyond which the
+ * chart scrolls. */
 export function pitchOf(bars: number, room: number): { pitch: number; width: number } {
   const pitch = Math.max(LEAST, Math.min(MOST, bars ? room / bars : MOST));
   return { pitch, width: Math.max(room, pitch * bars) };
 }
 
-/** Which bars are in sight. */
+/** The visible bars. */
 export function inSight(bars: number, pitch: number, left: number, room: number): [number, number] {
   const first = Math.max(0, Math.floor(left / pitch) - 2);
   return [first, Math.min(bars, Math.ceil((left + room) / pitch) + 2)];
 }
 
-/** Every how many bars a number is written, so that none touches the next. */
+/** The interval of labelled bars, so that labels do not touch. */
 export function labelStep(pitch: number, bars: number): number {
   const wide = String(bars).length * 7 + 8;
   return [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find((step) => step * pitch >= wide) ?? 1000;
 }
 
-/** The sign of a kind of break around a point: each has a shape of its own, not only a colour. */
+/** The sign of a kind of break at a point: each has its own shape, not only a colour. */
 export function signOf(kind: BreakKind, x: number, y: number): string {
   if (kind === "moved") return `M${x - 5},${y - 4}h10l-5,8z`;
   if (kind === "expired") return `M${x},${y - 5}l5,5l-5,5l-5,-5z`;
@@ -117,13 +117,13 @@ const PURPOSES: Record<TimelineRow["purpose"], string> = {
   imported: "imported answer",
 };
 
-/** What a request is called: by its number, or by what it was for. */
+/** The name of a request: its number, or its purpose. */
 export function nameOf(row: TimelineRow): string {
   return row.request ? `request ${exact(row.request.number)}` : PURPOSES[row.purpose];
 }
 
-/** What reported tokens cost by the table of prices: that is no estimate. What was lost or saved is one,
- * and carries `~`. */
+/** The list price of reported tokens, which is not an estimate. Losses and savings are estimates, and have a
+ * `~`. */
 export function paid(cost: number | null): string {
   return money(cost, { estimated: false });
 }
@@ -140,13 +140,13 @@ export function describe(row: TimelineRow): string {
   return parts.join(" · ");
 }
 
-/** What all requests come to: a rate only over those whose provider reported, unknown ones counted. */
+/** The totals: the rate covers only reported requests, unknown ones are counted. */
 export function totalWords(totals: TimelineTotals): { hit: string; of: string; cost: string; saved: string; savedOf: string } {
   const apart = [
     totals.unknown ? `${exact(totals.unknown)} unknown` : "",
     totals.unanswered ? `${exact(totals.unanswered)} not answered` : "",
   ].filter(Boolean);
-  const unpriced = totals.unpriced ? `, ${count(totals.unpriced, "request")} of unknown price not in it` : "";
+  const unpriced = totals.unpriced ? `, ${count(totals.unpriced, "request")} of unknown price excluded` : "";
   return {
     hit: percent(totals.hit, 1),
     of: [`of ${exact(totals.reported)} reported`, ...apart].join(" · "),
@@ -154,14 +154,14 @@ export function totalWords(totals: TimelineTotals): { hit: string; of: string; c
     saved: money(totals.saved),
     savedOf:
       totals.saved === null || totals.read_discount === null || totals.write_premium === null
-        ? "no prices, or nothing reported"
+        ? "no prices or usage reported"
         : totals.write_premium > 0
-          ? `reading saved ${money(totals.read_discount)}, writing cost ${money(totals.write_premium)} more`
-          : "by reading; writing to the cache cost nothing more",
+          ? `reading saved ${money(totals.read_discount)}, writing cost ${money(totals.write_premium)} extra`
+          : "by reading; writing to the cache had no extra cost",
   };
 }
 
-/** Two chosen requests in the order in which they were sent; a third takes the place of the first. */
+/** Up to two chosen requests in the order sent; a third replaces the first. */
 export function choose(chosen: readonly string[], id: string): string[] {
   if (chosen.includes(id)) return chosen.filter((other) => other !== id);
   return [...chosen, id].slice(-2);

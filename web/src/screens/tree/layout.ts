@@ -1,8 +1,8 @@
 /** The branches of a session as rows with rails, like the graph of a version history.
  *
- * Laws: every node is in one row, or in one fold. A node stands below its parent. At a fork the branches
- * that are not gone on with come first, each on a rail further right, and the one that is goes on straight
- * down: the active path is always the leftmost rail. */
+  * Laws: every node is in one row, or in one fold. A node stands below its parent. At a fork the other branches come
+  * first, each on a rail further right, and the continued one goes straight down: the active path is always the
+  * leftmost rail. */
 
 import type { BranchNode } from "./types";
 
@@ -10,7 +10,7 @@ export interface Branches {
   nodes: ReadonlyMap<string, BranchNode>;
   children: ReadonlyMap<string, readonly string[]>;
   roots: readonly string[];
-  /** How many nodes stand below each, on all branches. */
+  /** The number of nodes below each, on all branches. */
   behind: ReadonlyMap<string, number>;
 }
 
@@ -23,7 +23,7 @@ export function branchesOf(nodes: readonly BranchNode[]): Branches {
     else if (children.has(node.parent)) children.get(node.parent)!.push(node.id);
     else children.set(node.parent, [node.id]);
   }
-  // Parents come before their children, so one look at each from the end is enough.
+  // Parents come before their children, so one pass from the end is enough.
   const behind = new Map<string, number>();
   for (const node of nodes.toReversed()) {
     const own = behind.get(node.id) ?? 0;
@@ -36,14 +36,14 @@ export function childrenOf(branches: Branches, id: string): readonly string[] {
   return branches.children.get(id) ?? [];
 }
 
-/** All that stand in the place of a node, itself among them, in order of writing. */
+/** All siblings of a node, including itself, in the order written. */
 export function siblingsOf(branches: Branches, id: string): readonly string[] {
   const node = branches.nodes.get(id);
   if (!node) return [];
   return branches.children.get(node.parent) ?? branches.roots;
 }
 
-/** The child that is gone on with, else the one written last. */
+/** The child on the active path, else the one written last. */
 export function mainChild(branches: Branches, id: string): string | undefined {
   const own = childrenOf(branches, id);
   return own.find((child) => branches.nodes.get(child)?.active) ?? own.at(-1);
@@ -60,19 +60,19 @@ export interface Row {
   node: BranchNode;
   /** Nodes of a fold, from the top down. */
   folded: readonly string[];
-  /** On which rail it stands; rail 0 is the active path. */
+  /** Its rail; rail 0 is the active path. */
   lane: number;
-  /** Rails that pass beside it, on the way to what comes further down. */
+  /** Rails that pass beside it to rows further down. */
   passing: readonly Rail[];
-  /** Where the rail above comes from, if that is not its own. */
+  /** The rail that it branches off from, if not its own. */
   from: number | null;
-  /** Whether its rail goes on below it. */
+  /** Whether its rail continues below it. */
   goesOn: boolean;
   active: boolean;
 }
 
-/** What is never folded away: where one is, forks, what a fork begins with, labels, compactions, what
- * waits for a person, beginnings and ends. */
+/** Nodes that are never folded: the current one, forks, their first nodes, labels, compactions, nodes that wait for a
+ * person, beginnings and ends. */
 export function isLandmark(branches: Branches, node: BranchNode): boolean {
   const own = childrenOf(branches, node.id);
   return (
@@ -89,15 +89,15 @@ export function isLandmark(branches: Branches, node: BranchNode): boolean {
   );
 }
 
-/** The rows from the top down. With `fold`, runs of more than one plain node are one row, but for those
- * whose first node is in `unfolded`. No recursion: a session may be 100,000 nodes deep. */
+/** The rows from the top down. With `fold`, runs of more than one plain node are one row, except those whose first
+ * node is in `unfolded`. No recursion: a session may be 100,000 nodes deep. */
 export function layOut(branches: Branches, fold: boolean, unfolded: ReadonlySet<string>): Row[] {
   const rows: Row[] = [];
   interface Task {
     id: string;
     lane: number;
     from: number | null;
-    /** Rails of forks above that still have branches to come. */
+    /** Rails of forks above with branches still to draw. */
     passing: readonly Rail[];
   }
   const tasks: Task[] = branches.roots.toReversed().map((id) => ({ id, lane: 0, from: null, passing: [] }));
@@ -120,7 +120,7 @@ export function layOut(branches: Branches, fold: boolean, unfolded: ReadonlySet<
     const main = mainChild(branches, last.id);
     if (main === undefined) continue;
     const others = own.filter((child) => child !== main);
-    // Pushed last is laid out first: the others, each while the main rail passes, then the main one.
+    // The last one pushed is laid out first: other branches while the main rail passes, then the main one.
     tasks.push({ id: main, lane: task.lane, from: null, passing: task.passing });
     const rail = { lane: task.lane, active: branches.nodes.get(main)?.active ?? false };
     for (const child of others.toReversed()) {
@@ -140,18 +140,18 @@ function plainRun(branches: Branches, first: BranchNode): string[] {
   return run.length > 1 ? run : [];
 }
 
-/** A request that nobody answered and nothing came after: it can be taken up, wherever the session stands. */
+/** An unanswered request with nothing after it: it can be resumed, wherever the session stands. */
 export function isWaiting(branches: Branches, node: BranchNode): boolean {
   return node.can_resume || (node.kind === "unanswered" && childrenOf(branches, node.id).length === 0);
 }
 
-/** The row that shows a node, or the fold that holds it. */
+/** The row that shows a node, or the fold that contains it. */
 export function rowOf(rows: readonly Row[], id: string): number {
   const place = rows.findIndex((row) => row.id === id);
   return place >= 0 ? place : rows.findIndex((row) => row.folded.includes(id));
 }
 
-/** The next place along the path of a row: what it hangs below, or what goes on from it. */
+/** The next row along a row's path: its parent, or its continuation. */
 export function step(branches: Branches, rows: readonly Row[], at: number, by: 1 | -1): number {
   const row = rows[at];
   if (!row) return at;
@@ -161,7 +161,7 @@ export function step(branches: Branches, rows: readonly Row[], at: number, by: 1
   return found < 0 ? at : found;
 }
 
-/** The sibling beside it, to the right the later one; stays where there is none. */
+/** The sibling beside it, later ones to the right; without one, the row itself. */
 export function stepAside(branches: Branches, rows: readonly Row[], at: number, by: 1 | -1): number {
   const row = rows[at];
   if (!row) return at;
@@ -171,7 +171,7 @@ export function stepAside(branches: Branches, rows: readonly Row[], at: number, 
   return found < 0 ? at : found;
 }
 
-/** The next row below that has more than one branch; from the last it goes round to the first. */
+/** The next row below with more than one branch; wraps around after the last. */
 export function nextFork(branches: Branches, rows: readonly Row[], at: number): number {
   const isFork = (row: Row): boolean => childrenOf(branches, row.node.id).length > 1;
   const below = rows.findIndex((row, place) => place > at && isFork(row));
@@ -185,7 +185,7 @@ export function forksOf(branches: Branches): number {
   return forks;
 }
 
-/** Where a row stands, for those who hear it after its text. */
+/** The position of a row, for screen readers. */
 export function sayPlace(branches: Branches, row: Row): string {
   const node = row.node;
   const own = siblingsOf(branches, node.id);
@@ -200,7 +200,7 @@ export function sayPlace(branches: Branches, row: Row): string {
     .join(", ");
 }
 
-/** The way from the start to a node: how far down it is, and through which forks. */
+/** The path from the start to a node: its depth, and the forks on the way. */
 export function wayTo(branches: Branches, id: string): { depth: number; forks: { id: string; place: number; of: number }[] } {
   const forks: { id: string; place: number; of: number }[] = [];
   let depth = 0;
@@ -213,5 +213,5 @@ export function wayTo(branches: Branches, id: string): { depth: number; forks: {
   return { depth, forks };
 }
 
-/** Rails that are drawn beside a row: further ones are left out, and the row says how deep it is. */
+/** The maximum number of rails drawn beside a row; deeper rows show their depth instead. */
 export const MOST_LANES = 12;

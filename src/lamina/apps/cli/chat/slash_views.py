@@ -192,7 +192,7 @@ def show_items(members: ItemOverview) -> ConsoleRenderable:
         for other in members.outside
     ]
     parts += table_below(("can be added", "until then", "what it is"), rows)
-    parts += [Text(f"! {one_line(problem)}", style="yellow") for problem in members.tell_problems()]
+    parts += [Text(f"! {one_line(problem)}", style="yellow") for problem in members.list_problems()]
     parts += [Text(f"! {one_line(change.detail)}", style="yellow") for change in members.changes]
     if members.changes:
         parts.append(Text("/items adopt applies changes in the agent's files", "dim"))

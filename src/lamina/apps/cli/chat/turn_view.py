@@ -17,7 +17,7 @@ from lamina.apps.cli.chat.markdown import draw_markdown, split_finished
 from lamina.apps.cli.report_text import describe_history_price, is_price_news
 from lamina.apps.cli.screen import Screen, ScreenLine
 from lamina.apps.cli.terminal_text import one_line, visible
-from lamina.apps.views.answer_json import is_news
+from lamina.apps.views.answer_json import is_notable
 from lamina.apps.views.journal_log import describe_display
 from lamina.core.values.event import (
     AnswerChanged,
@@ -207,7 +207,7 @@ class TurnView:
 
     def _on_request(self, event: RequestStarted) -> None:
         for omission in event.context.left_out:
-            if is_news(omission):
+            if is_notable(omission):
                 self._warn(f"left out: {omission.detail}")
         if is_price_news(price := event.context.history_price):
             for line in describe_history_price(price):

@@ -1,7 +1,7 @@
-"""Entries in outline: how they hang together, and what kind each is, without what they say.
+"""Entries in outline: their kinds and how they connect, without their texts.
 
-Law: a sketch says of an entry what the entry itself would; it only costs less where entries are
-read from lines, since most of each is passed over.
+Law: a sketch matches the full entry; it is only cheaper to read from lines, because most of each
+line is skipped.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,14 +34,14 @@ class MessageSketch(Struct, gc=False):
 
 
 class OpSketch(Struct, gc=False):
-    """What kind of operation it is, and the messages that it adds, if it does."""
+    """The kind of an operation, and the messages it adds, if any."""
 
     op: str = ""
     messages: Any = ()
 
     @property
     def adds_shown(self) -> bool:
-        """Whether it adds a message that people see."""
+        """Return whether it adds a message that people see."""
         messages = self.messages if isinstance(self.messages, list | tuple) else ()
         return any(isinstance(m, dict) and m.get("shown", True) for m in messages)
 
@@ -71,7 +71,7 @@ _lines = msgspec.json.Decoder(EntrySketch)
 
 
 def read_sketches(entries: Mapping[str, Entry], start: int = 0) -> Iterator[EntrySketch]:
-    """The entries from number `start` on, in order of writing."""
+    """Yield the entries from number `start` on, in the order written."""
     if isinstance(entries, GrownEntries):
         base, added = entries.parts
         yield from read_sketches(base, start)
@@ -81,7 +81,7 @@ def read_sketches(entries: Mapping[str, Entry], start: int = 0) -> Iterator[Entr
             try:
                 yield _lines.decode(line)
             except msgspec.MsgspecError:
-                # Of a version that writes something else there.
+                # From a version that writes something else there.
                 yield _sketch_data(line)
     else:
         yield from map(_sketch, islice(entries.values(), start, None))
@@ -114,7 +114,7 @@ def _sketch_op(op: PatchOp) -> OpSketch:
 
 
 def _sketch_data(data: bytes) -> EntrySketch:
-    """What can be had of a line that is not as it should be: its place, at least."""
+    """Return what can be read of a malformed line: at least its place."""
     fields = msgspec.json.decode(data, type=dict[str, Any])
     return EntrySketch(
         id=str(fields.get("id", "")),

@@ -1,10 +1,10 @@
-"""The outline of a conversation: which journal entries are rows, how they hang together, and the
-part of a path that some of the rows are made of.
+"""The outline of a conversation: which journal entries are rows, how they connect, and which part
+of a path some of the rows cover.
 
-Laws: a journal only grows, so what was read of it stays; a row's index is its place on the
-active path. Two rows are siblings if either could stand where the other does. Only what is
-shown is looked at, and what belongs to it: the turn that the first row is part of, and the
-results behind the last one.
+Laws: a journal only grows, so an outline is only extended; a row's index is its place on the
+active path. Two rows are siblings if either could stand in the place of the other. Only entries of
+visible rows are read: from the start of the first row's turn to the results after the last
+row.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,19 +26,19 @@ class Outline:
     """The rows of one journal."""
 
     def __init__(self) -> None:
-        # The row at or in front of each entry, the one in front of each row, and those behind it.
+        # The row at or before each entry, the row before each row, and the rows after it.
         self._row_at: dict[str, str] = {}
         self.kinds: dict[str, RowKind] = {}
         self._before: dict[str, str] = {}
         self._behind: dict[str, list[str]] = {}
         self._parents: dict[str, str] = {}
-        # The entry at or in front of each one that last changed settings.
+        # For each entry, the last entry up to it that changed settings.
         self._settings_at: dict[str, str] = {}
         self.labels: dict[str, str] = {}
         self.name = ""
         self.first_question = ""
         self._spoken = 0
-        # How many questions and answers stand on other branches.
+        # How many questions and answers are on other branches.
         self.other_rows = 0
         self._leaf = ""
         self.rows: list[str] = []
@@ -46,11 +46,11 @@ class Outline:
 
     @property
     def size(self) -> int:
-        """How many entries were taken in."""
+        """Return how many entries were read."""
         return len(self._row_at)
 
     def follow(self, journal: Journal) -> None:
-        """Takes in what the journal has gained."""
+        """Read the entries that the journal gained."""
         entries = journal.entries
         known = len(self._row_at)
         if len(entries) > known:
@@ -68,7 +68,7 @@ class Outline:
         self._settings_at[entry.id] = entry.id if changes else self._settings_at.get(parent, "")
         kind = kind_of_row(entry)
         if entry.type == "model" and self.kinds.get(front, "question") == "question":
-            # Whom a session began with is no news, nor is it where an import says it.
+            # The initial target is not a change, nor is one set by an import.
             kind = None
         if kind is None:
             self._row_at[entry.id] = front
@@ -88,7 +88,7 @@ class Outline:
     def _lay_path(self) -> None:
         rows: list[str] = []
         at = self._row_at.get(self._leaf, "")
-        # What goes on where the last path ended only adds to it.
+        # A continuation of the last path only extends it.
         while at and self._index.get(at) is None:
             rows.append(at)
             at = self._before[at]
@@ -101,14 +101,14 @@ class Outline:
             self.rows.append(row)
         self.other_rows = self._spoken - sum(1 for row in self.rows if self.kinds[row] in SPOKEN)
 
-    # -- looking ---------------------------------------------------------------------------------
+    # -- lookups ---------------------------------------------------------------------------------
 
     def index_of(self, entry: str) -> int | None:
-        """The row that an entry belongs to, if that is on the active path."""
+        """Return the row that an entry belongs to, if it is on the active path."""
         return self._index.get(self._row_at.get(entry, ""))
 
     def settings_of(self, entry: str) -> list[str]:
-        """The entries that changed settings on the way to an entry, in order."""
+        """Return the entries that changed settings on the way to an entry, in order."""
         changes = []
         at = self._settings_at.get(entry, "")
         while at:
@@ -117,14 +117,14 @@ class Outline:
         return changes[::-1]
 
     def question_of(self, index: int) -> int:
-        """The row of the question that a row belongs to; the first row, if there is none."""
+        """Return the row of a row's question; the first row if there is none."""
         while index > 0 and self.kinds[self.rows[index]] != "question":
             index -= 1
         return index
 
     def siblings(self, row: str, entries: Mapping[str, Entry]) -> Sequence[str]:
-        """The rows that could stand in the place of this one, itself among them, in order of
-        writing. A question that was only repeated, for another answer, is the same question."""
+        """Return the rows that could stand in the place of this one, including itself, in the order
+        written. A question repeated for another answer is the same question."""
         kind = self.kinds[row]
         front = self._before[row]
         if kind == "question":
@@ -149,7 +149,7 @@ class Outline:
         chosen: dict[str, str] = {}
         for other in group:
             text = _text_of(entries[other])
-            # Of those that say the same: the one that is shown, or else the latest.
+            # Of those with the same text: the visible one, or else the latest.
             if chosen.get(text) != row:
                 chosen[text] = other
         return list(chosen.values())
@@ -166,7 +166,7 @@ class Outline:
         ]
 
     def end_of_branch(self, entry: str, journal: Journal) -> str:
-        """The entry that was written last behind an entry, which is on the way to it."""
+        """Return the last-written entry after an entry, within its branch."""
         behind = {entry}
         last = entry
         seen = False
@@ -180,8 +180,8 @@ class Outline:
 
 
 def kind_of_row(entry: EntrySketch) -> RowKind | None:
-    """What kind of row an entry is; None if it is none. Results stand with the calls they are
-    to."""
+    """Return what kind of row an entry is; None if it is not a row. Results belong to the row of
+    their calls."""
     match entry.type:
         case "message" if entry.message is not None:
             if not entry.message.shown or entry.message.role == "tool":
@@ -207,7 +207,7 @@ def _text_of(entry: Entry) -> str:
 
 
 class RowSpan(Struct, frozen=True):
-    """Rows from `first` up to before `end`, and the entries of the path around them."""
+    """Rows from `first` up to but excluding `end`, and the entries of the path around them."""
 
     first: int
     end: int
@@ -215,7 +215,7 @@ class RowSpan(Struct, frozen=True):
 
 
 def cut_window(outline: Outline, journal: Journal, first: int, end: int) -> RowSpan:
-    """The entries that the rows from `first` up to before `end` are made of."""
+    """Return the entries behind the rows from `first` up to but excluding `end`."""
     rows = outline.rows
     if first >= end:
         return RowSpan(first, end, ())
@@ -224,6 +224,6 @@ def cut_window(outline: Outline, journal: Journal, first: int, end: int) -> RowS
     after = end
     while after < len(rows) and outline.kinds[rows[after]] not in SPOKEN:
         after += 1
-    # Up to the next row, which may be an answer: the request in front of it is not its own.
+    # Up to the next row, which may be an answer: the request before that is not included.
     last = journal.entries[rows[after]].parent if after < len(rows) else journal.leaf
     return RowSpan(first, end, walk_back(journal.entries, last or "", until))

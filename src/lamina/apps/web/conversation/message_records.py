@@ -1,4 +1,4 @@
-"""The conversation as rows: what was asked, answered, called and summed up."""
+"""The conversation as rows: questions, answers, calls and summaries."""
 
 from typing import Literal
 
@@ -15,8 +15,8 @@ CallState = Literal["done", "error", "running", "waiting", "denied"]
 
 
 class CallRow(Struct, frozen=True, kw_only=True):
-    """A call of a tool in an answer, and what became of it. `result` is shortened; with `is_cut`
-    there is more of it to be read. `seconds` is None where nobody knows how long it took."""
+    """A tool call in an answer, and its outcome. `result` is shortened; `is_cut` says that there is
+    more to read. `seconds` is None if unknown."""
 
     id: str
     name: str
@@ -30,21 +30,21 @@ class CallRow(Struct, frozen=True, kw_only=True):
 
 
 class AttachedRow(Struct, frozen=True, kw_only=True):
-    """Something that was attached to a question: in full, or only named as it stood above. With
-    `absent`, why the model did not get it."""
+    """An attachment of a question: in full, or only named because it stood above. With `absent`,
+    why the model did not get it."""
 
     item: str
     label: str
     form: Form
     shape: Shape
     absent: str
-    # The picture's bytes are `blobs/{digest}`; empty for what is none.
+    # A picture's bytes are at `blobs/{digest}`; empty for other attachments.
     digest: str
 
 
 class SourceRow(Struct, frozen=True, kw_only=True):
-    """A passage that an answer cites as `[^number]`. `place` is its lines; `excerpt` is the passage
-    as the note has it now, empty if it is not there any more."""
+    """A passage that an answer cites as `[^number]`. `place` is its lines; `excerpt` is the
+    passage's current text, empty if it no longer exists."""
 
     number: int
     path: str
@@ -58,8 +58,8 @@ class SourceRow(Struct, frozen=True, kw_only=True):
 
 
 class CompactionView(Struct, frozen=True, kw_only=True):
-    """What a compaction did: who made the summary and why, what it stands for, and the tokens of
-    history before and after, where they are known."""
+    """A compaction: who made the summary and why, what it replaces, and the tokens of history
+    before and after, if known."""
 
     by: str
     reason: str
@@ -71,8 +71,8 @@ class CompactionView(Struct, frozen=True, kw_only=True):
 
 
 class MessageRow(Struct, frozen=True, kw_only=True):
-    """One row of the active path. `siblings` are the entries that stand in its place on all
-    branches, itself at `place`; `request` is the request that an answer is to."""
+    """One row of the active path. `siblings` are the entries at its place on all branches, itself
+    at `place`; `request` is the request of an answer."""
 
     id: str
     index: int
@@ -101,8 +101,8 @@ class MessageRow(Struct, frozen=True, kw_only=True):
 
 
 class MessageWindow(Struct, frozen=True, kw_only=True):
-    """Some rows of the active path: `first` is the index of the first one, `total` how many rows
-    there are."""
+    """Some rows of the active path: `first` is the index of the first one, `total` the number of
+    all rows."""
 
     rows: tuple[MessageRow, ...]
     first: int
@@ -111,8 +111,8 @@ class MessageWindow(Struct, frozen=True, kw_only=True):
 
 
 class MessageQuery(RequestQuery, frozen=True, kw_only=True, rename={"start": "from"}):
-    """Which rows: `limit` of them from an index on (counted from the end if it is negative), or
-    around an entry."""
+    """Which rows: `limit` of them from an index on (counted from the end if negative), or around an
+    entry."""
 
     start: int | None = None
     limit: int = 60
@@ -125,7 +125,7 @@ class FindQuery(RequestQuery, frozen=True, kw_only=True):
 
 
 class FoundRow(Struct, frozen=True, kw_only=True):
-    """A row that holds the words, with some of what stands around them."""
+    """A row that contains the words, with some surrounding text."""
 
     id: str
     index: int
@@ -134,14 +134,14 @@ class FoundRow(Struct, frozen=True, kw_only=True):
 
 
 class FoundRows(Struct, frozen=True, kw_only=True):
-    """`total` counts all rows that hold the words; of many, only the first are listed."""
+    """`total` counts all rows that contain the words; only the first are listed."""
 
     rows: tuple[FoundRow, ...]
     total: int
 
 
 class ResultText(Struct, frozen=True, kw_only=True):
-    """All of what a tool gave, also what was not sent."""
+    """The full result of a tool, including parts that were not sent."""
 
     call: str
     text: str

@@ -1,8 +1,8 @@
 """The rows of a conversation as people read them: questions, answers with their tool calls and
 citations, compactions and notices.
 
-Laws: a row says what the journal says, and what is not known is None. Numbers of citations are
-the final ones, as everybody who watched the answer saw them.
+Laws: rows come from the journal, and unknown values are None. Citation numbers are final, as in
+the live answer.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -43,7 +43,7 @@ from lamina.engine.runners.answer import CitedSource
 from lamina.engine.runners.citations import CITED, SEARCHED, add_recorded, cite
 from lamina.errors import UnknownTarget
 
-# How much of a result stands in a row; the rest is read when it is asked for.
+# Maximum length of a result in a row; the rest is loaded on request.
 SHOWN = 2_000
 
 
@@ -85,7 +85,7 @@ class CallOutcomes:
 
 
 def describe_call(call: ToolCall, outcomes: CallOutcomes, request: RequestEntry | None) -> CallRow:
-    """A call as a row shows it."""
+    """Return a call as a row shows it."""
     result = outcomes.results.get(call.id)
     text = result.text if result else ""
     shown = shorten(text, SHOWN)
@@ -103,7 +103,7 @@ def describe_call(call: ToolCall, outcomes: CallOutcomes, request: RequestEntry 
 
 
 def label_call(name: str, request: RequestEntry | None) -> str:
-    """What people know a tool by: its server and its own name, where a request says it."""
+    """Return the name of a tool for people: its server and its own name, if a request has it."""
     for tool in request.context.tools if request else ():
         if tool.name == name:
             return label_of(tool.item)
@@ -111,18 +111,18 @@ def label_call(name: str, request: RequestEntry | None) -> str:
 
 
 ReadExcerpt = Callable[[CitedSource], str]
-# By request: how long the first word and all of the answer took.
+# By request: time to the first word and to the full answer.
 Timings = Mapping[str, tuple[float | None, float]]
 
 
-# Behind an answer that cites nothing, all sources are listed; a row has them beside its text.
+# An answer without citations ends with a list of all sources, which rows show separately.
 _LIST = f"\n\n{SOURCES_HEADING}"
 _UNREPORTED = Usage(cache_reported=False)
 
 
 class RowMaker:
-    """Makes the rows of one window. `timings` and `seconds` are what was measured while this
-    server watched; `is_running` says that the last answer's calls may be running."""
+    """Makes the rows of one window. `timings` and `seconds` were measured while this server
+    watched; `is_running` says that the last answer's calls may be running."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class RowMaker:
         self._is_running = is_running
 
     def make(self, span: RowSpan) -> tuple[MessageRow, ...]:
-        """The rows of a span."""
+        """Return the rows of a span."""
         wanted = self._outline.rows[span.first : span.end]
         places = {row: span.first + place for place, row in enumerate(wanted)}
         replies = {e.request: e for e in span.entries if isinstance(e, ReplyEntry)}
@@ -193,7 +193,7 @@ class RowMaker:
             text = answer.text if _LIST in text else answer.text.partition(_LIST)[0]
         usage = reply.usage if reply else entry.usage
         if usage == _UNREPORTED:
-            # An answer that was stopped: nobody said what it took.
+            # A stopped answer has no reported usage.
             usage = None
         first_s, total_s = self._timing(entry, request)
         return self._row(
@@ -290,7 +290,7 @@ class RowMaker:
 
 
 def _warnings(request: RequestEntry | None, reply: ReplyEntry | None) -> tuple[str, ...]:
-    """What a person should know of a request and of its answer."""
+    """Return the warnings of a request and of its answer."""
     sent = request.context.warnings if request else ()
     if reply is None:
         return sent
@@ -344,10 +344,10 @@ def _compaction(
 
 
 def text_of_row(entry: Entry) -> str:
-    """What a row says, for those who search it."""
+    """Return the text of a row for search."""
     match entry:
         case MessageEntry(message=message):
-            # Also what a call is about, and what was attached by name.
+            # Include arguments of calls, and the names of attachments.
             calls = [f"{call.name} {call.arguments}" for call in message.calls]
             uses = message.context.uses if message.context else ()
             texts = [b.text for b in message.blocks if isinstance(b, Text)]

@@ -1,1 +1,1 @@
-"""What each route does: one module per noun, each with its rows of the table of routes."""
+"""The handlers of all routes: one module per noun, each with its rows of the table of routes."""

@@ -1,4 +1,4 @@
-"""Agents: read, edited, checked, and asked what they would choose."""
+"""Agents: read, edited, checked, and tried with questions."""
 
 from pathlib import Path
 from typing import Literal
@@ -32,15 +32,14 @@ AGENT = f"{AGENTS}/{{agent}}"
 
 
 class NewAgent(RequestBody, frozen=True, kw_only=True):
-    """An agent's name; it is written among one's own or into the workspace."""
+    """A new agent's name; it is created among the user's own or in the workspace."""
 
     name: str
     where: Literal["user", "workspace"] = "workspace"
 
 
 class NewFileText(RequestBody, frozen=True, kw_only=True):
-    """The whole text of a file. `etag` is that of what was read; empty for a file that is not there
-    yet."""
+    """The whole text of a file. `etag` is that of the version read; empty for a new file."""
 
     text: str
     etag: str = ""
@@ -51,7 +50,7 @@ class DeletedFile(RequestQuery, frozen=True, kw_only=True):
 
 
 class IncludeChange(RequestBody, frozen=True, kw_only=True):
-    """How a rule or a reference, by its item id, comes into requests from now on."""
+    """When a rule or a reference, by its item id, is part of requests from now on."""
 
     item: str
     include: Include
@@ -59,7 +58,7 @@ class IncludeChange(RequestBody, frozen=True, kw_only=True):
 
 
 class TriedQuestion(RequestBody, frozen=True, kw_only=True):
-    """A question; without a preset the agent's own settings count."""
+    """A question; without a preset the agent's own settings apply."""
 
     question: str
     preset: Preset | None = None
@@ -120,7 +119,7 @@ async def check_agent(call: Call) -> AgentCheck:
 async def try_question(call: Call) -> AgentChoice:
     asked: TriedQuestion = call.body
     if not asked.question.strip():
-        raise Refusal(422, "invalid", "there is no question to try", ("question",))
+        raise Refusal(422, "invalid", "the question is blank", ("question",))
     listed = await _find(call)
     index = await run_sync(call.desk.searches.index)
     return await choose_for(
@@ -135,7 +134,7 @@ async def try_question(call: Call) -> AgentChoice:
 async def show_usage(call: Call) -> UsageReport:
     listed = await _find(call)
     store = default_store(call.desk.workspace(call.workspace))
-    # A session says by which name it was opened: that of the folder, its own, or a path.
+    # A session records the name it was opened with: the folder's, the agent's own, or a path.
     agent = listed.found.agent
     names = dict.fromkeys(filter(None, (listed.card.name, agent.name if agent else "")))
     everything = await collect_usage(store, None)
@@ -151,7 +150,7 @@ async def give_trust(call: Call) -> TrustPage:
     folder = await _trust(call)
     if folder.claims.digest != call.body.digest:
         raise Refusal(
-            409, "trust_changed", "what the folder brings is not what was shown; look at it again"
+            409, "trust_changed", "the folder has changed since it was shown; review it again"
         )
     await trust_folder(folder)
     return await show_trust(call)
@@ -165,11 +164,11 @@ async def revoke_trust(call: Call) -> TrustPage:
 
 
 async def _find(call: Call) -> ListedAgent:
-    """The agent that an address names; a path names none."""
+    """Return the agent that an address names; a path is not a name."""
     workspace = call.desk.workspace(call.workspace)
     listed = await run_sync(agent_page.find_listed, call.path["agent"], workspace)
     if listed is None:
-        raise not_found("agent", call.path["agent"], "the list of agents has those there are")
+        raise not_found("agent", call.path["agent"], "see the list of agents")
     return listed
 
 
@@ -188,29 +187,29 @@ async def _trust(call: Call) -> FolderTrust:
 ROUTES = (
     Route(
         method="GET", path=AGENTS, handler=list_agents, result=AgentList,
-        summary="The agents of the user and of the workspace.",
+        summary="Lists the agents of the user and of the workspace.",
     ),
     Route(
         method="POST", path=AGENTS, handler=make_agent, result=AgentPage, body=NewAgent,
-        status=201, right="admin", summary="Writes a new agent to start from.",
+        status=201, right="admin", summary="Creates a new agent as a starting point.",
     ),
     Route(
         method="GET", path=AGENT, handler=show_agent, result=AgentPage,
-        summary="One agent: persona, rules, references, tools, memory, files and problems.",
+        summary="Shows an agent: persona, rules, references, tools, memory, files and problems.",
     ),
     Route(
         method="GET", path=f"{AGENT}/files/{{path:path}}", handler=read_agent_file,
-        result=AgentFile, summary="A file of the agent, with its etag.",
+        result=AgentFile, summary="Reads a file of the agent, with its etag.",
     ),
     Route(
         method="PUT", path=f"{AGENT}/files/{{path:path}}", handler=write_agent_file,
         result=AgentFile, body=NewFileText, right="admin",
-        summary="Writes a file of the agent, if it is still what it was.",
+        summary="Writes a file of the agent, if it has not changed since.",
     ),
     Route(
         method="DELETE", path=f"{AGENT}/files/{{path:path}}", handler=delete_agent_file,
         result=None, query=DeletedFile, status=204, right="admin",
-        summary="Deletes a rule or a reference, if it is still what it was.",
+        summary="Deletes a rule or a reference, if it has not changed since.",
     ),
     Route(
         method="POST", path=f"{AGENT}/include", handler=change_include, result=AgentPage,
@@ -219,19 +218,19 @@ ROUTES = (
     ),
     Route(
         method="POST", path=f"{AGENT}/check", handler=check_agent, result=AgentCheck,
-        summary="What is odd about the agent's files.",
+        summary="Checks the agent's files for problems.",
     ),
     Route(
         method="POST", path=f"{AGENT}/select", handler=try_question, result=AgentChoice,
-        body=TriedQuestion, summary="What a question would choose, and what only just not.",
+        body=TriedQuestion, summary="Shows what a question would select, and near misses.",
     ),
     Route(
         method="GET", path=f"{AGENT}/usage", handler=show_usage, result=UsageReport,
-        summary="What became of the agent's rules, references and tools over its sessions.",
+        summary="Shows how the agent's items were used across its sessions.",
     ),
     Route(
         method="GET", path=f"{AGENT}/trust", handler=show_trust, result=TrustPage,
-        summary="What the agent's folder brings, and whether it is trusted.",
+        summary="Shows what the agent's folder brings, and whether it is trusted.",
     ),
     Route(
         method="POST", path=f"{AGENT}/trust", handler=give_trust, result=TrustPage,
@@ -239,6 +238,6 @@ ROUTES = (
     ),
     Route(
         method="DELETE", path=f"{AGENT}/trust", handler=revoke_trust, result=TrustPage,
-        right="admin", summary="Trusts the folder no more.",
+        right="admin", summary="Stops trusting the folder.",
     ),
 )  # fmt: skip

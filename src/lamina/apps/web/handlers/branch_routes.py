@@ -1,4 +1,4 @@
-"""Moving about in a session's tree: forks, other branches, labels."""
+"""Navigating a session's tree: forks, other branches, labels."""
 
 import time
 
@@ -20,7 +20,7 @@ SESSION = "/api/workspaces/{workspace}/sessions/{session}"
 
 
 async def fork(call: Call) -> Forked:
-    """Copies a path without opening the session: also of one that another program has open."""
+    """Copy a path without opening the session, so that it works for one open elsewhere."""
     body: ForkBody = call.body
     journal = await call.desk.read_journal(call.workspace, call.session)
     if body.at is not None and body.at not in journal.entries:
@@ -28,7 +28,7 @@ async def fork(call: Call) -> Forked:
     leaf = _end_of(body.at, journal) if body.at is not None else journal.leaf
     path = list(path_to(leaf, journal.entries))
     if body.name.strip():
-        # Its id is one that no other entry of the copy has.
+        # No other entry of the copy has its id.
         path.append(_named(journal, leaf, body.name.strip()))
     store = call.desk.stored(call.workspace, call.session).store
     forked = await copy_entries(path, store, None, time.time(), damaged=bool(journal.damage))
@@ -43,7 +43,7 @@ def _named(journal: Journal, leaf: str, name: str) -> Entry:
 
 
 def _end_of(at: str, journal: Journal) -> str:
-    """A request or its answer means all of it: where the answer was closed, if it was."""
+    """Return the end of a request or answer: where the answer was closed, if it was."""
     entry = journal.entries[at]
     request = ""
     if isinstance(entry, RequestEntry):
@@ -75,7 +75,7 @@ async def navigate(call: Call) -> Position:
             journal, outline = await desk.read_outline(call.workspace, call.session)
             entry = outline.end_of_branch(entry, journal)
         position = await opened.session.navigate(entry, summary=body.summary)
-        desk.bulletin.tell(call.workspace, opened.news)
+        desk.bulletin.publish(call.workspace, opened.news)
         return Position(entry=position.entry, text=position.text, leaf=opened.session.state.leaf)
 
 
@@ -93,14 +93,14 @@ ROUTES = (
     Route(
         method="POST", path=f"{SESSION}/fork", handler=fork, body=ForkBody, result=Forked,
         right="chat", status=201,
-        summary="A session of its own that begins with this one's path.",
+        summary="Creates a new session that starts with this one's path.",
     ),
     Route(
         method="POST", path=f"{SESSION}/navigate", handler=navigate, body=NavigateBody,
-        result=Position, right="chat", summary="Goes on at another entry.",
+        result=Position, right="chat", summary="Continues at another entry.",
     ),
     Route(
         method="PUT", path=f"{SESSION}/labels/{{entry}}", handler=label, body=LabelBody,
-        result=Labelled, right="chat", summary="Gives an entry a name.",
+        result=Labelled, right="chat", summary="Labels an entry.",
     ),
 )  # fmt: skip

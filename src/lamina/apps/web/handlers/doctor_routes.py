@@ -1,7 +1,7 @@
-"""The doctor in the web app: on a session, on dropped files, on this machine, on a sample; every
-finding with its sentence and its price.
+"""The doctor in the web app: for a session, uploaded files, this machine, or a sample; every
+finding with a sentence and a price.
 
-Law: what was said in a session leaves this module as a digest, unless text is asked for.
+Law: session texts leave this module as digests, unless text is requested.
 """
 
 from base64 import b64decode
@@ -46,8 +46,8 @@ from lamina.doctor.sentences import describe_finding, name_program
 
 
 class FindingRow(Loss[str | None], frozen=True, kw_only=True):
-    """One loss. `before` and `after` are what stood at the byte, as a digest or as text. Money is
-    in US dollars at list price; `extra` is what the loss cost over reading the same tokens."""
+    """One loss. `before` and `after` are the content at that byte, as a digest or as text. Money is
+    in US dollars at list price; `extra` is the extra cost over reading the same tokens."""
 
     program: str
     label: str
@@ -55,13 +55,13 @@ class FindingRow(Loss[str | None], frozen=True, kw_only=True):
     extra: float | None
 
 
-# So much of a report is shown; sums are of all of it.
+# How much of a report is shown; totals cover all of it.
 MAX_FINDINGS, MAX_REQUESTS = 500, 5_000
 
 
 class DoctorPage(Struct, frozen=True, kw_only=True):
-    """A report as a page shows it. `with_text` says that what was said stands in it; `is_cut` that
-    there are more findings or requests than are listed, the dearest findings first."""
+    """A report as a page shows it. `with_text` says that it contains texts of sessions; `is_cut`
+    that there are more findings or requests than listed; the most expensive findings come first."""
 
     lamina: str
     prices_of: str
@@ -80,7 +80,7 @@ class DoctorPage(Struct, frozen=True, kw_only=True):
 
 
 def show_report(report: DoctorReport, *, with_text: bool) -> DoctorPage:
-    """The report with every finding in words."""
+    """Return the report with every finding in words."""
     return DoctorPage(
         lamina=report.lamina,
         prices_of=report.prices_of,
@@ -117,13 +117,13 @@ SESSION = "/api/workspaces/{workspace}/sessions/{session}"
 
 
 class DoctorQuery(RequestQuery, frozen=True, kw_only=True):
-    """With `text` what was said is shown, and not its digest."""
+    """With `text`, texts are shown instead of their digests."""
 
     text: bool = False
 
 
 class UploadedFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file that was dropped: its name is shown, and never made a path."""
+    """An uploaded file: its name is shown, and never used as a path."""
 
     name: str
     content: str
@@ -136,7 +136,7 @@ class DoctorUpload(RequestBody, frozen=True, kw_only=True):
 
 
 class DoctorMachine(RequestBody, frozen=True, kw_only=True):
-    """`since` as `30d` or a date; empty for all there is."""
+    """`since` as `30d` or a date; empty for everything."""
 
     since: str = ""
     text: bool = False
@@ -151,7 +151,7 @@ async def examine_session(call: Call) -> DoctorPage:
 async def examine_upload(call: Call) -> DoctorPage:
     upload: DoctorUpload = call.body
     if not upload.files:
-        raise Refusal(422, "invalid", "there are no files to look at", ("files",))
+        raise Refusal(422, "invalid", "no files were uploaded", ("files",))
     files = [ReceivedFile(name=file.name, data=_decode(file)) for file in upload.files]
     collector = await run_sync(collect_uploads, files)
     return await _show(collector, DoctorOptions(), upload.text)
@@ -162,10 +162,10 @@ async def examine_machine(call: Call) -> JobStarted:
     since = parse_since(asked.since, datetime.now(UTC)) if asked.since else None
 
     async def work(report: Report) -> DoctorPage:
-        def tell(done: int, total: int) -> None:
+        def report_step(done: int, total: int) -> None:
             report(JobProgress(text="reading sessions", done=done, total=total))
 
-        collector = await collect_machine(tell, list_everywhere)
+        collector = await collect_machine(report_step, list_everywhere)
         return await _show(collector, DoctorOptions(since=since), asked.text)
 
     return call.desk.jobs.start("doctor", work).started
@@ -199,19 +199,19 @@ def _decode(file: UploadedFile) -> bytes:
 ROUTES = (
     Route(
         method="GET", path=f"{SESSION}/doctor", handler=examine_session, result=DoctorPage,
-        query=DoctorQuery, summary="Where the session's cache did not hit, why, and what it cost.",
+        query=DoctorQuery, summary="Reports the session's cache misses, why, and their cost.",
     ),
     Route(
         method="POST", path="/api/doctor", handler=examine_upload, result=DoctorPage,
-        body=DoctorUpload, summary="The same of files of any program, which are not kept.",
+        body=DoctorUpload, summary="Reports on files of any program, which are not stored.",
     ),
     Route(
         method="POST", path="/api/doctor/machine", handler=examine_machine, result=JobStarted,
         body=DoctorMachine, status=202,
-        summary="The same of all sessions of this machine: a job whose result is the report.",
+        summary="Reports on all sessions of this machine, as a job.",
     ),
     Route(
         method="GET", path="/api/doctor/sample", handler=examine_sample, result=DoctorPage,
-        query=DoctorQuery, summary="The same of a made-up sample.",
+        query=DoctorQuery, summary="Reports on an invented sample.",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What applies to every question of a session: members, pins and settings."""
+"""Everything that applies to every question of a session: members, pins and settings."""
 
 from collections.abc import Awaitable, Callable
 
@@ -61,7 +61,7 @@ async def adopt_agent(call: Call) -> AdoptedRows:
 
 
 async def _look_up(opened: OpenSession) -> None:
-    # While a turn runs its tools are known, and a slow server must not hold anything up.
+    # While a turn runs, its tools are known, and a slow server must not delay anything.
     await opened.items.look_up(tools=opened.turns.running is None)
 
 
@@ -108,7 +108,7 @@ def _rows(opened: OpenSession) -> SettingRows:
 ROUTES = (
     Route(
         method="GET", path=f"{SESSION}/items", handler=list_items, result=ItemRows,
-        summary="Rules, references and tools that the session has, and could have; its pins.",
+        summary="Lists rules, references and tools: the session's and addable ones; its pins.",
     ),
     *(
         Route(
@@ -119,20 +119,20 @@ ROUTES = (
             ("add", lambda opened, what: opened.session.add(what), True,
              "Adds a rule, a reference or a tool to the session."),
             ("remove", lambda opened, what: opened.session.remove(what), True,
-             "Takes a rule, a reference or a tool out of the session."),
+             "Removes a rule, a reference or a tool from the session."),
             ("pin", lambda opened, what: opened.session.pin(what), False,
-             "Makes an item essential, named with every question."),
+             "Pins an item: essential, and named with every question."),
             ("unpin", lambda opened, what: opened.session.unpin(what), False,
-             "Takes a pin away."),
+             "Removes a pin."),
         )
     ),
     Route(
         method="POST", path=f"{SESSION}/items/adopt", handler=adopt_agent, result=AdoptedRows,
-        right="chat", summary="Takes over what changed in the files of the session's agent.",
+        right="chat", summary="Adopts the changes in the files of the session's agent.",
     ),
     Route(
         method="GET", path=f"{SESSION}/settings", handler=show_settings, result=SettingRows,
-        summary="All settings, with what they may be and what they are for.",
+        summary="Lists all settings, with allowed values and descriptions.",
     ),
     Route(
         method="PATCH", path=f"{SESSION}/settings", handler=change_settings, body=NewSettings,

@@ -1,4 +1,4 @@
-"""Long work: what is under way, how far it is, and stopping it."""
+"""Long-running jobs: listing, watching and stopping them."""
 
 from msgspec import Struct
 
@@ -29,12 +29,12 @@ async def stop_job(call: Call) -> Done:
 ROUTES = (
     Route(
         method="GET", path="/api/jobs", handler=list_jobs, result=JobRows,
-        summary="Jobs that are under way, and the last ones.",
+        summary="Lists running and recent jobs.",
     ),
     Route(
         method="GET", path="/api/jobs/{job}/events", handler=watch_job,
         result=JobProgress | JobEnd, form="events",
-        summary="How far a job is: events `progress`, and at last `end` or `failed`.",
+        summary="Streams a job's progress: `progress`, and finally `end` or `failed`.",
     ),
     Route(
         method="DELETE", path="/api/jobs/{job}", handler=stop_job, result=Done, right="admin",

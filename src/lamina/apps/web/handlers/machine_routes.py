@@ -1,4 +1,4 @@
-"""What this machine has: memory, targets, models that run here, keys."""
+"""This machine's memory, targets, local models and keys."""
 
 from anyio.to_thread import run_sync
 from msgspec import Struct
@@ -24,7 +24,7 @@ from lamina.apps.web.model_page import (
 )
 from lamina.apps.web.provider_keys import KeyList, KeyTrial
 from lamina.apps.web.routes import Call, Route
-from lamina.apps.web.searches import tell_from_anywhere
+from lamina.apps.web.searches import report_from_any_thread
 from lamina.apps.wiring import default_target
 from lamina.apps.wiring.clients import require_reachable
 from lamina.apps.wiring.folders import memory_file
@@ -33,7 +33,7 @@ from lamina.errors import LaminaError, UsageError
 
 
 class MemoryText(Struct, frozen=True, kw_only=True):
-    """What every session is to know; `etag` is the sha256 of the file, empty if there is none."""
+    """The memory for every session; `etag` is the sha256 of the file, empty without a file."""
 
     text: str
     etag: str
@@ -43,21 +43,21 @@ class MemoryText(Struct, frozen=True, kw_only=True):
 
 
 class NewMemory(RequestBody, frozen=True, kw_only=True):
-    """All of it, and the etag of what was read."""
+    """The whole text, and the etag of the version read."""
 
     text: str
     etag: str = ""
 
 
 class TargetQuery(RequestQuery, frozen=True, kw_only=True):
-    """Words that a target's name has to hold."""
+    """Words that a target's name must contain."""
 
     q: str = ""
 
 
 class TargetChoice(Struct, frozen=True, kw_only=True):
-    """A target, and whether it could be asked now: `missing` says what is in the way, and
-    `missing_code` which error that is. A family stands for every model whose name begins so."""
+    """A target, and whether it is available: `missing` says what is missing, `missing_code` is the
+    code of that error. A family stands for every model whose name begins with its name."""
 
     target: TargetRow
     provider: str
@@ -68,7 +68,7 @@ class TargetChoice(Struct, frozen=True, kw_only=True):
 
 
 class KnownTargets(Struct, frozen=True, kw_only=True):
-    """Targets that fit, whom a session goes to unless it says otherwise, and of when prices are."""
+    """Matching targets, the default target, and the price date."""
 
     targets: tuple[TargetChoice, ...]
     default: str
@@ -76,13 +76,13 @@ class KnownTargets(Struct, frozen=True, kw_only=True):
 
 
 class NewKey(RequestBody, frozen=True, kw_only=True):
-    """A key, which is never given back."""
+    """A key, which is never returned."""
 
     key: str
 
 
 class TriedKey(RequestBody, frozen=True, kw_only=True):
-    """A key to try before it is kept; empty for the one that is kept."""
+    """A key to test before it is stored; empty for the stored one."""
 
     key: str = ""
 
@@ -132,7 +132,7 @@ def _list_targets(words: str) -> KnownTargets:
 
 
 def _missing_for(name: str, book: ModelBook) -> tuple[str, str]:
-    """What is in the way of asking a target, and its code; empty if it can be asked."""
+    """Return what prevents asking a target, and its code; empty if it is available."""
     try:
         target = book.find(name.replace("*", "any"))
         require(target.wire)
@@ -152,15 +152,15 @@ async def list_models(_: Call) -> LocalModelList:
 async def fetch_model(call: Call) -> JobStarted:
     name, searches = call.path["name"], call.desk.searches
     if name not in known_models():
-        raise not_found("model", name, f"there are {', '.join(known_models())}")
+        raise not_found("model", name, f"available: {', '.join(known_models())}")
     await run_sync(require_fetchable, name)
 
     async def work(report: Report) -> FetchedModel:
-        def tell(text: str, done: int, total: int) -> None:
+        def report_step(text: str, done: int, total: int) -> None:
             progress = JobProgress(text=f"{text} {name}", done=done, total=total)
-            tell_from_anywhere(report, progress)
+            report_from_any_thread(report, progress)
 
-        fetched = await model_page.fetch_model(name, tell)
+        fetched = await model_page.fetch_model(name, report_step)
         await searches.renew()
         return fetched
 
@@ -170,7 +170,7 @@ async def fetch_model(call: Call) -> JobStarted:
 async def remove_model(call: Call) -> RemovedModel:
     name = call.path["name"]
     if name not in known_models():
-        raise not_found("model", name, f"there are {', '.join(known_models())}")
+        raise not_found("model", name, f"available: {', '.join(known_models())}")
     await call.desk.searches.renew()
     removable = await run_sync(find_removable, name)
     freed = await run_sync(installed_models.remove_model, removable)
@@ -208,23 +208,23 @@ def _provider(call: Call) -> str:
 ROUTES = (
     Route(
         method="GET", path="/api/memory", handler=show_memory, result=MemoryText,
-        summary="What every session is to know.",
+        summary="Shows the memory for every session.",
     ),
     Route(
         method="PUT", path="/api/memory", handler=write_memory, result=MemoryText, body=NewMemory,
-        right="admin", summary="Writes it, if it is still what it was.",
+        right="admin", summary="Writes the memory, if it has not changed since.",
     ),
     Route(
         method="GET", path="/api/targets", handler=list_targets, result=KnownTargets,
-        query=TargetQuery, summary="Whom questions can go to, with prices and windows.",
+        query=TargetQuery, summary="Lists targets for questions, with prices and windows.",
     ),
     Route(
         method="GET", path="/api/models", handler=list_models, result=LocalModelList,
-        summary="The models that run on this machine, or could.",
+        summary="Lists the models that run on this machine, or could.",
     ),
     Route(
         method="POST", path="/api/models/{name}/fetch", handler=fetch_model, result=JobStarted,
-        status=202, right="admin", summary="Fetches a model: a job.",
+        status=202, right="admin", summary="Downloads a model, as a job.",
     ),
     Route(
         method="DELETE", path="/api/models/{name}", handler=remove_model, result=RemovedModel,
@@ -232,11 +232,11 @@ ROUTES = (
     ),
     Route(
         method="GET", path="/api/keys", handler=list_keys, result=KeyList,
-        summary="Which providers have a key, and where; never the keys.",
+        summary="Lists which providers have a key, and where; never the keys.",
     ),
     Route(
         method="PUT", path="/api/keys/{provider}", handler=keep_key, result=KeyList, body=NewKey,
-        right="admin", summary="Keeps a key in the system's keyring.",
+        right="admin", summary="Stores a key in the system's keyring.",
     ),
     Route(
         method="DELETE", path="/api/keys/{provider}", handler=forget_key, result=KeyList,
@@ -244,6 +244,6 @@ ROUTES = (
     ),
     Route(
         method="POST", path="/api/keys/{provider}/try", handler=try_key, result=KeyTrial,
-        body=TriedKey, right="admin", summary="Tries a key with a call that costs nothing.",
+        body=TriedKey, right="admin", summary="Tests a key with a free call.",
     ),
 )  # fmt: skip

@@ -1,7 +1,7 @@
-"""The conversation: rows by index with the passages they cite, rows that contain given words, and
-results of tools.
+"""The conversation: rows by index with cited passages, rows that contain given words, and tool
+results.
 
-Law: passages are read as the notes are now, through the one door into a folder.
+Law: passages are the current text of notes, read through the one door into a folder.
 """
 
 from functools import lru_cache, partial
@@ -34,7 +34,7 @@ _MAX_BYTES = 4_000_000
 
 
 def read_excerpt(folder: Path, source: CitedSource) -> str:
-    """The lines that a source names; empty if they cannot be read, as of a page."""
+    """Return the lines that a source names; empty if unreadable, such as those of a web page."""
     if not source.start or "://" in source.path:
         return ""
     try:
@@ -49,7 +49,7 @@ def read_excerpt(folder: Path, source: CitedSource) -> str:
 
 @lru_cache(maxsize=64)
 def _lines(folder: str, path: str, changed: int, size: int) -> tuple[str, ...]:  # noqa: ARG001
-    """The lines of a file as it was when it had this size and time."""
+    """Return the lines of a file; size and time key the cache."""
     data = LinkedRoot(folder).read(Path(folder, path), _MAX_BYTES)
     return tuple(data.decode("utf-8", "replace").splitlines())
 
@@ -136,14 +136,14 @@ ROUTES = (
     Route(
         method="GET", path=f"{SESSION}/messages", handler=show_messages, query=MessageQuery,
         result=MessageWindow,
-        summary="Some rows of the active path; without `from` and `around`, the last ones.",
+        summary="Returns rows of the active path; without `from` and `around`, the last ones.",
     ),
     Route(
         method="GET", path=f"{SESSION}/find", handler=find_rows, query=FindQuery,
-        result=FoundRows, summary="Rows of the active path that hold some words.",
+        result=FoundRows, summary="Finds rows of the active path that contain given words.",
     ),
     Route(
         method="GET", path=f"{SESSION}/results/{{call}}", handler=show_result, result=ResultText,
-        summary="All of what a tool gave, also what was not sent.",
+        summary="Returns a tool's full result, including what was not sent.",
     ),
 )  # fmt: skip

@@ -14,17 +14,17 @@ from lamina.apps.web.http_bodies import RequestQuery, SentFile
 from lamina.apps.web.jobs import JobProgress, JobStarted, Report
 from lamina.apps.web.note_page import NoteCheck, NoteHits, NotePage, NoteShelf
 from lamina.apps.web.routes import Call, Route
-from lamina.apps.web.searches import tell_from_anywhere
+from lamina.apps.web.searches import report_from_any_thread
 from lamina.core.notes.scopes import make_scope
 from lamina.core.values.agent import Guide
 
 WORKSPACE = "/api/workspaces/{workspace}"
-# A picture that is larger is none that a page shows.
+# Larger pictures are not shown in a page.
 MAX_FILE = 20 * 1024 * 1024
 
 
 class IndexedNotes(Struct, frozen=True, kw_only=True):
-    """What an index came to; `by_words` says why there are no vectors, if there are none."""
+    """The result of indexing; `by_words` says why there are no vectors, if so."""
 
     notes: int
     by_words: str
@@ -32,8 +32,8 @@ class IndexedNotes(Struct, frozen=True, kw_only=True):
 
 
 class NoteSearch(RequestQuery, frozen=True, kw_only=True):
-    """`in` is a folder and `tag` a tag that limit where is searched; `since` is a day. Without `q`
-    the notes that changed last are listed. `words` leaves meaning out."""
+    """A search. `in` (a folder), `tag` and `since` (a day) limit it. Without `q` the notes that
+    changed last are listed. `words` searches without meaning."""
 
     q: str = ""
     folder: str = field(default="", name="in")
@@ -44,7 +44,7 @@ class NoteSearch(RequestQuery, frozen=True, kw_only=True):
 
 
 class CompletionQuery(RequestQuery, frozen=True, kw_only=True):
-    """What stands behind the `@` so far; `agent` brings its rules and references."""
+    """The text after the `@` so far; `agent` adds its rules and references."""
 
     q: str = ""
     agent: str = ""
@@ -53,12 +53,12 @@ class CompletionQuery(RequestQuery, frozen=True, kw_only=True):
 
 async def search_notes(call: Call) -> NoteHits:
     query: NoteSearch = call.query
-    # What a page leaves empty does not limit.
+    # Empty fields do not limit the search.
     scope = make_scope(query.folder.strip() or (), query.tag.strip() or (), query.since or None)
     shelf = await _shelf(call)
     if not query.q.strip():
         return await shelf.latest(scope, query.limit)
-    why = "as it was asked for" if query.words else why_words_alone()
+    why = "as requested" if query.words else why_words_alone()
     index = await run_sync(partial(call.desk.searches.index, words=bool(why)))
     return await shelf.search(query.q, scope, query.limit, index, why)
 
@@ -90,18 +90,18 @@ async def index_notes(call: Call) -> JobStarted:
 
     async def work(report: Report) -> IndexedNotes:
         result = await shelf.prepare(
-            index, _teller(report, "reading notes"), _teller(report, "indexing passages")
+            index, _reporter(report, "reading notes"), _reporter(report, "indexing passages")
         )
         return IndexedNotes(notes=result.searched, by_words=why, warnings=result.warnings)
 
     return call.desk.jobs.start(f"index {call.workspace}", work).started
 
 
-def _teller(report: Report, text: str) -> Callable[[int, int], None]:
-    def tell(done: int, total: int) -> None:
-        tell_from_anywhere(report, JobProgress(text=text, done=done, total=total))
+def _reporter(report: Report, text: str) -> Callable[[int, int], None]:
+    def report_step(done: int, total: int) -> None:
+        report_from_any_thread(report, JobProgress(text=text, done=done, total=total))
 
-    return tell
+    return report_step
 
 
 async def send_file(call: Call) -> SentFile:
@@ -109,7 +109,7 @@ async def send_file(call: Call) -> SentFile:
     with refuse_paths("file"):
         data = await shelf.bytes_of(call.path["path"], MAX_FILE)
     media_type = kind_of_picture(data)
-    # All else is saved by a browser, and never run in the page: also pictures that hold scripts.
+    # Other files are downloaded and never run in the page, including pictures with scripts.
     is_picture = media_type in ACCEPTED_TYPES
     return SentFile(
         data=data,
@@ -127,26 +127,26 @@ async def _shelf(call: Call) -> NoteShelf:
 ROUTES = (
     Route(
         method="GET", path=f"{WORKSPACE}/notes", handler=search_notes, result=NoteHits,
-        query=NoteSearch, summary="Passages of notes that fit, with their scores.",
+        query=NoteSearch, summary="Finds matching passages in notes, with scores.",
     ),
     Route(
         method="GET", path=f"{WORKSPACE}/notes/{{path:path}}", handler=show_note, result=NotePage,
-        summary="A note with its headings, links and what links to it.",
+        summary="Returns a note with its headings, links and backlinks.",
     ),
     Route(
         method="GET", path=f"{WORKSPACE}/notes-check", handler=check_notes, result=NoteCheck,
-        summary="What is wrong with the notes: links to nowhere and the like.",
+        summary="Checks the notes for broken links and other problems.",
     ),
     Route(
         method="GET", path=f"{WORKSPACE}/complete", handler=complete, result=Completions,
-        query=CompletionQuery, summary="What can stand behind an @.",
+        query=CompletionQuery, summary="Completes an @ mention.",
     ),
     Route(
         method="POST", path=f"{WORKSPACE}/index", handler=index_notes, result=JobStarted,
-        status=202, summary="Makes all notes ready to be searched by meaning: a job.",
+        status=202, summary="Indexes all notes for search by meaning, as a job.",
     ),
     Route(
         method="GET", path=f"{WORKSPACE}/files/{{path:path}}", handler=send_file, result=bytes,
-        form="file", summary="The bytes of a file; pictures are shown, all else is saved.",
+        form="file", summary="Returns a file; pictures are shown, other files downloaded.",
     ),
 )  # fmt: skip

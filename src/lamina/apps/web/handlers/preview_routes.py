@@ -1,4 +1,4 @@
-"""The request to come, while a person types."""
+"""Previews of the next request while a person types."""
 
 from msgspec.structs import replace
 
@@ -26,11 +26,11 @@ ROUTES = (
     Route(
         method="POST", path=f"{SESSION}/preview", handler=preview, body=PreviewBody,
         result=RequestPreview,
-        summary="What a message would send, digest for digest; nothing is written.",
+        summary="Previews what a message would send, digest for digest.",
     ),
     Route(
         method="POST", path=f"{WORKSPACE}/preview", handler=preview_new, body=NewPreview,
         result=RequestPreview,
-        summary="The same of the first message of a session that does not exist yet.",
+        summary="Previews the first message of a new session.",
     ),
 )  # fmt: skip

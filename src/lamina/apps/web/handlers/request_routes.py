@@ -1,4 +1,4 @@
-"""What was sent, request by request: rows, one request taken apart, its wire, two compared."""
+"""What was sent, request by request: rows, one request in detail, its wire form, comparisons."""
 
 from anyio.to_thread import run_sync
 
@@ -36,20 +36,20 @@ async def show_difference(call: Call) -> RequestDifference:
 ROUTES = (
     Route(
         method="GET", path=f"{SESSION}/requests", handler=list_requests, result=SentRequests,
-        summary="Every request of the session, on every branch.",
+        summary="Lists every request of the session, on every branch.",
     ),
     Route(
         method="GET", path=f"{SESSION}/requests/{{request}}", handler=show_request,
         result=RequestAnatomy,
-        summary="One request: its layers, and every segment with the text that was sent.",
+        summary="Shows a request: its layers, and every segment with the text sent.",
     ),
     Route(
         method="GET", path=f"{SESSION}/requests/{{request}}/wire", handler=show_wire,
-        result=WireBody, summary="One request in its vendor's own form.",
+        result=WireBody, summary="Shows a request in its vendor's own form.",
     ),
     Route(
         method="GET", path=f"{SESSION}/requests/{{before}}/difference/{{after}}",
         handler=show_difference, result=RequestDifference,
-        summary="Two requests compared: the first byte that moved, who moved it, what it cost.",
+        summary="Compares two requests: the first byte that moved, why, and the cost.",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A session looked at as a whole: context of a request, timeline, tree, verification."""
+"""Views of a whole session: context of a request, timeline, tree, verification."""
 
 from anyio.to_thread import run_sync
 from msgspec.structs import replace
@@ -33,7 +33,7 @@ async def show_tree(call: Call) -> BranchMap:
 async def verify_session(call: Call) -> SessionCheck:
     desk = call.desk
     await desk.require_session(call.workspace, call.session)
-    # Line by line from its file: what is only looked at is not all read.
+    # Read from its file line by line: a session that is only viewed is not fully loaded.
     return await check_stored(desk.stored(call.workspace, call.session), desk.book)
 
 
@@ -41,18 +41,18 @@ ROUTES = (
     Route(
         method="GET", path=f"{SESSION}/context/{{request}}", handler=show_context,
         result=ContextRecord,
-        summary="What a request was answered with, and why each of it was there.",
+        summary="Shows the context of a request, and why each item was included.",
     ),
     Route(
         method="GET", path=f"{SESSION}/timeline", handler=show_timeline, result=CacheTimeline,
-        summary="Every request with what its provider read, and every break named and priced.",
+        summary="Shows every request with its cache use, and every priced break.",
     ),
     Route(
         method="GET", path=f"{SESSION}/tree", handler=show_tree, result=BranchMap,
-        summary="The branches of the session as a map.",
+        summary="Shows the branches of the session as a map.",
     ),
     Route(
         method="GET", path=f"{SESSION}/verify", handler=verify_session, result=SessionCheck,
-        summary="Whether every request can be rebuilt byte for byte.",
+        summary="Verifies that every request can be rebuilt byte for byte.",
     ),
 )  # fmt: skip

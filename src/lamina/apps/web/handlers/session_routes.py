@@ -1,6 +1,6 @@
 """Sessions of a workspace: listed, started, shown with their state, renamed and deleted.
 
-The head of a session is made of its journal and of what this server does with it.
+The head of a session combines its journal with the server's current work on it.
 """
 
 from msgspec import convert
@@ -69,7 +69,7 @@ async def describe_head(desk: Desk, workspace: str, session: str) -> SessionHead
         interrupted = opened.session.interrupted
         state = opened.state
         if state == "waiting" and not waiting:
-            # Calls that nobody has to decide about: the turn was cut off while they ran.
+            # No decision is pending for these calls: the turn was cut off while they ran.
             state, interrupted = "interrupted", True
     else:
         waiting = _waiting_then(tail)
@@ -117,7 +117,7 @@ def _state(interrupted: bool, waits: bool, busy: bool) -> SessionState:
 
 
 def _tail(journal: Journal, outline: Outline) -> tuple[Entry, ...]:
-    """The last turn of the path."""
+    """Return the last turn of the path."""
     rows = outline.rows
     start = outline.question_of(len(rows) - 1) if rows else 0
     until = rows[start - 1] if start > 0 else ""
@@ -128,7 +128,7 @@ async def _waiting_now(opened: OpenSession) -> list[CallView]:
     decisions = opened.session.state.turn.decisions
     calls = [*await opened.waiting_calls(), *opened.planned_calls.values()]
     views = [_view(call, tool) for call, tool in calls]
-    # Those that were decided while others of their turn wait are shown with them.
+    # Calls already decided are shown while others of their turn wait.
     if views:
         for call in opened.session.pending_calls:
             if (entry := decisions.get(call.id)) is not None:
@@ -150,8 +150,8 @@ def _view(call: ToolCall, tool: OfferedTool | None, decision: str | None = None)
 
 
 def _waiting_then(tail: tuple[Entry, ...]) -> list[CallView]:
-    """Calls that were left waiting, as the journal tells it: those without a result. If all of
-    them were decided, the turn was cut off, and nothing waits for a person."""
+    """Return calls without a result, according to the journal. If all of them were decided, the
+    turn was cut off, and nothing waits for a person."""
     if not _awaits_results(tail):
         return []
     outcomes = CallOutcomes(tail, {}, False)
@@ -180,7 +180,7 @@ def _awaits_results(tail: tuple[Entry, ...]) -> bool:
 
 
 def _settings(journal: Journal, outline: Outline) -> Settings:
-    """The settings in force at the leaf."""
+    """Return the settings at the leaf."""
     settings = journal.header.settings
     for name in outline.settings_of(journal.leaf):
         entry = journal.entries[name]
@@ -255,7 +255,7 @@ def _card(call: Call, row: SessionRow) -> SessionCard:
 
 
 def options_of(body: NewSession) -> tuple[SessionOptions, KeptOpening]:
-    """How a session is begun."""
+    """Return how a session is started."""
     opening = KeptOpening(
         mode=body.mode, files=body.files, web=body.web or None, project=body.project
     )
@@ -278,11 +278,11 @@ async def create_session(call: Call) -> SessionCreated:
             if body.name.strip():
                 await session.rename(body.name)
         except LaminaError:
-            # Nobody wants a session that is not as it was asked for.
+            # Do not leave behind a session that differs from the request.
             await call.desk.close(call.workspace, session.id)
             await call.desk.stored(call.workspace, session.id).store.delete(session.id)
             raise
-        call.desk.bulletin.tell(call.workspace, opened.news)
+        call.desk.bulletin.publish(call.workspace, opened.news)
         return SessionCreated(session=session.id, notices=opened.notices)
 
 
@@ -294,7 +294,7 @@ async def rename_session(call: Call) -> SessionHead:
     body: RenamedSession = call.body
     async with call.desk.session(call.workspace, call.session) as opened:
         await opened.session.rename(body.name)
-        call.desk.bulletin.tell(call.workspace, opened.news)
+        call.desk.bulletin.publish(call.workspace, opened.news)
         return await describe_head(call.desk, call.workspace, call.session)
 
 
@@ -318,29 +318,29 @@ ROUTES = (
     Route(
         method="GET", path=f"{WORKSPACE}/sessions", handler=list_cards, query=SessionQuery,
         result=SessionPage,
-        summary="The sessions of a workspace, the one written last first.",
+        summary="Lists the sessions of a workspace, most recently written first.",
     ),
     Route(
         method="POST", path=f"{WORKSPACE}/sessions", handler=create_session, body=NewSession,
         result=SessionCreated, right="chat", status=201,
-        summary="Begins a session.",
+        summary="Starts a session.",
     ),
     Route(
         method="GET", path=SESSION, handler=show_head, result=SessionHead,
-        summary="How a session stands: whom it talks to, what it does, what waits.",
+        summary="Shows a session's state: its target, its turn, what waits.",
     ),
     Route(
         method="PATCH", path=SESSION, handler=rename_session, body=RenamedSession,
         result=SessionHead, right="chat",
-        summary="Gives a session a name.",
+        summary="Renames a session.",
     ),
     Route(
         method="DELETE", path=SESSION, handler=delete_session, result=DeletedRow, right="chat",
-        summary="Deletes a session with what belongs to it alone.",
+        summary="Deletes a session and everything only it uses.",
     ),
     Route(
         method="GET", path=f"{WORKSPACE}/events", handler=watch_sessions, result=SessionNews,
         form="events",
-        summary="Which sessions change their state: events `session`, and `ping`.",
+        summary="Streams changes of sessions' states: `session` and `ping`.",
     ),
 )  # fmt: skip

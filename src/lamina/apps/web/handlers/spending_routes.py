@@ -1,4 +1,4 @@
-"""What was spent: by a session, and by day, model or session of everything."""
+"""Spending: of one session, and of everything by day, model or session."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ SESSION = "/api/workspaces/{workspace}/sessions/{session}"
 
 
 class SpendingQuery(RequestQuery, frozen=True, kw_only=True):
-    """`since` is a day, `7d`, `4w` or `today`; `all` looks at everything."""
+    """`since` is a day, `7d`, `4w` or `today`; `all` includes everything."""
 
     by: SpendGrouping = "day"
     since: str = ""
@@ -66,10 +66,10 @@ async def show_spending(call: Call) -> SpendingPage:
 ROUTES = (
     Route(
         method="GET", path=f"{SESSION}/spending", handler=show_session_spending,
-        result=SessionSpending, summary="What the session cost, and what is reserved for it.",
+        result=SessionSpending, summary="Shows what the session cost, and what is reserved for it.",
     ),
     Route(
         method="GET", path="/api/spending", handler=show_spending, result=SpendingPage,
-        query=SpendingQuery, summary="What was spent by day, model or session.",
+        query=SpendingQuery, summary="Shows spending by day, model or session.",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Sessions in and out as files, and pictures of a session."""
+"""Sessions imported and exported as files, and a session's pictures."""
 
 import base64
 import binascii
@@ -18,7 +18,7 @@ _MEDIA = {
     "markdown": "text/markdown", "jsonl": "application/jsonl", "json": "application/json",
     "requests": "application/jsonl",
 }  # fmt: skip
-# What a browser may show, by how it begins; anything else is not a picture for us.
+# Pictures that a browser may show, by their first bytes; other blobs are not served as pictures.
 _PICTURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"),
     (b"GIF87a", "image/gif"), (b"GIF89a", "image/gif"),
@@ -45,17 +45,19 @@ async def import_file(call: Call) -> ImportedRow:
 
 
 def read_content(content: str, encoding: str) -> bytes:
-    """The bytes of a file that came as text or in base64.
+    """Return the bytes of a file sent as text or in base64.
 
     Raises:
-        Refusal: it is no base64.
+        Refusal: it is not valid base64.
     """
     if encoding == "text":
         return content.encode("utf-8", "surrogatepass")
     try:
         return base64.b64decode(content, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise Refusal(422, "invalid", f"the content is no base64: {error}", ("content",)) from error
+        raise Refusal(
+            422, "invalid", f"the content is not base64: {error}", ("content",)
+        ) from error
 
 
 async def export_session(call: Call) -> SentFile:
@@ -82,7 +84,7 @@ async def show_blob(call: Call) -> SentFile:
 
 
 def picture_type(data: bytes) -> str | None:
-    """What kind of picture bytes are; None if they are none that a browser may show."""
+    """Return the type of a picture; None if a browser may not show it."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for start, kind in _PICTURES if data.startswith(start)), None)
@@ -92,14 +94,14 @@ ROUTES = (
     Route(
         method="POST", path=f"{WORKSPACE}/import", handler=import_file, body=NewImport,
         result=ImportedRow, right="chat", status=201,
-        summary="Makes a session of a file of another program.",
+        summary="Imports another program's file as a session.",
     ),
     Route(
         method="GET", path=f"{SESSION}/export", handler=export_session, query=ExportQuery,
-        result=bytes, form="file", summary="The session as a file to give away.",
+        result=bytes, form="file", summary="Exports the session as a file.",
     ),
     Route(
         method="GET", path=f"{SESSION}/blobs/{{digest}}", handler=show_blob, result=bytes,
-        form="file", summary="A picture of the session.",
+        form="file", summary="Returns a picture of the session.",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Turns: asked, watched, stopped, steered, and calls decided."""
+"""Turns: started, watched, stopped, steered, and their calls decided."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -60,7 +60,7 @@ async def edit(call: Call) -> TurnBegun:
 
     async def begin(opened: OpenSession) -> TurnWork:
         core = core_of(opened.session)
-        # Refused now and not in the turn: there is no such question.
+        # Refuse an unknown question now, not in the turn.
         await opened.session.attachments_of(core.record.find(body.question).id)
         attach: Iterable[Attachable] | None = None
         if body.attach is not None or body.essential is not None:
@@ -100,7 +100,7 @@ async def resume(call: Call) -> TurnBegun:
 
     async def begin(opened: OpenSession) -> TurnWork:
         if core_of(opened.session).record.is_settled:
-            raise TurnStateError("the last turn is complete: there is nothing to go on with")
+            raise TurnStateError("the last turn is complete: there is nothing to continue")
         return _resume_work(opened, body.target)
 
     return await _begin(call, "resume", body.target, begin)
@@ -116,7 +116,7 @@ def _resume_work(opened: OpenSession, target: str | None = None) -> TurnWork:
 async def compact(call: Call) -> TurnBegun:
     async def begin(opened: OpenSession) -> TurnWork:
         if opened.session.interrupted or opened.session.pending_calls:
-            raise TurnStateError("a turn was left in the middle: go on with it first")
+            raise TurnStateError("a turn was interrupted: continue it first")
 
         async def work(turn: LoggedTurn) -> object:
             outcome = await opened.session.compact()
@@ -132,7 +132,7 @@ async def compact(call: Call) -> TurnBegun:
 
 
 async def _begin(call: Call, kind: TurnKind, target: str | None, begin: Begin) -> TurnBegun:
-    """Begins a turn, or gives the one that was begun with the same key."""
+    """Start a turn, or return the one that was started with the same key."""
     key = call.headers.get(_KEY, "")
     async with call.desk.session(call.workspace, call.session) as opened:
         if (known := opened.turns.known(key)) is not None:
@@ -182,8 +182,8 @@ async def abort_turn(call: Call) -> Aborted:
 def _find_open(call: Call) -> OpenSession:
     opened = call.desk.find_open(call.workspace, call.session)
     if opened is None:
-        # It runs no turn, and none of its last ones is kept.
-        raise Refusal(404, "unknown_turn", f"there is no turn {call.path['turn']!r} any more")
+        # It runs no turn and keeps none of its last ones.
+        raise Refusal(404, "unknown_turn", f"turn {call.path['turn']!r} is no longer kept")
     return opened
 
 
@@ -209,7 +209,7 @@ async def decide(call: Call) -> DecisionKept:
             raise Refusal(404, "unknown_call", f"no call {call_id!r} waits for a decision")
         opened.turns.require_idle()
         if call_id in session.state.turn.decisions:
-            raise TurnStateError(f"call {call_id!r} was decided already")
+            raise TurnStateError(f"call {call_id!r} has already been decided")
         if not isinstance(opened.runner, AgentRunner):
             raise UsageError("this session answers from notes: it runs no tools")
         await opened.runner.decide(call_id, body.decision)
@@ -218,7 +218,7 @@ async def decide(call: Call) -> DecisionKept:
         if not waiting:
             turn = opened.turns.begin("resume", _resume_work(opened)).id
         else:
-            call.desk.bulletin.tell(call.workspace, opened.news)
+            call.desk.bulletin.publish(call.workspace, opened.news)
         return _kept(call_id, body, waiting, turn)
 
 
@@ -236,40 +236,40 @@ ROUTES = (
     Route(
         method="POST", path=f"{SESSION}/edit", handler=edit, body=EditedQuestion,
         result=TurnBegun, right="chat", status=202,
-        summary="Asks an earlier question otherwise, as a branch of its own.",
+        summary="Edits an earlier question on a new branch.",
     ),
     Route(
         method="POST", path=f"{SESSION}/regenerate", handler=regenerate, body=RepeatedAnswer,
         result=TurnBegun, right="chat", status=202,
-        summary="Asks for an answer again, as a branch of its own.",
+        summary="Generates an answer again on a new branch.",
     ),
     Route(
         method="POST", path=f"{SESSION}/resume", handler=resume, body=ResumedTurn,
         result=TurnBegun, right="chat", status=202,
-        summary="Goes on with a turn that was left in the middle.",
+        summary="Continues an interrupted turn.",
     ),
     Route(
         method="POST", path=f"{SESSION}/compact", handler=compact, result=TurnBegun,
-        right="chat", status=202, summary="Lets the older part of history give way to a summary.",
+        right="chat", status=202, summary="Replaces older history with a summary.",
     ),
     Route(
         method="GET", path=f"{SESSION}/turns/{{turn}}/events", handler=watch_turn,
         result=Event | CompactionDone | TurnFailed | Ping, form="events",
-        summary="What happens in a turn, numbered; from Last-Event-ID on. Ends with `end` or "
+        summary="Streams a turn's numbered events, from Last-Event-ID on. Ends with `end` or "
         "`failed`.",
     ),
     Route(
         method="DELETE", path=f"{SESSION}/turns/{{turn}}", handler=abort_turn, result=Aborted,
-        right="chat", summary="Stops a turn; what came of its answer is kept.",
+        right="chat", summary="Stops a turn; its partial answer is kept.",
     ),
     Route(
         method="POST", path=f"{SESSION}/messages", handler=send_message, body=SentMessage,
         result=MessageTaken, right="chat",
-        summary="Says something while a turn runs.",
+        summary="Sends a message while a turn runs.",
     ),
     Route(
         method="POST", path=f"{SESSION}/calls/{{call}}/decision", handler=decide,
         body=DecisionBody, result=DecisionKept, right="chat",
-        summary="Decides a call that waits; when none waits any more, the turn is taken up.",
+        summary="Decides a waiting call; after the last one, the turn continues.",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Who asks, the folders that are worked in, and folders to choose from."""
+"""The caller, the workspace folders, and folders to choose from."""
 
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def _choose(body: NewWorkspace) -> Path:
         if body.create:
             folder.mkdir(parents=True, exist_ok=True)
         if not folder.is_dir():
-            raise Refusal(404, "unknown_folder", f"there is no folder {body.path!r}", ("path",))
+            raise Refusal(404, "unknown_folder", f"no folder {body.path!r}", ("path",))
     except OSError as error:
         problem = error.strerror or str(error)
         raise Refusal(
@@ -69,19 +69,19 @@ def _choose(body: NewWorkspace) -> Path:
 
 
 def whole_path(path: str) -> Path:
-    """A folder that a person typed, without links.
+    """Return a folder that a person typed, with links resolved.
 
     Raises:
-        Refusal: it is no path of this machine.
+        Refusal: it is not a path on this machine.
     """
     try:
         folder = expand_home(path) if path else Path.home()
         if not folder.is_absolute():
-            raise Refusal(422, "invalid", f"{path!r} is no whole path", ("path",))
+            raise Refusal(422, "invalid", f"{path!r} is not an absolute path", ("path",))
         return folder.resolve()
     except (OSError, ValueError, RuntimeError) as error:
-        # A name that is too long, a NUL, a home that nobody has, or links that lead in a circle.
-        raise Refusal(422, "invalid", f"{path!r} is no folder: {error}", ("path",)) from error
+        # The name is too long or contains a NUL, the home does not exist, or links form a circle.
+        raise Refusal(422, "invalid", f"{path!r} is not a folder: {error}", ("path",)) from error
 
 
 async def forget_workspace(call: Call) -> Done:
@@ -99,7 +99,7 @@ def _list(path: Path) -> FolderListing:
     notes, problem = 0, ""
     try:
         for entry in sorted(path.iterdir(), key=lambda entry: entry.name.casefold()):
-            # What cannot be looked at is not offered.
+            # Folders that cannot be accessed are not offered.
             try:
                 is_folder = entry.is_dir()
             except OSError:
@@ -112,7 +112,7 @@ def _list(path: Path) -> FolderListing:
             elif entry.suffix.lower() in _NOTES:
                 notes += 1
     except OSError as error:
-        problem = f"{str(path)!r} cannot be looked into: {error.strerror or error}"
+        problem = f"{str(path)!r} cannot be opened: {error.strerror or error}"
     parent = None if path.parent == path else str(path.parent)
     return FolderListing(
         path=str(path), parent=parent, home=str(Path.home()), folders=tuple(folders),
@@ -137,25 +137,25 @@ async def _row(folder: Path) -> WorkspaceRow:
 ROUTES = (
     Route(
         method="GET", path="/api/me", handler=show_me, result=Me,
-        summary="Who asks, and what this server is.",
+        summary="Describes the caller and this server.",
     ),
     Route(
         method="GET", path="/api/workspaces", handler=list_workspaces, result=WorkspaceRows,
-        summary="The folders that are worked in, the one chosen last first.",
+        summary="Lists the workspace folders, most recently opened first.",
     ),
     Route(
         method="POST", path="/api/workspaces", handler=add_workspace, body=NewWorkspace,
         result=WorkspaceRow, right="admin", status=201,
-        summary="Chooses a folder to work in.",
+        summary="Adds a folder to work in.",
     ),
     Route(
         method="DELETE", path="/api/workspaces/{workspace}", handler=forget_workspace,
         result=Done, right="admin",
-        summary="Forgets a folder; nothing in it is deleted, and none of its sessions.",
+        summary="Forgets a folder; its files and sessions stay.",
     ),
     Route(
         method="GET", path="/api/folders", handler=list_folders, query=FolderQuery,
         result=FolderListing, right="admin",
-        summary="The folders in a folder, to choose one.",
+        summary="Lists the folders in a folder, to choose one.",
     ),
 )  # fmt: skip
