@@ -37,12 +37,42 @@ if not FUZZ:
     # what ran before in the same process.
     providers._get_local_constants = lambda: providers._local_constants
 
+# The files that take longest, which often have few tests: whoever gets one of them last works on
+# while every other core idles.
+LONG_FILES = (
+    "journeys/test_ask_and_rpc.py",
+    "journeys/test_embedded_model.py",
+    "apps/cli/test_demo.py",
+    "packaging/test_base_install.py",
+    "apps/cli/test_recorder.py",
+    "journeys/test_ten_sessions.py",
+    "adapters/files/test_agent_attacks.py",
+    "adapters/embed/test_minilm_files.py",
+    "journeys/test_chat_in_a_terminal.py",
+    "core/audit/test_covered_requests.py",
+    "journeys/test_fuzz.py",
+    "core/journal/test_replay_laws.py",
+    "apps/web/test_restart.py",
+    "core/layers/test_bound_sessions.py",
+    "sync/test_programs.py",
+    "sync/test_types.py",
+)
+
 # The user's own: models stay there from run to run.
 KEPT = cache_folder()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Files are spread over the cores in the order below, not the most tests first."""
+    config.option.loadscopereorder = False
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With LAMINA_FUZZ=N, every property draws N times as many examples."""
+    """The files that take longest come first. With LAMINA_FUZZ=N, every property draws N times as
+    many examples."""
+    rank = {Path(__file__).parent / name: number for number, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: rank.get(item.path, len(rank)))
     tests = {getattr(item, "obj", None): getattr(item, "cls", None) for item in items}
     for test, machine in tests.items() if FUZZ > 1 else ():
         if test is None or not is_hypothesis_test(test):
@@ -62,6 +92,15 @@ def _cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAMINA_CACHE", str(folder))
         yield folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread_for_a_model() -> Iterator[None]:
+    """Several wait for one another at work, which takes the cores from tests that run beside: a
+    short answer costs four times as much then."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAMINA_THREADS", "1")
+        yield
 
 
 @pytest.fixture(autouse=True)

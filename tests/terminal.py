@@ -1,15 +1,22 @@
 """A terminal with somebody in front of it: a program in it, keys that are typed, and its screen."""
 
+import fcntl
+import json
 import os
+import select
 import signal
+import struct
+import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import pexpect
 import pyte
+from tests.apps.cli.forks import MAX_JOB, start_on_terminal
 
 PROMPT = "› "
 # How long anything may take; a machine that does much else is slow.
@@ -17,8 +24,69 @@ PATIENCE_S = 60.0
 ASKS_FOR_CURSOR = b"\x1b[6n"
 
 
+class Fork:
+    """The installed `lamina` in a pseudo-terminal, as `pexpect.spawn` has any program, without the
+    time that it takes to import."""
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        dimensions: tuple[int, int],
+    ) -> None:
+        self._terminal, its = os.openpty()
+        self.setwinsize(*dimensions)
+        self._process, self._report = start_on_terminal(
+            *arguments, cwd=Path(cwd), env=env, terminal=its
+        )
+        self._code: int | None = None
+
+    @property
+    def exitstatus(self) -> int | None:
+        return self._code if self._code is None or self._code >= 0 else None
+
+    @property
+    def signalstatus(self) -> int | None:
+        return -self._code if self._code is not None and self._code < 0 else None
+
+    def isalive(self) -> bool:
+        if self._code is None and select.select([self._report], [], [], 0)[0]:
+            self.wait()
+        return self._code is None
+
+    def wait(self) -> None:
+        if self._code is None:
+            self._code = json.loads(self._report.recv(MAX_JOB))
+            self._report.close()
+
+    def read_nonblocking(self, size: int, timeout: float) -> bytes:
+        if not select.select([self._terminal], [], [], timeout)[0]:
+            raise pexpect.TIMEOUT("")
+        try:
+            return os.read(self._terminal, size)
+        except OSError:
+            raise pexpect.EOF("") from None
+
+    def send(self, keys: str) -> None:
+        os.write(self._terminal, keys.encode())
+
+    def setwinsize(self, rows: int, columns: int) -> None:
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+
+    def kill(self, number: int) -> None:
+        if self.isalive():
+            os.kill(self._process, number)
+
+    def close(self, *, force: bool) -> None:
+        os.close(self._terminal)
+        self.wait()
+
+
 class Terminal:
-    """Runs `command` in a pseudo-terminal. What scrolled off stays in `everything`."""
+    """Runs `command` in a pseudo-terminal; `is_forked` if it is the installed one and need not be
+    started from nothing. What scrolled off stays in `everything`."""
 
     def __init__(
         self,
@@ -28,6 +96,7 @@ class Terminal:
         env: Mapping[str, str] | None = None,
         rows: int = 24,
         columns: int = 80,
+        is_forked: bool = False,
     ) -> None:
         settings = {"TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"} | dict(env or {})
         hidden = ("COLUMNS", "LINES", "NO_COLOR", "LAMINA_TARGET")
@@ -36,9 +105,8 @@ class Terminal:
         self._stream = pyte.ByteStream(self._screen)
         self.written = b""
         first, *rest = command
-        self._program = pexpect.spawn(
-            first, rest, cwd=str(cwd), env=clean | settings, dimensions=(rows, columns)
-        )
+        start: Callable[..., Any] = Fork if is_forked else partial(pexpect.spawn, first)
+        self._program = start(rest, cwd=str(cwd), env=clean | settings, dimensions=(rows, columns))
 
     def __enter__(self) -> Self:
         return self

@@ -28,8 +28,6 @@ def _embedded_answers_are_short(_contract_cache: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAMINA_CACHE", str(_contract_cache))
         patch.setenv("LAMINA_MODELS", str(_contract_cache / "models.toml"))
-        # Several wait for one another by spinning, which on a busy machine takes twice as long.
-        patch.setenv("LAMINA_THREADS", "1")
         yield
 
 

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import pytest
 from tests.apps.cli.commands import LAMINA
+from tests.apps.cli.forks import run_fork
 from tests.apps.cli.rpc_client import serving
 from tests.fakes.providers import calling, saying
 from tests.fakes.sessions import run
@@ -43,28 +44,16 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ask(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(LAMINA), "ask", *arguments],
-        cwd=cwd,
-        input=stdin,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=LIMIT_S,
-        check=False,
-    )
+    return run_fork("ask", *arguments, cwd=cwd, env=os.environ, stdin=stdin)
 
 
 def log(session: str, cwd: Path) -> Any:
-    done = subprocess.run(
-        [str(LAMINA), "log", session, "--json"], cwd=cwd, capture_output=True, check=True
-    )
+    done = run_fork("log", session, "--json", cwd=cwd, env=os.environ, stdin="")
     return json.loads(done.stdout)
 
 
 def require_sound(session: str, cwd: Path) -> None:
-    done = subprocess.run(
-        [str(LAMINA), "verify", session], cwd=cwd, capture_output=True, check=False
-    )
+    done = run_fork("verify", session, cwd=cwd, env=os.environ, stdin="")
     assert done.returncode == 0, done.stdout
 
 

@@ -16,10 +16,8 @@ STORY = "Tell me a long story about a ship."
 
 @pytest.fixture
 def notes(tmp_path: Path, model_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of notes, with sessions of its own. One thread: on a machine that does much else,
-    two wait for one another."""
+    """A folder of notes, with sessions of its own."""
     monkeypatch.setenv("LAMINA_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("LAMINA_THREADS", "1")
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "plan.md").write_text("The pier opens in May. Ines is the harbour master.\n", "utf-8")

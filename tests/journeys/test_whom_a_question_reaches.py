@@ -3,7 +3,6 @@ processes; both vendors listen on the loopback and keep what reaches them."""
 
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import anyio
 import anyio.from_thread
 import pytest
 from tests.adapters.formats.samples import SAMPLES
-from tests.apps.cli.commands import LAMINA
+from tests.apps.cli.forks import run_fork
 
 from lamina.emulators.anthropic.emulator import AnthropicEmulator
 from lamina.emulators.emulator import serve_emulator
@@ -30,10 +29,7 @@ class Office:
         self._rows = self._counts()
 
     def run(self, *arguments: str, stdin: str = "", **changes: str) -> str:
-        done = subprocess.run(
-            [str(LAMINA), *arguments], cwd=self.folder, input=stdin, encoding="utf-8",
-            env=self.environment | changes, capture_output=True, check=False, timeout=120,
-        )  # fmt: skip
+        done = run_fork(*arguments, cwd=self.folder, env=self.environment | changes, stdin=stdin)
         assert "Traceback" not in done.stderr, done.stderr
         return done.stdout + done.stderr
 

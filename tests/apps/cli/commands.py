@@ -16,7 +16,7 @@ def lamina(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedP
     clean = {
         name: value
         for name, value in os.environ.items()
-        if name == "LAMINA_CACHE" or not name.startswith("LAMINA_")
+        if name in ("LAMINA_CACHE", "LAMINA_THREADS") or not name.startswith("LAMINA_")
     }
     return run_fork(*arguments, cwd=cwd, env=clean | settings, stdin=stdin)
 

@@ -6,12 +6,15 @@ imports later. What a command must not import is therefore no business of these 
 """
 
 import contextlib
+import fcntl
+import gc
 import json
 import os
 import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from collections.abc import Mapping
 from functools import cache
@@ -22,10 +25,22 @@ PROGRAM = Path(sys.executable).parent / "lamina"
 MAX_JOB = 1 << 20
 # What most commands import once they run; each of the others comes with the command that wants it.
 ALREADY = (
+    "annotated_types",
+    "anyio._backends._asyncio",
+    "lamina.adapters.providers.wires.llamacpp",
+    "lamina.adapters.stores.sqlite",
     "lamina.apps.cli.app",
     "lamina.apps.cli.context",
     "lamina.apps.cli.doctor_command",
     "lamina.apps.cli.session_commands",
+    "lamina.apps.wiring.file_tools",
+    "platformdirs.unix",
+    "pydantic.type_adapter",
+    "pydantic.types",
+    "rich.markdown",
+    "rich.table",
+    "splintr",
+    "typer._adapters",
 )
 
 
@@ -61,27 +76,71 @@ def run_fork(
     return subprocess.CompletedProcess([str(PROGRAM), *arguments], code, *texts)
 
 
+def start_on_terminal(
+    *arguments: str, cwd: Path, env: Mapping[str, str], terminal: int
+) -> tuple[int, socket.socket]:
+    """Starts the command in front of a terminal, which is closed here: its process id, and where
+    its exit code is read once it has ended."""
+    link, _ = start_parent()
+    job = json.dumps({"arguments": arguments, "cwd": str(cwd), "env": dict(env)}).encode()
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with there:
+        socket.send_fds(link, [job], [terminal, there.fileno()])
+        os.close(terminal)
+    return json.loads(here.recv(MAX_JOB)), here
+
+
+def fork_on_terminal(terminal: int, report: int) -> int:
+    """Forks a process that waits for the command and reports how it ended: 0 in the command."""
+    if keeper := os.fork():
+        return keeper
+    if child := os.fork():
+        os.close(terminal)
+        os.write(report, json.dumps(child).encode())
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        with contextlib.suppress(OSError):
+            os.write(report, json.dumps(code).encode())
+        os._exit(0)
+    os.setsid()
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+    os.dup2(terminal, report)
+    return 0
+
+
+def reap() -> None:
+    """Lets go of those that waited for a command on a terminal and have ended."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
 def main() -> int:
     from lamina.apps.cli import main as run
 
     for name in ALREADY:
         import_module(name)
+    # What is here already is left out when a fork looks for garbage: it shares these pages.
+    gc.freeze()
 
     link = socket.socket(fileno=int(sys.argv[1]))
     while True:
         job, streams, *_ = socket.recv_fds(link, MAX_JOB, 3)
         if not job:
             return 0
-        if not (child := os.fork()):
+        reap()
+        is_terminal = len(streams) == 2
+        if not (child := fork_on_terminal(*streams) if is_terminal else os.fork()):
             break
         for stream in streams:
             os.close(stream)
-        link.send(json.dumps(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])).encode())
+        if not is_terminal:
+            link.send(json.dumps(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])).encode())
     # From here on it is the command.
     link.close()
     command = json.loads(job)
-    for number, stream in enumerate(streams):
+    for number, stream in enumerate([streams[0], *streams] if is_terminal else streams):
         os.dup2(stream, number)
+    for stream in streams:
         os.close(stream)
     os.chdir(command["cwd"])
     os.environ.clear()

@@ -26,7 +26,7 @@ from lamina.engine.sources.selector import Selector
 
 
 def screen(folder: Path, *arguments: str) -> str:
-    with Terminal([str(LAMINA), *arguments], cwd=folder, rows=200) as terminal:
+    with Terminal([str(LAMINA), *arguments], cwd=folder, rows=200, is_forked=True) as terminal:
         assert terminal.wait_for_end() == 0
         return terminal.everything.rstrip()
 
@@ -227,7 +227,8 @@ def test_help_fits_and_breaks_no_word(name: str) -> None:
 def test_what_a_command_shows_fits_and_what_matters_stands_whole(
     house: Path, name: str, arguments: tuple[str, ...], whole: tuple[str, ...]
 ) -> None:
-    with Terminal([str(LAMINA), *name.split(), *arguments], cwd=house, rows=200) as terminal:
+    command = [str(LAMINA), *name.split(), *arguments]
+    with Terminal(command, cwd=house, rows=200, is_forked=True) as terminal:
         assert terminal.wait_for_end() in (0, 1)
         written = terminal.written.decode("utf-8").replace("\r", "")
         text = re.sub("\x1b\\[[0-9;?]*[A-Za-z]", "", written)

@@ -46,7 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def answer(folder: Path, *arguments: str, keys: str) -> str:
     """What a person sees who runs a command on a terminal and types that."""
-    with Terminal([str(LAMINA), *arguments], cwd=folder, columns=120) as terminal:
+    with Terminal([str(LAMINA), *arguments], cwd=folder, columns=120, is_forked=True) as terminal:
         terminal.wait_for("Trust its current contents? [y/N]")
         terminal.type(keys)
         terminal.wait_for_end()

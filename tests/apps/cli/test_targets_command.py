@@ -14,7 +14,7 @@ from lamina.apps.cli.targets_command import show_targets
 
 
 def test_every_line_fits_80_columns_and_no_name_is_cut(tmp_path: Path) -> None:
-    with Terminal([str(LAMINA), "targets"], cwd=tmp_path, rows=400) as terminal:
+    with Terminal([str(LAMINA), "targets"], cwd=tmp_path, rows=400, is_forked=True) as terminal:
         assert terminal.wait_for_end() == 0
         shown = terminal.everything
     lines = shown.splitlines()

@@ -39,7 +39,7 @@ def answer(
     clone: Path, *arguments: str, keys: str, question: str = "Trust its current contents?"
 ) -> str:
     """What a person sees who runs a command on a terminal and types that."""
-    with Terminal([str(LAMINA), *arguments], cwd=clone, columns=200) as terminal:
+    with Terminal([str(LAMINA), *arguments], cwd=clone, columns=200, is_forked=True) as terminal:
         terminal.wait_for(f"{question} [y/N]")
         terminal.type(keys)
         terminal.wait_for_end()
@@ -90,7 +90,7 @@ def test_what_is_piped_in_is_nobodys_word(clone: Path) -> None:
 def test_an_agent_that_is_named_in_a_chat_is_asked_about_first(clone: Path) -> None:
     starts = clone.parent / "starts"
     chat = [str(LAMINA), "chat", "--agent", ".", "-m", "openai:gpt-5"]
-    with Terminal(chat, cwd=clone, columns=200) as terminal:
+    with Terminal(chat, cwd=clone, columns=200, is_forked=True) as terminal:
         terminal.wait_for("Trust its current contents? [y/N]")
         assert f"runs {sys.executable} ./server.py" in terminal.everything
         terminal.type("n\r")
@@ -98,7 +98,7 @@ def test_an_agent_that_is_named_in_a_chat_is_asked_about_first(clone: Path) -> N
         assert not starts.exists()
         terminal.enter("/quit")
         terminal.wait_for_end()
-    with Terminal(chat, cwd=clone, columns=200) as terminal:
+    with Terminal(chat, cwd=clone, columns=200, is_forked=True) as terminal:
         terminal.wait_for("Trust its current contents? [y/N]")
         terminal.type("y\r")
         assert "odd · echo" in terminal.say("/tools")
@@ -106,14 +106,14 @@ def test_an_agent_that_is_named_in_a_chat_is_asked_about_first(clone: Path) -> N
         terminal.enter("/quit")
         terminal.wait_for_end()
     # It is not asked twice.
-    with Terminal(chat, cwd=clone, columns=200) as terminal:
+    with Terminal(chat, cwd=clone, columns=200, is_forked=True) as terminal:
         terminal.wait_for_prompt()
         assert "Trust it" not in terminal.everything
 
 
 def test_ctrl_c_at_the_question_trusts_nothing_and_ends_the_command(clone: Path) -> None:
     ask = [str(LAMINA), "ask", "Hello?", "--agent", "."]
-    with Terminal(ask, cwd=clone, columns=200) as terminal:
+    with Terminal(ask, cwd=clone, columns=200, is_forked=True) as terminal:
         terminal.wait_for("Trust its current contents? [y/N]")
         terminal.type("\x03")
         assert terminal.wait_for_end() == 130

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.apps.cli.commands import LAMINA
+from tests.apps.cli.forks import run_fork
 from tests.apps.cli.inside import error, output
 
 LINE = re.compile(r"\d\d:\d\d:\d\d (DEBUG|INFO|WARNING) +lamina\.(session|request): .+")
@@ -18,10 +18,7 @@ def show(folder: Path, *before: str, log: str = "") -> subprocess.CompletedProce
     (folder / "a.md").write_text("canary7Qz\n", "utf-8")
     arguments = [*before, "context", "What is in it?", "-w", ".", "-a", "a.md", "--json"]
     settings = {"NO_COLOR": "1", "LAMINA_DATA": str(folder / "data"), "LAMINA_LOG": log}
-    return subprocess.run(
-        [str(LAMINA), *arguments], cwd=folder, env=os.environ | settings, text=True,
-        encoding="utf-8", capture_output=True, check=False,
-    )  # fmt: skip
+    return run_fork(*arguments, cwd=folder, env=os.environ | settings, stdin="")
 
 
 def test_without_a_word_nothing_is_told(tmp_path: Path) -> None:
@@ -57,10 +54,8 @@ def test_a_level_that_does_not_exist_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_help_says_so(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [str(LAMINA), "--help"], env=os.environ | {"NO_COLOR": "1", "COLUMNS": "100"},
-        text=True, capture_output=True, check=True, encoding="utf-8",
-    )  # fmt: skip
+    settings = {"NO_COLOR": "1", "COLUMNS": "100"}
+    done = run_fork("--help", cwd=tmp_path, env=os.environ | settings, stdin="")
     assert "--verbose" in done.stdout
     assert "LAMINA_LOG=debug" in done.stdout
 
