@@ -62,7 +62,7 @@ def refresh(notes: Path, kept: Path, number: int) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for way, watcher in (("walked", None), ("watched", FolderWatcher(root.path))):
         notes_catalogue = NoteCatalogue(
-            root, kept / "catalogue.sqlite", watcher=watcher, most_walked=0
+            root, kept / "catalogue.sqlite", watcher=watcher, max_walked=0
         )
         first = notes_catalogue.refresh()
         # What was young is settled, and what is to be watched is.
