@@ -28,7 +28,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 PAGES = {
     "library.md": "",
     "models.md": "",
-    "agents.md": "\n## Every file and key\n",
+    "agents.md": "\n## The folder\n",
     "workspaces.md": "\n## In detail\n",
     "hooks.md": "\n## ",
 }
