@@ -29,7 +29,7 @@ PAGES = {
     "library.md": "",
     "models.md": "",
     "agents.md": "\n## The folder\n",
-    "workspaces.md": "\n## In detail\n",
+    "workspaces.md": "\n## What can be attached\n",
     "hooks.md": "\n## ",
 }
 
