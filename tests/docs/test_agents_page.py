@@ -50,7 +50,7 @@ def test_the_keys_of_agent_yaml_are_those_that_are_known(tmp_path: Path) -> None
 
 
 def test_the_parts_of_a_search_and_the_presets_are_as_they_are() -> None:
-    told = {row[0].strip("`"): row[2:] for row in rows("agent.yaml", "part")}
+    told = {row[0].strip("`"): row[2:] for row in rows("What search chooses", "part")}
     assert set(told) == set(asdict(SearchSettings()))
     for at, name in enumerate(get_args(Preset)):
         for part, value in asdict(preset(name)).items():

@@ -28,8 +28,8 @@ README = (ROOT / "README.md").read_text("utf-8")
 PAGES = {
     "library.md": "",
     "models.md": "",
-    "agents.md": "\n## Every file and key\n",
-    "workspaces.md": "\n## In detail\n",
+    "agents.md": "\n## The folder\n",
+    "workspaces.md": "\n## What can be attached\n",
     "hooks.md": "\n## ",
 }
 

@@ -195,15 +195,17 @@ def test_notes_are_searched_as_shown(
     monkeypatch.setenv("LAMINA_EMBED", "off")
     monkeypatch.setenv("LAMINA_DATA", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "notes" / "runbooks").mkdir(parents=True)
-    for name, tag in (("keys", "#oncall"), ("other", "#draft")):
-        note = tmp_path / "notes" / "runbooks" / f"{name}.md"
-        note.write_text(f"Rotate keys on Mondays. {tag}\n", "utf-8")
+    for folder in ("runbooks", "drafts"):
+        (tmp_path / "notes" / folder).mkdir(parents=True)
+        note = tmp_path / "notes" / folder / "keys.md"
+        note.write_text("Rotate keys on Mondays.\n", "utf-8")
     names: dict[str, Any] = {}
-    exec(example('tag="oncall"'), names)
+    exec(example("def find_passages"), names)
     anyio.run(names["find_passages"], "How do I rotate keys?")
     shown = capsys.readouterr().out
-    assert shown == "runbooks/keys.md#L1-L1 None shares 'rotate', 'keys'\n"
+    hit, tier, _ = shown.splitlines()
+    assert hit == "runbooks/keys.md#L1-L1  None shares 'rotate', 'keys'"
+    assert tier == "by words"
 
 
 def test_the_example_runs_as_it_stands(
