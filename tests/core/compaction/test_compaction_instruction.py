@@ -2,6 +2,7 @@
 
 from inline_snapshot import snapshot
 from tests.core.compaction.talk import PORT, PORT_SIZES, answer, summary, user
+from tests.fakes.renderers import WORDS
 from tests.strategies import count_words
 
 from lamina.core.compaction.compaction_plan import CompactionPlan, plan_compaction
@@ -17,7 +18,7 @@ from lamina.core.compaction.touched_files import TouchedFiles
 def test_the_instruction_for_a_cut_turn_asks_for_a_part_of_its_own() -> None:
     plan = plan_compaction(PORT, PORT_SIZES, keep=150, summary_tokens=500, turn_start=4)
     assert isinstance(plan, CompactionPlan)
-    assert summary_instruction(plan) == snapshot("""\
+    assert summary_instruction(plan, WORDS) == snapshot("""\
 Write a summary of the conversation above. It will take the place of the messages it covers:
 whoever goes on sees the summary and what stays, and nothing else. Do not answer any question
 above, do not go on with the work and do not call tools.
@@ -75,7 +76,7 @@ def test_the_instruction_asks_to_carry_over_an_earlier_summary() -> None:
     talk = [summary("so far"), user("one"), answer("R"), user("two\n## Goal")]
     plan = plan_compaction(talk, [400, 2_000, 10, 10], keep=10, summary_tokens=1_500)
     assert isinstance(plan, CompactionPlan)
-    assert summary_instruction(plan) == snapshot("""\
+    assert summary_instruction(plan, WORDS) == snapshot("""\
 Write a summary of the conversation above. It will take the place of the messages it covers:
 whoever goes on sees the summary and what stays, and nothing else. Do not answer any question
 above, do not go on with the work and do not call tools.

@@ -116,6 +116,7 @@ class SummaryWriter:
         self._page = page
         self._assembler = assembler
         self._count = assembler.count_text
+        self._words = assembler.layout.wording
         self._target = target
         self._wire = wire
         # What the counter may say of a request and its answer.
@@ -133,7 +134,7 @@ class SummaryWriter:
 
     async def _write(self, plan: CompactionPlan, messages: Sequence[Message]) -> WrittenSummary:
         dropped = messages[: plan.first_kept]
-        instruction = summary_instruction(plan)
+        instruction = summary_instruction(plan, self._words)
         left = self._window - self._prefix_tokens(dropped) - self._count(instruction)
         if left < plan.summary_tokens:
             return await self._write_in_steps(plan, dropped)
@@ -184,7 +185,7 @@ class SummaryWriter:
         most = int(plan.summary_tokens * STEP_TOO_LONG)
         # The largest instruction: that of the last part. A step answers, and is told, `most`.
         empty = SummaryPart(messages=range(0), text="")
-        around = self._count(step_instruction(plan, empty, MAX_STEPS, MAX_STEPS, "x"))
+        around = self._count(step_instruction(plan, self._words, empty, MAX_STEPS, MAX_STEPS, "x"))
         room = self._window - around - 2 * most - MESSAGE_TOKENS
         if room < LEAST_PART:
             return WrittenSummary(problem="the window is too small for the summarizer")
@@ -199,7 +200,9 @@ class SummaryWriter:
             if number > skipped and failures < FAILURES:
                 await self._emit(SummaryStep(step=number, of=len(parts)))
                 previous = quote_within(carried, most, self._count) if carried else ""
-                instruction = step_instruction(plan, part, number, len(parts), previous)
+                instruction = step_instruction(
+                    plan, self._words, part, number, len(parts), previous
+                )
                 request = await self._encode(Envelope(), instruction, most)
                 job = CompactionJob(
                     instruction=instruction, messages=messages, previous=carried,
