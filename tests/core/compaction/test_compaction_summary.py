@@ -149,7 +149,7 @@ def test_a_second_summary_carries_the_first_in_quotation() -> None:
 ## Progress
 
 ### Done
-- Went on. Answered: It compiles.
+- Continued. Answered: It compiles.
 
 ### In Progress
 (none found)
@@ -164,7 +164,7 @@ def test_a_second_summary_carries_the_first_in_quotation() -> None:
 (none found)
 
 ## Critical Context
-An earlier summary, of what went before:
+The earlier summary:
 > ## Goal
 > - Port the parser to Rust.
 >
