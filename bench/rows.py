@@ -13,6 +13,8 @@ from lamina.adapters.providers.tokens import EncodingCounter
 from lamina.core.layers import MESSAGE_TOKENS
 from lamina.core.ports import SummaryJob
 from lamina.core.text import render_item
+from lamina.core.text.wording import wording
+from lamina.core.values.entry import RENDERER
 from lamina.core.values.item import Item, note_id
 from lamina.core.values.message import ToolText
 from lamina.core.values.settings import Settings
@@ -211,7 +213,7 @@ _rendered: dict[Note, Line] = {}
 def note_line(note: Note) -> Line:
     """A note in the same wrapper that Lamina gives it, so that no row pays for another's words."""
     if note not in _rendered:
-        text = render_item(Item(id=note_id(note.path), content=note.text))
+        text = render_item(Item(id=note_id(note.path), content=note.text), wording(RENDERER))
         _rendered[note] = Line(role="user", text=text, tokens=COUNTER.count(text))
     return _rendered[note]
 

@@ -14,6 +14,8 @@ from random import Random
 from lamina.adapters.providers.tokens import token_ids
 from lamina.adapters.workspace.item_reader import READERS
 from lamina.core.text import render_item
+from lamina.core.text.wording import wording
+from lamina.core.values.entry import RENDERER
 from versions import version
 
 Row = tuple[object, ...]
@@ -70,7 +72,12 @@ def main() -> None:
     print(f"{'tokens':24}{'file alone':>12}{'as a file':>12}{'Markdown':>12}{'as a table':>12}")
     for name, text in TABLES.items():
         plain, table = (READERS[kind]("data.csv", text.encode()) for kind in ("file", "table"))
-        texts = (text, render_item(plain.item), to_markdown(text), render_item(table.item))
+        texts = (
+            text,
+            render_item(plain.item, wording(RENDERER)),
+            to_markdown(text),
+            render_item(table.item, wording(RENDERER)),
+        )
         print(f"{name:24}" + "".join(f"{count(shown):>12,}" for shown in texts))
 
 

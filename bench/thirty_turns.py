@@ -22,6 +22,8 @@ from lamina.adapters.workspace.folder import FolderWorkspace
 from lamina.apps.wiring.runners import open_agent
 from lamina.core.ports import Provider
 from lamina.core.text import render_item
+from lamina.core.text.wording import wording
+from lamina.core.values.entry import RENDERER
 from lamina.core.values.event import Event, UsageReported
 from lamina.core.values.item import LoadedItem
 from lamina.core.values.request import CacheVerdict
@@ -132,7 +134,7 @@ async def rendered_notes(plan: Plan) -> list[dict[str, str]]:
             for path in turn.attached:
                 reading = await source.read(path, "attached")
                 assert isinstance(reading, LoadedItem), reading
-                texts[path] = render_item(reading.item)
+                texts[path] = render_item(reading.item, wording(RENDERER))
             notes_rendered.append(texts)
     return notes_rendered
 

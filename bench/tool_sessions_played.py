@@ -25,7 +25,8 @@ from lamina.core.audit.verification import verify
 from lamina.core.codec import canonical_bytes
 from lamina.core.ports import Index, Provider, TargetBook, TokenCounter, Wire
 from lamina.core.text.renderer import render_item
-from lamina.core.values.entry import ItemEntry, ResultEntry
+from lamina.core.text.wording import wording
+from lamina.core.values.entry import RENDERER, ItemEntry, ResultEntry
 from lamina.core.values.event import Event, RequestStarted, ToolFinished
 from lamina.core.values.settings import Settings, Target
 from lamina.core.values.tool import OfferedTool, ToolOutput, Toolset
@@ -385,7 +386,7 @@ async def play(
     found = {t.item for e in entries if isinstance(e, ResultEntry) for t in e.found}
     count = book.counter(target).count
     items = [e.item for e in entries if isinstance(e, ItemEntry) and e.item.kind == "tool"]
-    sizes = {item.id: count(render_item(item)) for item in items}
+    sizes = {item.id: count(render_item(item, wording(RENDERER))) for item in items}
     loads = [e.loads for e in entries if isinstance(e, ResultEntry) and e.loads]
     sizes |= {
         t.item: count(canonical_bytes(t.definition).decode())

@@ -23,6 +23,7 @@ from tests.contracts.talk import (
     strings,
     text_of,
 )
+from tests.fakes.renderers import WORDS
 from tests.fakes.sessions import note
 from tests.fakes.tools import CLOSED, ToolHostFake, tool
 
@@ -37,7 +38,7 @@ from lamina.core.values.message import Message, Text, Thinking, ToolCall, ToolRe
 from lamina.core.values.settings import Settings
 from lamina.core.values.tool import DENIED
 from lamina.emulators.answers import EmulatedAnswer
-from lamina.engine.runners.runner import SUPERSEDED, AgentRunner, Answer
+from lamina.engine.runners.runner import AgentRunner, Answer
 from lamina.engine.session.session import Session
 from lamina.errors import ProviderError
 
@@ -140,7 +141,7 @@ async def test_a_session_moves_and_comes_back(
                 "depth", "gate", "depth", "gate",
             ]  # fmt: skip
             results = [block.text for message in came for block in results_of(message)]
-            assert results[1:4:2] == [DENIED, SUPERSEDED]
+            assert results[1:4:2] == [DENIED, WORDS.call_superseded]
         if there.scripted:
             assert moved.text == "Three boats now."
         if there.name == "gemini" and any(message.calls for message in came):

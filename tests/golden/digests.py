@@ -1,11 +1,13 @@
 """Digests of drawn sessions: every request on its wire, and every byte of their journals.
 
-    python -m tests.golden.digests --check [--count N]
-    python -m tests.golden.digests --write
+    python -m tests.golden.digests --check [--renderer N] [--count N]
+    python -m tests.golden.digests --write [--count N]
 
 Law: what happens in a session decides the bytes that it sends and keeps, and nothing else does.
-`digests.jsonl` was written by the code before it was moved about. Writing it anew is right only
-when a change of bytes is meant, and then the commit says why; all else is a regression.
+There is a file for each renderer that sessions may go on with: `digests.jsonl` has the second, and
+was written by the code before it was moved about; `digests-3.jsonl` has the present one. Only the
+present one is ever written again, when a change of bytes is meant, and then the commit says why;
+all else is a regression. `--check` checks all of them, or that of one `--renderer`.
 
 `--show SEED` prints the requests and the journal of one session, to be compared with what another
 version of the code prints.
@@ -24,6 +26,7 @@ import anyio
 import msgspec
 import pytest
 from msgspec import Struct
+from tests.fakes.renderers import renderer
 from tests.golden.draw import Draw
 from tests.golden.folder import FolderTalk
 from tests.golden.runs import Run
@@ -35,10 +38,15 @@ from tests.golden.wires import TARGETS
 from lamina import JsonlStore, MemoryStore
 from lamina.core.audit.verification import verify
 from lamina.core.ports import JournalStore
+from lamina.core.values.entry import RENDERER
 
 T = TypeVar("T")
 
-DIGESTS = Path(__file__).with_name("digests.jsonl")
+# The file of each renderer.
+FILES = {
+    2: Path(__file__).with_name("digests.jsonl"),
+    3: Path(__file__).with_name("digests-3.jsonl"),
+}
 COUNT = 2_400
 # Hexadecimal digits of a digest that are kept: enough that no change hides.
 LENGTH = 20
@@ -64,9 +72,10 @@ class StillLoop(asyncio.SelectorEventLoop):
         return 0.0
 
 
-def run(body: Callable[..., Coroutine[Any, Any, T]], *given: Any) -> T:
-    """Runs it with a cache of its own: what other sessions sent makes no difference to it."""
-    with TemporaryDirectory() as cache, pytest.MonkeyPatch.context() as patch:
+def run(body: Callable[..., Coroutine[Any, Any, T]], *given: Any, number: int = RENDERER) -> T:
+    """Runs it with a cache of its own: what other sessions sent makes no difference to it. New
+    sessions begin with the renderer of this `number`."""
+    with TemporaryDirectory() as cache, renderer(number), pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAMINA_CACHE", cache)
         return anyio.run(body, *given, backend_options={"loop_factory": StillLoop})
 
@@ -121,8 +130,8 @@ async def lead(talk: Talk) -> None:
 # -- the file --------------------------------------------------------------------------------------
 
 
-def read_digests() -> dict[int, Digest]:
-    lines = DIGESTS.read_bytes().splitlines()
+def read_digests(number: int = RENDERER) -> dict[int, Digest]:
+    lines = FILES[number].read_bytes().splitlines()
     return {digest.seed: digest for digest in map(_decode, lines)}
 
 
@@ -130,28 +139,32 @@ def _decode(line: bytes) -> Digest:
     return msgspec.json.decode(line, type=Digest)
 
 
-def differing(seeds: Iterable[int]) -> list[int]:
-    """Those of the seeds whose session gives other bytes than the file says."""
-    known = read_digests()
-    return [seed for seed in seeds if run(play, seed).digest != known[seed]]
+def differing(seeds: Iterable[int], number: int = RENDERER) -> list[int]:
+    """Those of the seeds whose session gives other bytes than the renderer's file says."""
+    known = read_digests(number)
+    return [seed for seed in seeds if run(play, seed, number=number).digest != known[seed]]
 
 
 def write(count: int) -> str:
     encoder = msgspec.json.Encoder()
     lines = [encoder.encode(run(play, seed).digest) for seed in range(count)]
-    DIGESTS.write_bytes(b"\n".join(lines) + b"\n")
-    return f"{DIGESTS}: {count:,} sessions"
+    FILES[RENDERER].write_bytes(b"\n".join(lines) + b"\n")
+    return f"{FILES[RENDERER]}: {count:,} sessions"
 
 
-def check(count: int) -> str:
-    found = differing(range(count))
-    if found:
-        return f"{len(found):,} of {count:,} sessions differ, the first ones: {found[:20]}"
-    return ""
+def check(count: int, numbers: Iterable[int]) -> str:
+    found = {number: differing(range(count), number) for number in numbers}
+    lines = [
+        f"renderer {number}: {len(seeds):,} of {count:,} sessions differ, the first ones: "
+        f"{seeds[:20]}"
+        for number, seeds in found.items()
+        if seeds
+    ]
+    return "\n".join(lines)
 
 
-def show(seed: int) -> str:
-    played = run(play, seed)
+def show(seed: int, number: int) -> str:
+    played = run(play, seed, number=number)
     journal = [line.decode() for line in played.journal]
     return "\n".join([str(played.digest), *played.lines, *journal])
 
@@ -164,17 +177,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--check", action="store_true", help="compare with the file")
-    action.add_argument("--write", action="store_true", help="write the file anew")
+    action.add_argument("--write", action="store_true", help="write the present renderer's file")
     action.add_argument("--show", type=int, metavar="SEED", help="print one session")
     parser.add_argument("--count", type=int, default=COUNT, help=f"sessions, {COUNT:,} if not said")
+    parser.add_argument("--renderer", type=int, choices=FILES, help="only that one")
     given = parser.parse_args(arguments)
-    problem = check(given.count) if given.check else ""
+    numbers = [given.renderer] if given.renderer else [*FILES]
+    problem = check(given.count, numbers) if given.check else ""
     said = problem or (
         write(given.count)
         if given.write
-        else "All sessions give the bytes of the file."
+        else "All sessions give the bytes of their file."
         if given.check
-        else show(given.show)
+        else show(given.show, numbers[-1])
     )
     sys.stdout.write(f"{said}\n")
     return 1 if problem else 0

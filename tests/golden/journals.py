@@ -66,6 +66,8 @@ from lamina.errors import LaminaError
 
 FOLDER = Path(__file__).with_name("journals")
 EXPECTED = FOLDER / "expected.json"
+# The renderer that the journals were written and their records made with.
+RECORDED = 2
 BOOK = WireBook((*TARGETS, BOUND))
 # Long after everything in a journal: whatever was cached is gone.
 LATER = 1_800_000_000.0
@@ -235,13 +237,13 @@ def _reply(text: str) -> Reply:
     return Reply(blocks=(Text(text),), usage=Usage(input=90, cached=30, output=4), stop="stop")
 
 
-def examine_copy(name: str, place: Path) -> Expected:
-    """What comes of a copy of a golden journal."""
+def examine_copy(name: str, place: Path, number: int = RECORDED) -> Expected:
+    """What comes of a copy of a golden journal where boundaries lead to this renderer."""
     for file in (*FOLDER.glob(f"sessions/{name}.*"), *FOLDER.glob("blobs/*/*")):
         copy = place / file.relative_to(FOLDER)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, copy)
-    return run(examine, place, name)
+    return run(examine, place, name, number=number)
 
 
 # -- the files -------------------------------------------------------------------------------------

@@ -1,28 +1,39 @@
 """Drawn sessions send and keep the bytes that they sent and kept when they were first played.
 
-Some of them are played here; `python -m tests.golden.digests --check` plays all.
+Some of them are played here, with the renderer of then and with today's; `python -m
+tests.golden.digests --check` plays all.
 """
 
 import pytest
-from tests.golden.digests import COUNT, differing, main, read_digests
+from tests.golden.digests import COUNT, FILES, differing, main, read_digests
 from tests.golden.wires import TARGETS
 
+from lamina.core.values.entry import RENDERER
+
 CHUNKS = 10
-# Every twelfth: 200 of them.
-PLAYED = range(0, COUNT, COUNT // 200)
+# Every twelfth and every twenty-fourth: 200 and 100 of them.
+PLAYED = {2: range(0, COUNT, COUNT // 200), 3: range(5, COUNT, COUNT // 100)}
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_drawn_sessions_send_and_keep_the_same_bytes_as_ever(chunk: int) -> None:
-    differ = differing(PLAYED[chunk::CHUNKS])
+@pytest.mark.parametrize("renderer", PLAYED)
+def test_drawn_sessions_send_and_keep_the_same_bytes_as_ever(renderer: int, chunk: int) -> None:
+    differ = differing(PLAYED[renderer][chunk::CHUNKS], renderer)
     assert not differ, (
         f"the sessions of the seeds {differ} send or keep other bytes; look at the first one with "
-        f"`python -m tests.golden.digests --show {differ[0]}`, here and before the change"
+        f"`python -m tests.golden.digests --renderer {renderer} --show {differ[0]}`, here and "
+        "before the change"
     )
 
 
-def test_every_wire_has_hundreds_of_drawn_sessions() -> None:
-    digests = read_digests()
+def test_the_present_renderer_has_a_file() -> None:
+    assert max(FILES) == RENDERER
+    assert [*PLAYED] == [*FILES]
+
+
+@pytest.mark.parametrize("renderer", FILES)
+def test_every_wire_has_hundreds_of_drawn_sessions(renderer: int) -> None:
+    digests = read_digests(renderer)
     assert sorted(digests) == list(range(COUNT))
     for target in TARGETS:
         assert sum(digest.target == target.name for digest in digests.values()) > 200

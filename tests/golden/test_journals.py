@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 from tests.golden.digests import run
 from tests.golden.journals import FOLDER, examine_copy, main, names, read_expected
 from tests.golden.wires import TARGETS
 
 from lamina import JsonlStore
 from lamina.core.values.damage import DamageKind
-from lamina.core.values.entry import CustomEntry, Entry, RequestEntry, TransformEntry
+from lamina.core.values.entry import RENDERER, CustomEntry, Entry, RequestEntry, TransformEntry
 from lamina.core.values.patch import PatchOp
 
 # Of sessions that cannot be opened at all, nothing is known.
@@ -34,6 +35,16 @@ def tags(union: Any) -> set[str]:
 @pytest.mark.parametrize("name", names())
 def test_a_golden_journal_opens_verifies_and_goes_on_as_it_did(name: str, tmp_path: Path) -> None:
     assert examine_copy(name, tmp_path / "copy") == read_expected()[name]
+
+
+@pytest.mark.parametrize("name", names())
+def test_with_the_present_renderer_a_golden_journal_is_as_sound_and_goes_on(
+    name: str, tmp_path: Path
+) -> None:
+    """What is sent at its next boundary has other words, and so other bytes."""
+    bytes_of = {"requests": "", "journal": ""}
+    found = examine_copy(name, tmp_path / "copy", RENDERER)
+    assert replace(found, **bytes_of) == replace(read_expected()[name], **bytes_of)
 
 
 def test_golden_journals_hold_every_kind_of_entry() -> None:

@@ -122,7 +122,7 @@ def test_a_result_names_tools_that_are_defined_behind_the_list() -> None:
 )
 def test_who_did_not_load_them_is_told_what_they_are(other: str) -> None:
     body = str(encode(search(1, definition("read")), FIND, to=other))
-    assert "They are called through use_tool:" in body
+    assert "Call these tools through use_tool:" in body
     assert "<tool_context>" in body
     assert "read: Does read." in body
     assert "tool_reference" not in body

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from functools import cache
 
 import pytest
+from tests.fakes.renderers import render_item
 
 from lamina.core.text import (
     SearchDocument,
     render_bare,
-    render_item,
     render_names,
     render_project,
     render_search,

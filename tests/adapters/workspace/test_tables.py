@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.adapters.workspace.test_gatherer import Vault, vault
+from tests.fakes.renderers import render_item
 from tests.strategies import thorough
 
 from lamina.adapters.workspace.item_reader import READERS
 from lamina.adapters.workspace.table import MAX_CHARACTERS, find_layout
-from lamina.core.text import render_item
 from lamina.core.values.item import LoadedItem
 
 __all__ = ["vault"]

@@ -263,7 +263,7 @@ def test_old_requests_are_not_covered_and_new_ones_are() -> None:
     run(body())
 
 
-@pytest.mark.parametrize("renderer", [0, 3])
+@pytest.mark.parametrize("renderer", [0, 4])
 def test_texts_of_another_renderer_are_not_covered_unless_they_are_the_same(renderer: int) -> None:
     async def body() -> None:
         entries = [_header(renderer=renderer)(entry) for entry in await _sample()]

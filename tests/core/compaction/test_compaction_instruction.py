@@ -2,6 +2,7 @@
 
 from inline_snapshot import snapshot
 from tests.core.compaction.talk import PORT, PORT_SIZES, answer, summary, user
+from tests.fakes.renderers import WORDS
 from tests.strategies import count_words
 
 from lamina.core.compaction.compaction_plan import CompactionPlan, plan_compaction
@@ -17,13 +18,13 @@ from lamina.core.compaction.touched_files import TouchedFiles
 def test_the_instruction_for_a_cut_turn_asks_for_a_part_of_its_own() -> None:
     plan = plan_compaction(PORT, PORT_SIZES, keep=150, summary_tokens=500, turn_start=4)
     assert isinstance(plan, CompactionPlan)
-    assert summary_instruction(plan) == snapshot("""\
-Write a summary of the conversation above. It will take the place of the messages it covers:
-whoever goes on sees the summary and what stays, and nothing else. Do not answer any question
-above, do not go on with the work and do not call tools.
+    assert summary_instruction(plan, WORDS) == snapshot("""\
+Write a summary of the conversation above. It will replace the messages it covers: whoever
+continues will see only the summary and the messages that remain. Do not answer any question
+above, do not continue the work and do not call tools.
 
-The message that begins as follows, and all behind it, stays word for word.
-Summarise only what stands before it.
+The message that begins as follows, and everything after it, will remain word for word.
+Summarise only what comes before it.
 > Let me look at the types.
 
 Use these headings in this order. Write short points under them, or (none).
@@ -49,8 +50,8 @@ In order.
 What cannot be found again: names, numbers, error messages, findings.
 
 ## Turn in progress
-The cut goes through a turn whose later steps stay. Add this part for it: what was asked, what was
-done for it so far, and what the later steps build on.
+The cut falls inside a turn whose later steps will remain. Add this section for it: what was asked,
+what has been done for it so far, and what the later steps depend on.
 
 What was asked in it:
 > Go on.
@@ -67,7 +68,7 @@ These files were touched. The lists are appended to your summary as they are; do
 - src/expr.rs
 
 Write at most 375 words (500 tokens). Keep names, paths, numbers and error messages
-exactly as they are. Answer with the summary alone.\
+exactly as they are. Reply with the summary only.\
 """)
 
 
@@ -75,13 +76,13 @@ def test_the_instruction_asks_to_carry_over_an_earlier_summary() -> None:
     talk = [summary("so far"), user("one"), answer("R"), user("two\n## Goal")]
     plan = plan_compaction(talk, [400, 2_000, 10, 10], keep=10, summary_tokens=1_500)
     assert isinstance(plan, CompactionPlan)
-    assert summary_instruction(plan) == snapshot("""\
-Write a summary of the conversation above. It will take the place of the messages it covers:
-whoever goes on sees the summary and what stays, and nothing else. Do not answer any question
-above, do not go on with the work and do not call tools.
+    assert summary_instruction(plan, WORDS) == snapshot("""\
+Write a summary of the conversation above. It will replace the messages it covers: whoever
+continues will see only the summary and the messages that remain. Do not answer any question
+above, do not continue the work and do not call tools.
 
-The message that begins as follows, and all behind it, stays word for word.
-Summarise only what stands before it.
+The message that begins as follows, and everything after it, will remain word for word.
+Summarise only what comes before it.
 > two
 
 Use these headings in this order. Write short points under them, or (none).
@@ -106,11 +107,11 @@ In order.
 ## Critical Context
 What cannot be found again: names, numbers, error messages, findings.
 
-An earlier summary stands among the messages. The messages it was made from are gone: carry over
-everything in it that still holds, and move what was finished since to Done.
+One of the messages is an earlier summary. The messages it covers are gone: carry over everything
+in it that still applies, and move what has been finished since to Done.
 
 Write at most 1,125 words (1,500 tokens). Keep names, paths, numbers and error messages
-exactly as they are. Answer with the summary alone.\
+exactly as they are. Reply with the summary only.\
 """)
 
 

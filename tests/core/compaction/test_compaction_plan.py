@@ -17,6 +17,7 @@ from tests.core.compaction.talk import (
     summary,
     user,
 )
+from tests.fakes.renderers import WORDS
 from tests.strategies import assembler, envelope_of, thorough
 
 from lamina.core.codec import decode
@@ -311,7 +312,7 @@ def test_a_plan_that_is_applied_makes_the_envelope_smaller_and_soon_finds_nothin
         )  # fmt: skip
         if isinstance(plan, NoCompaction):
             break
-        text = extract_plan_summary(plan, messages, plan.summary_tokens, len)
+        text = extract_plan_summary(plan, messages, plan.summary_tokens, len, WORDS)
         op = CompactionApply(
             first_kept=plan.first_kept, summary=text, read=plan.files.read,
             modified=plan.files.modified, reason="test",

@@ -18,6 +18,7 @@ from tests.core.compaction.talk import (
     summary,
     user,
 )
+from tests.fakes.renderers import WORDS
 from tests.strategies import count_words, texts, thorough
 
 from lamina.core.compaction.compaction_plan import CompactionPlan, plan_compaction
@@ -37,7 +38,7 @@ def plan_of(messages: list[Message], **fields: object) -> CompactionPlan:
 
 
 def extracted(messages: list[Message], limit: int = 2_000, **fields: object) -> str:
-    return extract_plan_summary(plan_of(messages, **fields), messages, limit, len)
+    return extract_plan_summary(plan_of(messages, **fields), messages, limit, len, WORDS)
 
 
 def section(text: str, heading: str) -> str:
@@ -58,7 +59,7 @@ def port_plan(**fields: object) -> CompactionPlan:
 
 
 def test_a_summary_has_its_sections_in_order_and_says_where_nothing_was_found() -> None:
-    assert extract_plan_summary(port_plan(), PORT, 500, count_words) == snapshot("""\
+    assert extract_plan_summary(port_plan(), PORT, 500, count_words, WORDS) == snapshot("""\
 [Earlier messages were removed. What they were about:]
 
 ## Goal
@@ -104,7 +105,7 @@ The question that is being worked on:
 
 
 def test_where_room_is_short_the_latest_and_the_question_under_way_come_first() -> None:
-    assert extract_plan_summary(port_plan(), PORT, 70, count_words) == snapshot("""\
+    assert extract_plan_summary(port_plan(), PORT, 70, count_words, WORDS) == snapshot("""\
 [Earlier messages were removed. What they were about:]
 
 ## Goal
@@ -128,7 +129,7 @@ The question that is being worked on:
 
 
 def test_a_second_summary_carries_the_first_in_quotation() -> None:
-    first = extract_plan_summary(port_plan(), PORT, 500, count_words)
+    first = extract_plan_summary(port_plan(), PORT, 500, count_words, WORDS)
     talk = [summary(first), *PORT[9:], answer("It compiles."), user("Thanks. Now the docs?")]
     sizes = [count_words(first), 20, 900, 10, 10]
     plan = plan_compaction(
@@ -136,7 +137,7 @@ def test_a_second_summary_carries_the_first_in_quotation() -> None:
         goal="Port the parser to Rust.",
     )  # fmt: skip
     assert isinstance(plan, CompactionPlan)
-    assert extract_plan_summary(plan, talk, 400, count_words) == snapshot("""\
+    assert extract_plan_summary(plan, talk, 400, count_words, WORDS) == snapshot("""\
 [Earlier messages were removed. What they were about:]
 
 ## Goal
@@ -148,7 +149,7 @@ def test_a_second_summary_carries_the_first_in_quotation() -> None:
 ## Progress
 
 ### Done
-- Went on. Answered: It compiles.
+- Continued. Answered: It compiles.
 
 ### In Progress
 (none found)
@@ -163,7 +164,7 @@ def test_a_second_summary_carries_the_first_in_quotation() -> None:
 (none found)
 
 ## Critical Context
-An earlier summary, of what went before:
+The earlier summary:
 > ## Goal
 > - Port the parser to Rust.
 >
@@ -216,7 +217,7 @@ def test_what_an_earlier_summary_set_out_from_survives_many_rounds_if_the_goal_i
             talk, sizes, keep=5, summary_tokens=300, goal="Build a boat.", known_files=files
         )
         assert isinstance(plan, CompactionPlan)
-        text, files = extract_plan_summary(plan, talk, 300, count_words), plan.files
+        text, files = extract_plan_summary(plan, talk, 300, count_words, WORDS), plan.files
         assert count_words(text) <= 300
         assert section(text, "## Goal") == "- Build a boat."
         assert f"question {number}" in text
@@ -250,7 +251,10 @@ def test_blocked_are_tools_whose_last_result_is_an_error() -> None:
     plan = plan_compaction(talk, [9_000, 9, 9, 9, 9], keep=20, summary_tokens=0, trigger="manual")
     assert isinstance(plan, CompactionPlan)
     assert plan.first_kept == 3
-    assert section(extract_plan_summary(plan, talk, 2_000, len), "### Blocked") == "(none found)"
+    assert (
+        section(extract_plan_summary(plan, talk, 2_000, len, WORDS), "### Blocked")
+        == "(none found)"
+    )
 
 
 def test_an_image_alone_is_a_question_too() -> None:
@@ -287,7 +291,7 @@ def test_nothing_quoted_passes_for_a_heading(asked: str, told: str, named: str, 
         turn_start=3 if cut else None, known_files=TouchedFiles(read=(named,), modified=(told,)),
     )  # fmt: skip
     assert isinstance(plan, CompactionPlan)
-    text = extract_plan_summary(plan, talk, 9_999, len)
+    text = extract_plan_summary(plan, talk, 9_999, len, WORDS)
     ours = extracted(
         [user("Q"), user("next")], 9_999, files=TouchedFiles(read=("r",), modified=("m",))
     )
@@ -307,8 +311,8 @@ def test_a_summary_is_within_its_limit_and_always_the_same(count: Callable[[str]
         plan = plan_compaction(talk, sizes, keep=0, summary_tokens=0, trigger="manual")
         if not isinstance(plan, CompactionPlan):
             return
-        text = extract_plan_summary(plan, talk, limit, count)
-        assert text == extract_plan_summary(plan, list(talk), limit, count)
+        text = extract_plan_summary(plan, talk, limit, count, WORDS)
+        assert text == extract_plan_summary(plan, list(talk), limit, count, WORDS)
         assert not text or count(text) <= limit
         assert not text or count(text) < plan.tokens_dropped
         assert not text or text.startswith(NOTICE)

@@ -2,9 +2,9 @@
 
 import pytest
 from inline_snapshot import snapshot
+from tests.fakes.renderers import render_item
 from tests.strategies import assembler, envelope_of, items_of
 
-from lamina.core.text import render_item
 from lamina.core.values.envelope import Envelope, LaidItem, SystemPart
 from lamina.core.values.item import Item, ItemId, Picture, Shape, note_id
 from lamina.core.values.message import Context, Form, Image, Message, Text, ToolText, Use

@@ -5,10 +5,11 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fakes.renderers import render_item
 from tests.strategies import thorough
 
 from lamina.core.compaction.extractive_summary import extract_summary
-from lamina.core.text import escape_content, headers, render_item, render_names, render_project
+from lamina.core.text import escape_content, headers, render_names, render_project
 from lamina.core.text.headers import HEADERS, Header
 from lamina.core.text.renderer import SEARCH_TAGS, render_tool_texts
 from lamina.core.values.item import ITEM_KINDS, SHAPE_RANKS, Item, item_id, note_id

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
+from tests.fakes.renderers import render_item
 from tests.strategies import texts, thorough
 
 from lamina.core.text import (
@@ -17,7 +18,6 @@ from lamina.core.text import (
     label_of,
     one_line,
     render_bare,
-    render_item,
     render_names,
     render_project,
     render_tool_texts,

@@ -5,9 +5,10 @@ from collections import Counter
 
 import pytest
 from msgspec.structs import fields
+from tests.fakes.renderers import render_item
 
 from lamina.adapters.workspace.item_reader import READERS
-from lamina.core.text import attachment_rank, label_of, render_item
+from lamina.core.text import attachment_rank, label_of
 from lamina.core.values.item import (
     FILE_KINDS,
     ITEM_KINDS,

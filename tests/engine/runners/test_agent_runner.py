@@ -4,6 +4,7 @@ import anyio
 import pytest
 from tests.engine.runners.scenes import Scene
 from tests.fakes.providers import calling, saying
+from tests.fakes.renderers import WORDS
 from tests.fakes.sessions import run
 from tests.fakes.tools import CLOSED, PATH, tool
 
@@ -19,7 +20,7 @@ from lamina.core.values.event import (
 from lamina.core.values.patch import CompactionApply
 from lamina.core.values.tool import ToolOutput
 from lamina.core.values.usage import Usage
-from lamina.engine.runners.runner import SUPERSEDED, AgentRunner
+from lamina.engine.runners.runner import AgentRunner
 from lamina.errors import ProviderError, TurnStateError, UsageError
 
 
@@ -355,7 +356,7 @@ def test_a_new_question_gives_up_the_calls_that_wait_and_the_model_is_told() -> 
             answer = await scene.ask("Which berth?")
             assert answer.ending == "waiting"
             await scene.require_sound("Something else?")
-            assert scene.results == ["free gave {}", SUPERSEDED]
+            assert scene.results == ["free gave {}", WORDS.call_superseded]
             with pytest.raises(TurnStateError, match="call 'b' is not waiting"):
                 await scene.agent.decide("b", "allow_once")
             tool_message = [e for e in scene.kept(MessageEntry) if e.message.role == "tool"]

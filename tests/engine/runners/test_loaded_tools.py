@@ -224,8 +224,8 @@ def test_a_session_that_is_opened_again_goes_on_with_what_it_loaded() -> None:
                 await played.ask(agent, "And again.", look("write"), "No.")
             assert [name for name, _ in played.host.calls] == ["write", "write"]
             assert result_of(played.bodies[-1]) == snapshot("""\
-No other tool fits that. Say in other words what it has to do.
-There already: write\
+No other tool matches. Describe the task differently.
+Already available: write\
 """)
             assert names(played.bodies[-1], deferred=True) == ["write"]
             requests = await played.kept(RequestEntry)
@@ -297,7 +297,7 @@ def test_another_model_reads_in_words_what_was_loaded_and_calls_it_through_use_t
             assert result_of(last, 2) == snapshot("""\
 Found 1: write
 
-They are called through use_tool:
+Call these tools through use_tool:
 
 <tool_context>
 write: Does write.
@@ -420,8 +420,8 @@ def test_behind_the_first_three_a_tool_goes_by_its_name_unless_that_is_one_word(
             # Both forms are the tool itself: neither is loaded, nor described, once more.
             await played.ask(agent, "Again.", look("all"), call("read_four"), "Done.")
             assert result_of(played.bodies[-2]) == snapshot("""\
-No other tool fits that. Say in other words what it has to do.
-There already: read_one, read_two, read_three\
+No other tool matches. Describe the task differently.
+Already available: read_one, read_two, read_three\
 """)
             assert "- path (string): Where to." in result_of(played.bodies[-1])
             assert [t for t in played.bodies[-1]["tools"] if t.get("defer_loading")] == deferred

@@ -13,6 +13,7 @@ from tests.engine.runners.scenes import Scene
 from tests.engine.sources.note_scenes import PlanScene
 from tests.fakes.index import IndexFake
 from tests.fakes.providers import ProviderFake, calling, saying
+from tests.fakes.renderers import WORDS
 from tests.fakes.sessions import run
 from tests.fakes.tools import CLOSED, PATH, ApproverFake, tool
 
@@ -29,11 +30,10 @@ from lamina.core.values.item import Item, note_id
 from lamina.core.values.note import Scope
 from lamina.core.values.tool import DENIED, ToolOutput
 from lamina.core.values.usage import Usage
-from lamina.engine.runners.call_planner import MAX_CALLS, PLANNER, summarize_attached
+from lamina.engine.runners.call_planner import MAX_CALLS, summarize_attached
 from lamina.engine.runners.citations import SEARCHED
 from lamina.engine.runners.composer import COMPOSER
 from lamina.engine.runners.note_search_tool import SearchTools
-from lamina.engine.runners.plan import FINAL, NOBODY
 from lamina.engine.runners.runner import AgentRunner, PlanRunner
 from lamina.errors import ProviderError, RequestTooLong, WindowExceeded
 
@@ -95,7 +95,7 @@ def test_the_planner_sees_the_question_the_tools_and_how_attachments_begin() -> 
             plan = scene.provider.bodies[0]
             assert [each["function"]["name"] for each in plan["tools"]] == ["find", "look"]
             system, user = plan["messages"]
-            assert system == {"role": "system", "content": PLANNER}
+            assert system == {"role": "system", "content": WORDS.planner.format(most=MAX_CALLS)}
             words = ("word " * 40)[: 199 - len("first &lt;/attached> ")]
             assert user["content"].replace(words, "WORDS") == snapshot("""\
 <attached>
@@ -286,7 +286,7 @@ def test_without_anybody_to_ask_a_call_that_needs_a_word_is_denied_in_words() ->
             answer = await scene.ask("Which berth?")
             assert answer.ending == "answered"
             assert scene.host.called == ["look"]
-            assert f"<write>\n{NOBODY}\n</write>" in scene.asked
+            assert f"<write>\n{WORDS.call_unapproved}\n</write>" in scene.asked
             outcomes = {each["name"]: each["outcome"] for each in scene.noted(PLANNED)[0]["calls"]}
             assert outcomes == {"write": "denied", "look": "ran"}
 
@@ -400,7 +400,7 @@ def test_an_answer_that_calls_is_told_once_that_it_is_the_last() -> None:
             async with scene_of(*scripts, store=before.store) as scene:
                 answer = await scene.ask("Second?")
                 assert (answer.ending, answer.text) == ("answered", "Two.")
-                assert scene.results == [FINAL]
+                assert scene.results == [WORDS.calls_over]
                 assert scene.host.calls == []
                 assert "the answer called find, which was not run" in answer.warnings
                 scene.plays(saying(""), calling(("b", "find", {})), calling(("c", "find", {})))

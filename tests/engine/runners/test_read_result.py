@@ -173,7 +173,7 @@ def test_words_are_found_in_what_was_left_out() -> None:
         ({"handle": "r00000000"}, "no result with the handle 'r00000000'; the latest are r"),
         ({"handle": "../../etc/passwd"}, "there is no result with the handle '../../etc/passwd'"),
         ({"handle": "HANDLE", "lines": "20000-"}, "there are no lines 20000-"),
-        ({"handle": "HANDLE", "lines": "all"}, "lines is "),
+        ({"handle": "HANDLE", "lines": "all"}, "lines must be "),
         ({"handle": "HANDLE", "find": " "}, "find is blank"),
         ({"handle": "HANDLE", "lines": 7}, "The arguments do not fit the tool"),
         ({}, "The arguments do not fit the tool"),
@@ -197,7 +197,7 @@ def test_data_that_is_no_text_is_refused() -> None:
             data = "\x89PNG\x00\x01\x02\x03" * 20_000
             played.host.outputs["fetch"] = cut_output(data)
             handle = await fetch(played)
-            assert "is no text but data" in await read(played, handle=handle)
+            assert "is data, not text" in await read(played, handle=handle)
 
     run(body())
 
@@ -209,8 +209,8 @@ def test_what_is_no_longer_kept_is_said_plainly_and_without_a_path(tmp_path: Pat
             delete_blobs(tmp_path)
             told = await read(played, handle=handle)
             assert told == (
-                f"what {handle} stands for is no longer kept: there is no more of it than what was "
-                f"sent. Call the tool again if you need the rest"
+                f"the rest of {handle} is no longer stored: you have all that is left of it. "
+                f"Call the tool again if you need the rest"
             )
             assert str(tmp_path) not in str(played.provider.bodies[-1])
 
@@ -414,7 +414,7 @@ def test_a_client_of_ones_own_resumes_and_the_session_answers_what_is_its_own() 
         broken = ("c4", "read_result", "not JSON")
         turn = await turn.commit(openai_reply(None, calls=[broken]))
         turn = await turn.resume({})
-        assert "The arguments are no JSON object" in str(turn.request())
+        assert "The arguments are not a JSON object" in str(turn.request())
         await turn.commit(openai_reply("Low."))
         await require_sound(world, session)
 

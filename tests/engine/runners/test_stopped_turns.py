@@ -6,6 +6,7 @@ import anyio
 import pytest
 from tests.engine.runners.scenes import Scene
 from tests.fakes.providers import Script, calling, saying, spoken
+from tests.fakes.renderers import WORDS
 from tests.fakes.sessions import run, words
 from tests.fakes.summarizer import NEVER, FakeSummarizer
 from tests.fakes.tools import ApproverFake, tool
@@ -25,7 +26,6 @@ from lamina.core.values.event import (
     UsageReported,
 )
 from lamina.core.values.wire import ProgressPiece, TextPiece
-from lamina.engine.runners.caller import CUT_SHORT
 from lamina.engine.runners.runner import STOPPED, Delivery
 from lamina.engine.sources.hooks import ContextEvent, Hooks, MessageEvent
 from lamina.errors import TurnStateError
@@ -119,7 +119,10 @@ def test_a_tool_that_is_stopped_is_not_said_not_to_have_run(how: str) -> None:
             await stop_when(scene, both, how)
             assert sorted(scene.host.called) == ["quick", "slow"]
             assert scene.host.stopped == ["slow"]
-            assert scene.history[-1] == ("tool", f"quick gave {{}} | {CUT_SHORT} | {STOPPED}")
+            assert scene.history[-1] == (
+                "tool",
+                f"quick gave {{}} | {WORDS.call_cut_short} | {STOPPED}",
+            )
             assert scene.kept(LeaveEntry)
             with pytest.raises(TurnStateError):
                 await scene.go_on()

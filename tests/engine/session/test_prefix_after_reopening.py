@@ -181,7 +181,7 @@ def test_after_an_upgrade_of_the_renderer_a_session_goes_on_and_says_why_its_pre
         assert boundaries(turn) == ["renderer_change"]
         broke = turn.context.agreement.broke
         assert broke is not None
-        assert broke.reason == "texts are rendered otherwise since an upgrade (0, now 2)"
+        assert broke.reason == "texts are rendered otherwise since an upgrade (0, now 3)"
         assert turn.entry.renderer == RENDERER
         answered = await turn.commit(openai_reply("A", input=turn.prompt.tokens, cached=0))
         assert answered.verdict is not None

@@ -643,8 +643,8 @@ async def test_a_note_that_is_not_the_open_one_says_that_it_has_pictures(house: 
     async with await house.open() as session:
         turn = await session.prepare("What?", attach=["a.md", "b.md"])
         request = str(turn.request())
-        assert "(It has 3 pictures, which are not shown.)" in request
-        assert "(It has 1 picture, which is not shown.)" in request
+        assert "(3 pictures are not shown.)" in request
+        assert "(1 picture is not shown.)" in request
         assert not any(item.pictures for item in session.state.library.items.values())
         assert turn.context.left_out == ()
         assert turn.context.fit.tokens < 5_000
@@ -663,7 +663,7 @@ async def test_a_note_with_pictures_is_promoted_without_them_and_verifies(
         turn = await session.prepare("Two?", attach=["b.md"])
         system = turn.request()["messages"][0]["content"]
         assert "Text. [Picture: a chart (PNG, " in system
-        assert "(It has 1 picture, which is not shown.)" in system
+        assert "(1 picture is not shown.)" in system
         await turn.commit(openai_reply("Again."))
     assert verify(await house.store.read("s"), load_book()).sound
 
@@ -684,4 +684,4 @@ async def test_lines_and_sections_of_a_note_have_words_for_its_pictures(house: H
         request = str(turn.request())
         assert "[Picture: a chart (PNG, " in request
         assert "base64" not in request
-        assert request.count("(It has 1 picture, which is not shown.)") == 1
+        assert request.count("(1 picture is not shown.)") == 1

@@ -256,11 +256,11 @@ def test_a_described_tool_runs_through_use_tool_and_by_its_name(
         ({"name": "write", "arguments": "[]"}, "have to be a JSON object"),
         ({"name": "nothing", "arguments": {}}, "There is no tool 'nothing'"),
         ({"name": "paint", "arguments": {}}, "The tool 'paint' is not described yet"),
-        ({"name": "use_tool", "arguments": {}}, "use_tool needs"),
-        ({"arguments": {}}, "use_tool needs"),
-        ({}, "use_tool needs"),
-        ("{", "use_tool needs"),
-        ("[1]", "use_tool needs"),
+        ({"name": "use_tool", "arguments": {}}, "use_tool requires"),
+        ({"arguments": {}}, "use_tool requires"),
+        ({}, "use_tool requires"),
+        ("{", "use_tool requires"),
+        ("[1]", "use_tool requires"),
     ],
 )
 def test_a_call_through_use_tool_is_checked_as_any_call_is(

@@ -14,9 +14,14 @@ from tests.fakes.providers import calling, saying
 from tests.fakes.sessions import run
 from tests.fakes.tools import CLOSED, ApproverFake, of_host, tool
 
-from lamina.core.assembly.engine_tools import FIND_TOOLS, FOUND_TOKENS, MAX_FOUND
+from lamina.core.assembly.engine_tools import (
+    FIND_TOOLS,
+    FOUND_TOKENS,
+    MAX_FOUND,
+    define_engine_tool,
+)
 from lamina.core.codec import digest_value
-from lamina.core.values.entry import DecisionEntry, RequestEntry, ResultEntry
+from lamina.core.values.entry import RENDERERS, DecisionEntry, RequestEntry, ResultEntry
 from lamina.core.values.event import ToolFinished, ToolStarted
 from lamina.core.values.message import Text, ToolCall, ToolDefinition
 from lamina.core.values.selection import SearchSettings
@@ -166,11 +171,11 @@ def test_searches_of_one_answer_do_not_bring_the_same_twice() -> None:
                     "Found 1, described below. Call them through use_tool.",
                     """\
 Found 3, described below. Call them through use_tool.
-There already: write\
+Already available: write\
 """,
                     """\
-No other tool fits that. Say in other words what it has to do.
-There already: read, write, send\
+No other tool matches. Describe the task differently.
+Already available: read, write, send\
 """,
                 ]
             )
@@ -282,8 +287,8 @@ def test_a_call_that_cannot_be_read_says_what_it_needs(arguments: Any) -> None:
             await played.ask("Keep this.")
             (told,) = played.results
             assert told in (
-                "find_tools needs 'query', a text.",
-                "No other tool fits that. Say in other words what it has to do.",
+                "find_tools requires 'query' (a string).",
+                "No other tool matches. Describe the task differently.",
             )
             await played.require_sound()
 
@@ -519,8 +524,13 @@ def test_results_of_searches_bring_nothing_by_themselves() -> None:
 
 def test_the_definition_stays_as_it_was_first_sent() -> None:
     # Sessions hold it: another word in it would move the prefix of every one of them.
-    assert digest_value(FIND_TOOLS) == snapshot(
-        "f9e5a709c166c85f4b544f2e9900c67ab1a7beccd8087a0305b1e109a0c6238d"
+    digests = [digest_value(define_engine_tool(FIND_TOOLS.name, number)) for number in RENDERERS]
+    assert digests == snapshot(
+        [
+            "f9e5a709c166c85f4b544f2e9900c67ab1a7beccd8087a0305b1e109a0c6238d",
+            "f9e5a709c166c85f4b544f2e9900c67ab1a7beccd8087a0305b1e109a0c6238d",
+            "69a230739155a789d00af14ef3b423d8e8cfe019169bbbdf22f16f9b11d4f39b",
+        ]
     )
 
 

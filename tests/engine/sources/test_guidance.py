@@ -20,8 +20,8 @@ from lamina.errors import UsageError
 TONE, UNITS = rule("tone", "Be brief."), rule("units", "Use metres.")
 TERMS = Item(id=ItemId("reference:terms"), content="NM: nautical mile")
 SENTENCE = (
-    "Rules and references apply only while the latest list of those in force names them; "
-    "those it does not name do not apply."
+    "Rules and references apply only while the latest list of those in force names them. "
+    "Ignore any that it does not name."
 )
 IN_FORCE = "Rules and references in force from here on:\n"
 NONE = "No rules or references are in force from here on."

@@ -22,6 +22,8 @@ from lamina.apps.wiring.runners import open_chat
 from lamina.core.layers import MESSAGE_TOKENS
 from lamina.core.ports import Provider, Providers, TokenCounter, WorkspaceSource
 from lamina.core.text import render_item
+from lamina.core.text.wording import wording
+from lamina.core.values.entry import RENDERER
 from lamina.core.values.envelope import Options
 from lamina.core.values.event import BlockDelta, Event, PromptProgress, UsageReported
 from lamina.core.values.item import LoadedItem as ReadItem
@@ -213,7 +215,8 @@ async def longest_request(
 async def read_notes(paths: Sequence[str], workspace: WorkspaceSource) -> list[str]:
     """Read the notes as they are sent; unreadable ones are left out, as in Lamina."""
     readings = [await workspace.read(path, "attached") for path in paths]
-    return [render_item(reading.item) for reading in readings if not isinstance(reading, LeftOut)]
+    items = [reading.item for reading in readings if not isinstance(reading, LeftOut)]
+    return [render_item(item, wording(RENDERER)) for item in items]
 
 
 def layer_runs(turn: Turn) -> tuple[tuple[str, int], ...]:

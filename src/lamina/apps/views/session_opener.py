@@ -39,11 +39,6 @@ if TYPE_CHECKING:
     from lamina.apps.wiring.agent_defaults import AgentDefaults
     from lamina.apps.wiring.trust_lookup import FolderTrust
 
-SYSTEM = (
-    "You are a helpful assistant. Answer from what is attached where you can, and say so if it "
-    "does not tell."
-)
-
 
 class Notices(Protocol):
     """How an app shows progress while a session is opened."""
@@ -245,9 +240,10 @@ async def _read_agent(options: SessionOptions, notices: Notices) -> "AgentDefaul
         return None
     from lamina.apps.views.folder_trust import settle_trust
     from lamina.apps.wiring.agent_defaults import read_agent_defaults
+    from lamina.apps.wiring.session_contents import DEFAULT_PERSONA
 
     agent = await read_agent_defaults(
-        options.agent, options.workspace, project=options.project, default_persona=SYSTEM
+        options.agent, options.workspace, project=options.project, default_persona=DEFAULT_PERSONA
     )
     return await settle_trust(agent, notices, trust=options.trust)
 
@@ -264,9 +260,10 @@ def _persona(
     if options.continued is not None:
         return ""
     from lamina.apps.wiring.agent_finder import persona_parts
+    from lamina.apps.wiring.session_contents import DEFAULT_PERSONA
 
-    parts = persona_parts(None, options.workspace, SYSTEM)
-    return parts if len(parts) > 1 else SYSTEM
+    parts = persona_parts(None, options.workspace, DEFAULT_PERSONA)
+    return parts if len(parts) > 1 else DEFAULT_PERSONA
 
 
 async def ensure_search(notices: Notices) -> None:

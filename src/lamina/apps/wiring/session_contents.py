@@ -162,8 +162,24 @@ def _system_parts(arguments: OpeningArguments) -> tuple[SystemPart, ...]:
     return parts
 
 
+# The persona where none is written, and its former words: a session that has those keeps them.
+DEFAULT_PERSONA = (
+    "You are a helpful assistant. Answer from the attachments where you can, and say so if they "
+    "don't contain the answer."
+)
+_FORMER_PERSONAS = frozenset(
+    {
+        "You are a helpful assistant. Answer from what is attached where you can, and say so if it "
+        "does not tell."
+    }
+)
 # The parts of L1 that an agent brings.
 AGENT_PARTS = ("persona", "workspace_persona", "user_persona", "project", "memory")
+
+
+def is_same_text(standing: str | None, text: str) -> bool:
+    """Whether a part of L1 can stay as it stands where `text` is given for it."""
+    return standing == text or (text == DEFAULT_PERSONA and standing in _FORMER_PERSONAS)
 
 
 async def apply_given(
@@ -206,7 +222,7 @@ async def apply_given(
         ops += [
             SystemPartSet(name=part.name, text=part.text, reason=reason)
             for part in parts
-            if standing.get(part.name) != part.text
+            if not is_same_text(standing.get(part.name), part.text)
         ]
         names = {part.name for part in parts}
         ops += [

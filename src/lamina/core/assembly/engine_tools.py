@@ -12,6 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lamina.core.assembly.shortened_results import READ_RESULT
+from lamina.core.text.wording import Wording, wording
+from lamina.core.values.entry import RENDERER, RENDERERS
 from lamina.core.values.item import ItemId, key_of, tool_id
 from lamina.core.values.message import ToolCall, ToolDefinition
 from lamina.core.values.tool import OfferedTool
@@ -19,37 +21,56 @@ from lamina.core.values.tool import OfferedTool
 # How many tools one search brings at most, and how much may be said of them.
 MAX_FOUND, FOUND_TOKENS = 10, 2_000
 
-USE_TOOL = ToolDefinition(
-    name="use_tool",
-    description=(
-        "Calls a tool that is described in the conversation (in <tool_context>) and is not in "
-        "this list."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "name": {"type": "string", "description": "The tool's name, as it is described."},
-            "arguments": {"type": "object", "description": "Its arguments, as it wants them."},
-        },
-        "required": ["name", "arguments"],
-    },
-)
 
-FIND_TOOLS = ToolDefinition(
-    name="find_tools",
-    description=(
-        f"Looks for tools that are not in this list: there are more. Brings up to {MAX_FOUND} "
-        "that fit the query and were not there yet; its result says how they are called. Search "
-        "for one thing at a time, and before you say that something cannot be done."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "query": {"type": "string", "description": "What a tool has to do, in a few words."}
+def _use_tool(words: Wording) -> ToolDefinition:
+    return ToolDefinition(
+        name="use_tool",
+        description=(
+            "Calls a tool that is described in the conversation (in <tool_context>) and is not in "
+            "this list."
+        ),
+        parameters={
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "description": words.use_tool_name},
+                "arguments": {"type": "object", "description": words.use_tool_arguments},
+            },
+            "required": ["name", "arguments"],
         },
-        "required": ["query"],
-    },
-)
+    )
+
+
+def _find_tools(words: Wording) -> ToolDefinition:
+    return ToolDefinition(
+        name="find_tools",
+        description=words.find_tools.format(most=MAX_FOUND),
+        parameters={
+            "type": "object",
+            "properties": {"query": {"type": "string", "description": words.find_tools_query}},
+            "required": ["query"],
+        },
+    )
+
+
+# As a session that begins today has them.
+USE_TOOL, FIND_TOOLS = _use_tool(wording(RENDERER)), _find_tools(wording(RENDERER))
+_DEFINITIONS = {
+    renderer: {
+        tool.name: tool
+        for tool in (_use_tool(wording(renderer)), _find_tools(wording(renderer)), READ_RESULT)
+    }
+    for renderer in RENDERERS
+}
+
+
+def define_engine_tool(name: str, renderer: int) -> ToolDefinition:
+    """Return the definition that joins a list where a session goes on with this renderer."""
+    return _DEFINITIONS[renderer][name]
+
+
+def is_search(tool: ToolDefinition) -> bool:
+    """Whether it is the engine's search for tools, in the words of any renderer."""
+    return any(tool == known[FIND_TOOLS.name] for known in _DEFINITIONS.values())
 
 
 class EngineTool(Struct, frozen=True, kw_only=True):

@@ -117,7 +117,7 @@ class _TurnPlanner:
     def cross_boundaries(self) -> None:
         """What is due because the prefix is dead, or because history or promotion ask for it."""
         page, draft = self.page, self.draft
-        explain_rules(page, self.attached.attachments)
+        explain_rules(page, self.attached.attachments, self.assembler.layout.wording)
         natural = find_boundary(page.state, draft.target, page.at)
         self.cold = cold = natural is not None and natural.kind != "first_request"
         if natural:

@@ -47,6 +47,9 @@ from lamina.errors import WindowExceeded
 
 # Boundaries at which messages are laid out otherwise, also where nothing else had to be written.
 _LAYOUT_CHANGES = ("model_change", "settings_change")
+# What becomes of texts with another renderer.
+_REORDERED = "what is personal stands behind what is shared"
+_REWORDED = "texts of ours are worded more clearly"
 # Thinking comes and goes with what it is bound to.
 _THINKING_MOVED = RecordedReason(
     text="thinking is sent only behind what it was bound to",
@@ -150,15 +153,15 @@ def _check_prefix(
     boundaries = draft.boundaries
     # Laid out alike, another target moves nothing.
     own = _layout_reasons(boundaries, prompt) if sent and sent.layout != assembler.layout else []
-    upgrade = _renderer_change(sent, assembler)
-    own += [_upgrade_reason(upgrade, prompt)] if upgrade else []
+    upgrade = _renderer_change(sent, assembler, prompt)
+    own += [upgrade] if upgrade else []
     own += [_THINKING_MOVED] if assembler.layout.binds_thinking else []
     reasons = (*state.requests.reasons, *own, *copy.reasons)
     agreement = compare(sent, prompt, reasons, copy.envelope.cached)
     if sent and sent.cause and agreement.broke and agreement.broke.reason == sent.cause.reason:
         boundaries = (*boundaries, sent.cause)
-    if upgrade and agreement.broke and upgrade.reason in agreement.broke.reason:
-        boundaries = (*boundaries, upgrade)
+    if upgrade and agreement.broke and upgrade.text in agreement.broke.reason:
+        boundaries = (*boundaries, Boundary(kind="renderer_change", reason=upgrade.text))
     if not agreement.unexplained:
         return PrefixCheck(agreement=agreement, boundaries=boundaries)
     if state.settings.prefix_check == "raise":
@@ -256,17 +259,19 @@ def _layout_reasons(boundaries: Sequence[Boundary], prompt: Prompt) -> list[Reco
     ]
 
 
-def _renderer_change(sent: SentPrompt | None, assembler: Assembler) -> Boundary | None:
+def _renderer_change(
+    sent: SentPrompt | None, assembler: Assembler, prompt: Prompt
+) -> RecordedReason | None:
     """That a request is laid out by another renderer than the last one was."""
     if sent is None or sent.cause or sent.layout.renderer == assembler.layout.renderer:
         return None
-    old, new = sent.layout.renderer, assembler.layout.renderer
-    reason = f"what is personal stands behind what is shared since an upgrade ({old}, now {new})"
-    return Boundary(kind="renderer_change", reason=reason)
-
-
-def _upgrade_reason(upgrade: Boundary, prompt: Prompt) -> RecordedReason:
-    return RecordedReason(text=upgrade.reason, moved=MovedParts(sources=_system_sources(prompt)))
+    old, new = sent.layout, assembler.layout
+    changes = [_REORDERED] if old.shares_front != new.shares_front else []
+    changes += [_REWORDED] if (other_words := old.wording != new.wording) else []
+    return RecordedReason(
+        text=f"{' and '.join(changes)} since an upgrade ({old.renderer}, now {new.renderer})",
+        moved=MovedParts(sources=_system_sources(prompt), messages_from=0 if other_words else None),
+    )
 
 
 def _system_sources(prompt: Prompt) -> tuple[str, ...]:

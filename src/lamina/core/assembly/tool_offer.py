@@ -23,8 +23,14 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lamina.core.assembly.boundary import find_boundary
-from lamina.core.assembly.engine_tools import ENGINE_TOOLS, FIND_TOOLS, USE_TOOL, engine_names
+from lamina.core.assembly.boundary import choose_renderer, find_boundary
+from lamina.core.assembly.engine_tools import (
+    ENGINE_TOOLS,
+    FIND_TOOLS,
+    USE_TOOL,
+    define_engine_tool,
+    engine_names,
+)
 from lamina.core.assembly.inclusion import Inclusion, is_removed, sort_tools
 from lamina.core.assembly.request_draft import Page
 from lamina.core.assembly.shortened_results import READ_RESULT
@@ -366,8 +372,9 @@ class _Planner:
     def _definition(self, name: str) -> ToolDefinition:
         if name in self.there:
             return self.there[name].definition
-        standing = self.standing.get(name)
-        return standing or ENGINE_TOOLS[name].definition
+        if standing := self.standing.get(name):
+            return standing
+        return define_engine_tool(name, choose_renderer(self.state, self.boundary))
 
     def _reason(self, names: Sequence[str]) -> str:
         leavers = [name for name in self.standing if name not in names]

@@ -9,7 +9,8 @@ from lamina.core.assembly.budget import assemble_turn
 from lamina.core.assembly.request_draft import Draft, Page
 from lamina.core.journal import ALWAYS, State
 from lamina.core.layers import Assembler
-from lamina.core.text import RULES_SENTENCE, attachment_rank, label_of
+from lamina.core.text import attachment_rank, label_of
+from lamina.core.text.wording import Wording
 from lamina.core.values.entry import EphemeralEntry, ItemEntry, MessageEntry
 from lamina.core.values.item import Attachment, Item, ItemId, is_guidance
 from lamina.core.values.message import AbsentAttachment, Block, Context, Message, Text, Use
@@ -75,14 +76,14 @@ def _in_library(attachment: Attachment) -> tuple[int, int, int, str]:
     return rank, level, attachment.priority, attachment.item.key
 
 
-def explain_rules(page: Page, attachments: Sequence[Attachment]) -> None:
+def explain_rules(page: Page, attachments: Sequence[Attachment], words: Wording) -> None:
     """The fixed sentence in L1 that makes naming rules meaningful, before the first of them."""
     if not any(is_guidance(a.item.id) for a in attachments):
         return
     if any(part.name == RULES_PART for part in page.state.envelope.system):
         return
     reason = "rules come into play: L1 says when they apply"
-    op = SystemPartSet(name=RULES_PART, text=RULES_SENTENCE, reason=reason)
+    op = SystemPartSet(name=RULES_PART, text=words.rules, reason=reason)
     page.transform("lamina.rules", Patch(ops=(op,), display=Display(title=reason)))
 
 

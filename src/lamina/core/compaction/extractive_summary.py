@@ -23,6 +23,8 @@ from lamina.core.compaction.summary_sheet import (
     without_notice,
 )
 from lamina.core.text import one_line
+from lamina.core.text.headers import UNDER_WAY
+from lamina.core.text.wording import Wording
 from lamina.core.values.message import Message, Text, ToolResult
 
 # How long the line of a message may be: the first, or one at which there is room for all.
@@ -79,8 +81,6 @@ def _headline(message: Message, width: int) -> str:
 
 # -- compaction ----------------------------------------------------------------------------------
 
-UNDER_WAY = "The question that is being worked on:"
-EARLIER = "An earlier summary, of what went before:"
 # The most of a summary that a quoted question, the earlier summary and a list of files may take.
 QUESTION_SHARE, EARLIER_SHARE, FILES_SHARE = 0.35, 0.4, 0.15
 MAX_LINES = 8
@@ -96,7 +96,11 @@ _BULLET = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s+(.*)")
 
 
 def extract_plan_summary(
-    plan: CompactionPlan, messages: Sequence[Message], limit: int, count: Count
+    plan: CompactionPlan,
+    messages: Sequence[Message],
+    limit: int,
+    count: Count,
+    words: Wording,
 ) -> str:
     """The summary of what `plan` drops from `messages`, within `limit` tokens and smaller than
     what it stands for. Empty if not even its first line fits. Sections without content say that
@@ -108,17 +112,17 @@ def extract_plan_summary(
     sheet = SummarySheet(limit, count)
     # In order of worth: who comes first gets the room.
     _add_question(sheet, plan, int(limit * QUESTION_SHARE), count)
-    sheet.add("goal", _goal_lines(plan, past))
+    sheet.add("goal", _goal_lines(plan, past, words))
     _add_files(sheet, "modified", plan.files.modified, int(limit * FILES_SHARE), count)
     if earlier := without_notice(plan.previous_summary):
         quotation = quote_within(earlier, int(limit * EARLIER_SHARE), count, flat=True)
-        sheet.add("context", [f"{EARLIER}\n{quotation}"] if quotation else [])
+        sheet.add("context", [f"{words.earlier_summary}\n{quotation}"] if quotation else [])
     sheet.add("blocked", _blocked_lines(messages, plan.first_kept), latest_first=True)
     sheet.add("constraints", _marked_lines(before, "user", _CONSTRAINT), latest_first=True)
     sheet.add("decisions", _marked_lines(past, "assistant", _DECISION), latest_first=True)
     sheet.add("next", _next_lines(past), latest_first=True)
     sheet.add("progress", _step_lines(turn), latest_first=True)
-    sheet.add("done", _done_lines(before), latest_first=True)
+    sheet.add("done", _done_lines(before, words), latest_first=True)
     _add_files(sheet, "read", plan.files.read, int(limit * FILES_SHARE), count)
     return sheet.render()
 
@@ -128,14 +132,14 @@ def _add_question(sheet: SummarySheet, plan: CompactionPlan, room: int, count: C
         return
     quotation = quote_within(plan.question, room, count) if plan.question.strip() else ""
     question = quotation or f"> {first_line(plan.question) or '(see the earlier summary)'}"
-    sheet.add("progress", [f"{UNDER_WAY}\n{question}"])
+    sheet.add("progress", [f"{UNDER_WAY.text}\n{question}"])
 
 
-def _goal_lines(plan: CompactionPlan, past: Sequence[Message]) -> list[str]:
+def _goal_lines(plan: CompactionPlan, past: Sequence[Message], words: Wording) -> list[str]:
     if plan.goal.strip():
         return [f"- {first_line(plan.goal)}"]
     if plan.previous_summary:
-        return ["- As the earlier summary says, under Critical Context."]
+        return [f"- {words.goal_in_earlier}"]
     return [f"- {question_line(message)}" for message in past if is_question(message)][:1]
 
 
@@ -206,11 +210,11 @@ def _without_bullet(line: str) -> str:
     return match[1] if match else line
 
 
-def _done_lines(messages: Sequence[Message]) -> list[str]:
+def _done_lines(messages: Sequence[Message], words: Wording) -> list[str]:
     """Each turn on one line: what was asked, and how its last answer begins."""
     lines = []
     for question, rest in _turns(messages):
-        question_part = f"Asked: {question_line(question)}" if question else "Went on."
+        question_part = f"Asked: {question_line(question)}" if question else words.went_on
         texts = [typed_text(message) for message in rest if message.role == "assistant"]
         answer = next((text for text in reversed(texts) if text.strip()), "")
         answer = first_line(answer, headings=False)

@@ -26,6 +26,7 @@ from lamina.core.compaction.summary_sheet import (
 from lamina.core.compaction.touched_files import TouchedFiles
 from lamina.core.journal import SUMMARY_ID
 from lamina.core.text import escape_content, label_of, one_line
+from lamina.core.text.wording import Wording
 from lamina.core.values.message import Context, Image, Message, Text, Thinking, ToolCall, ToolResult
 
 MAX_FILES = 100
@@ -33,15 +34,6 @@ MAX_FILES = 100
 QUOTED = 4_000
 READ, MODIFIED = SECTIONS["read"], SECTIONS["modified"]
 
-_TASK = """\
-Write a summary of the conversation above. It will take the place of the messages it covers:
-whoever goes on sees the summary and what stays, and nothing else. Do not answer any question
-above, do not go on with the work and do not call tools."""
-_SCOPE = """\
-The message that begins as follows, and all behind it, stays word for word.
-Summarise only what stands before it.
-> {line}"""
-_SCOPE_UNKNOWN = "The latest messages stay word for word. Summarise only what stands before them."
 _HEADINGS = """\
 Use these headings in this order. Write short points under them, or (none).
 
@@ -64,42 +56,33 @@ In order.
 
 ## Critical Context
 What cannot be found again: names, numbers, error messages, findings."""
-_TURN = """\
-## Turn in progress
-The cut goes through a turn whose later steps stay. Add this part for it: what was asked, what was
-done for it so far, and what the later steps build on."""
-_EARLIER = """\
-An earlier summary stands among the messages. The messages it was made from are gone: carry over
-everything in it that still holds, and move what was finished since to Done."""
 _FILES = """\
 These files were touched. The lists are appended to your summary as they are; do not repeat them.
 
 {files}"""
-_LENGTH = """\
-Write at most {words:,} words ({tokens:,} tokens). Keep names, paths, numbers and error messages
-exactly as they are. Answer with the summary alone."""
 
 
 def summary_instruction(
-    plan: CompactionPlan, *, in_parts: bool = False, is_last: bool = True
+    plan: CompactionPlan, words: Wording, *, in_parts: bool = False, is_last: bool = True
 ) -> str:
     """The user message that asks for the summary of what `plan` drops; it follows those messages,
     or all of them. `in_parts`, it follows a part of them, with nothing behind it and the earlier
     summary told; what is to be said of the cut is for the last part."""
-    parts = [_TASK]
+    parts = [words.summary_task]
     if not in_parts:
-        parts.append(_SCOPE.format(line=plan.kept_line) if plan.kept_line else _SCOPE_UNKNOWN)
+        scope = words.summary_scope if plan.kept_line else words.summary_scope_unknown
+        parts.append(scope.format(line=plan.kept_line))
     parts.append(_HEADINGS)
     if plan.splits_turn and is_last:
-        parts.append(_TURN)
+        parts.append(words.summary_turn)
         if plan.question.strip():
             parts.append(f"What was asked in it:\n{quote_within(plan.question, QUOTED, len)}")
     if plan.previous_summary and not in_parts:
-        parts.append(_EARLIER)
+        parts.append(words.summary_earlier)
     if is_last and (files := _list_files(plan.files)):
         parts.append(_FILES.format(files=files))
-    words = max(1, plan.summary_tokens * 3 // 4)
-    parts.append(_LENGTH.format(words=words, tokens=plan.summary_tokens))
+    limit = plan.summary_tokens
+    parts.append(words.summary_length.format(words=max(1, limit * 3 // 4), tokens=limit))
     return "\n\n".join(parts)
 
 
@@ -151,13 +134,6 @@ A conversation is too long to be read at once. This is part {step} of {of}:
 <{tag}>
 {text}
 </{tag}>"""
-_BEFORE = """\
-A summary of what stands before this part:
-
-{summary}"""
-_WHOLE = """\
-Write one summary of both, the parts before and this one: carry over everything of the summary
-that still holds, and move what was finished since to Done."""
 
 
 class SummaryPart(Struct, frozen=True, kw_only=True):
@@ -211,13 +187,13 @@ def _lines(message: Message, count: Count) -> Iterator[str]:
 
 
 def step_instruction(
-    plan: CompactionPlan, part: SummaryPart, step: int, of: int, previous: str
+    plan: CompactionPlan, words: Wording, part: SummaryPart, step: int, of: int, previous: str
 ) -> str:
     """The one message that asks for the summary of all up to this part. `previous` is the summary
     of what stands before it, quoted."""
-    pieces = [_BEFORE.format(summary=previous)] if previous else []
+    pieces = [words.summary_before.format(summary=previous)] if previous else []
     pieces.append(_PART.format(step=step, of=of, tag=TAG, text=part.text))
     if previous:
-        pieces.append(_WHOLE)
-    pieces.append(summary_instruction(plan, is_last=step == of, in_parts=True))
+        pieces.append(words.summary_whole)
+    pieces.append(summary_instruction(plan, words, is_last=step == of, in_parts=True))
     return "\n\n".join(pieces)

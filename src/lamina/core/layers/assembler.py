@@ -129,7 +129,11 @@ class Assembler:
         )  # fmt: skip
         if key not in self._blocks:
             bare = render.render_bare(item) if shape == "bare" else None
-            text = bare or render.render_item(item, "attached" if shape == "bare" else shape)  # type: ignore[arg-type]
+            text = bare or render.render_item(
+                item,
+                self.layout.wording,
+                "attached" if shape == "bare" else shape,  # type: ignore[arg-type]
+            )
             self._blocks[key] = (text, self._count(text))
         return self._blocks[key]
 
@@ -285,7 +289,7 @@ class Assembler:
                 text=result.text,
                 tools=tuple(tool.definition for tool in loads.tools),
             )
-        return replace(result, text=render_loaded(result.text, loads.tools))
+        return replace(result, text=render_loaded(result.text, loads.tools, self.layout.wording))
 
     def _takes_back(self, block: Thinking, model: str) -> bool:
         layout = self.layout
@@ -434,7 +438,7 @@ def with_compiled_system(envelope: Envelope, state: State, renderer: int | None 
     def compile_text() -> str:
         order = layout.order_parts(envelope.system)
         blocks = (items[laid.item, laid.version] for laid in envelope.library)
-        library = "\n\n".join(render.render_item(item, "attached") for item in blocks)
+        library = "\n\n".join(render.render_item(item, layout.wording) for item in blocks)
         texts = [part.text.strip() for part in order.before]
         texts += [f"{render.LIBRARY_HEADER}{library}"] if library else []
         texts += [part.text.strip() for part in order.behind]

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from lamina.core.journal import known_renderer
+from lamina.core.journal import State, known_renderer, renderer_in
+from lamina.core.text.wording import Wording, wording
 from lamina.core.values.entry import RENDERER, RequestEntry, SessionEntry
 from lamina.core.values.envelope import SystemOrder, SystemPart, order_parts
 from lamina.core.values.settings import Promotion
@@ -33,6 +34,11 @@ class Layout(Struct, frozen=True, kw_only=True):
         """Whether what is personal stands behind what is shared, since the second renderer."""
         return self.renderer > 1
 
+    @property
+    def wording(self) -> Wording:
+        """The sentences of ours that its messages hold."""
+        return wording(self.renderer)
+
     def loads_for(self, model: str) -> bool:
         """Whether tools that were loaded for `model` can be named to whom this is for."""
         return self.wire == _LOADING_WIRE and model == self.model
@@ -41,6 +47,11 @@ class Layout(Struct, frozen=True, kw_only=True):
         """Where the parts of L1 stand. In eager the library grows, and stands last of all."""
         lazy = self.promotion == "lazy"
         return order_parts(parts, shared_first=self.shares_front, library_first=lazy)
+
+
+def wording_in(state: State) -> Wording:
+    """Return the sentences that the session goes on with."""
+    return wording(renderer_in(state))
 
 
 def layout_for(

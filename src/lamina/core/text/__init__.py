@@ -19,7 +19,6 @@ from lamina.core.text.pictures import PictureRef, find_pictures
 from lamina.core.text.renderer import (
     LIBRARY_HEADER,
     QUERY_FRAME,
-    RULES_SENTENCE,
     UNSEEN_PICTURE,
     attachment_rank,
     escape_content,
@@ -39,7 +38,6 @@ __all__ = [
     "LIBRARY_HEADER",
     "PictureRef",
     "QUERY_FRAME",
-    "RULES_SENTENCE",
     "UNSEEN_PICTURE",
     "Source",
     "escape_content",

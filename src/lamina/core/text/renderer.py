@@ -12,6 +12,7 @@ from typing import assert_never
 
 from lamina.core.text import headers
 from lamina.core.text.characters import fold_text, is_visible, source_positions, splice
+from lamina.core.text.wording import Wording
 from lamina.core.values.item import (
     GUIDE_KINDS,
     SHAPE_RANKS,
@@ -29,10 +30,6 @@ from lamina.core.values.message import Context, ToolText, Use
 
 LIBRARY_HEADER = headers.LIBRARY.text
 QUERY_FRAME = headers.QUERY.text
-RULES_SENTENCE = (
-    "Rules and references apply only while the latest list of those in force names them; "
-    "those it does not name do not apply."
-)
 
 # What a search block is made of; see `citations`, where it is rendered.
 SEARCH_TAGS = (
@@ -139,7 +136,7 @@ def _list_line(value: str) -> str:
     return f"- {one_line(value)}"
 
 
-def render_item(item: Item, shape: Shape = "attached") -> str:
+def render_item(item: Item, words: Wording, shape: Shape = "attached") -> str:
     """The block of one item as it stands in a message or in the library."""
     traits = TRAITS[item.kind]
     tag = traits.shape_tag if shape == traits.shape else traits.tag
@@ -147,7 +144,7 @@ def render_item(item: Item, shape: Shape = "attached") -> str:
     lines = [f"<{name}>{one_line(text)}</{name}>" for name, text in head if text or name != "title"]
     lines.append(traits.body.format(content))
     if item.unseen_pictures:
-        lines.append(_say_unseen(item.unseen_pictures, bool(item.pictures)))
+        lines.append(_say_unseen(item.unseen_pictures, bool(item.pictures), words))
     return "\n".join([f"<{tag}>", *lines, f"</{tag}>"])
 
 
@@ -155,11 +152,11 @@ def render_item(item: Item, shape: Shape = "attached") -> str:
 UNSEEN_PICTURE = "[An image, which this model cannot see.]"
 
 
-def _say_unseen(count: int, shows_some: bool) -> str:
+def _say_unseen(count: int, shows_some: bool, words: Wording) -> str:
     """The line below a content that refers to pictures which are not there."""
     more = " more" if shows_some else ""
-    what = f"1{more} picture, which is" if count == 1 else f"{count:,}{more} pictures, which are"
-    return f"(It has {what} not shown.)"
+    line = words.unseen_picture if count == 1 else words.unseen_pictures
+    return line.format(count=count, more=more)
 
 
 def _head(item: Item, traits: KindTraits) -> Iterator[tuple[Element, str]]:

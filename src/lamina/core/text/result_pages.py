@@ -88,13 +88,13 @@ def read_range(words: str, total: int) -> LineRange:
     first, dash, last = match.groups("") if match else ("", "", "")
     if not (first or last) or (last and not int(last)):
         known = '"120-180", "120-" or "-50" for the last 50'
-        raise UsageError(f"lines is {known}, not {words[:40]!r}")
+        raise UsageError(f"lines must be {known}, not {words[:40]!r}")
     if not first:
         return LineRange(max(1, total - int(last) + 1), total)
     begin = max(1, int(first))
     end = int(last) if last else total if dash else begin
     if begin > total or end < begin:
-        raise UsageError(f"there are no lines {words.strip()[:40]}: they have numbers 1 to {total}")
+        raise UsageError(f"there are no lines {words.strip()[:40]}: they are numbered 1 to {total}")
     return LineRange(begin, min(end, total))
 
 
@@ -121,7 +121,7 @@ def find_lines(lines: Sequence[NumberedLine], text: str) -> LineMatches:
     if not text.strip():
         raise UsageError("find is blank: say what to look for, or leave it out")
     if "\n" in text or len(text) > LONGEST:
-        raise UsageError(f"find is a text of one line and at most {LONGEST} characters")
+        raise UsageError(f"find must be one line of at most {LONGEST} characters")
     sought = text.lower()
     numbers = tuple(_having(lines, [[sought]]))
     numbers = numbers or tuple(_having(lines, [*filter(None, map(_pieces, sought.split("|")))]))
@@ -189,7 +189,7 @@ def _with_overlap(lines: Sequence[NumberedLine], at: int, stop: int, more: int) 
 
 
 CONTEXT, MAX_CONTEXT = 2, 20
-NO_PATTERN = "; find takes no regular expression, only * for anything and a|b for either"
+NO_PATTERN = "; find does not support regular expressions, only * for anything and a|b for either"
 # How much of what was looked for is said again.
 _SHOWN = 80
 _PLAIN = frozenset("\t\n\v\f\r\x1b")
@@ -305,7 +305,7 @@ class ResultPages:
         if fitting:
             return page
         if required:
-            problem = f"is more than the {limit:,} tokens that a call gives here"
+            problem = f"exceeds the {limit:,} tokens that one call can return here"
             raise UsageError(f"line {groups[0][0]} alone {problem}")
         return ""
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from lamina.core.codec import canonical_bytes
 from lamina.core.text.renderer import render_item
+from lamina.core.text.wording import Wording
 from lamina.core.values.item import Item
 from lamina.core.values.message import LoadedTool
 
@@ -169,10 +170,7 @@ def _json(value: Any) -> str:
     return canonical_bytes(value).decode()
 
 
-USE_LOADED = "They are called through use_tool:"
-
-
-def render_loaded(text: str, tools: Sequence[LoadedTool]) -> str:
+def render_loaded(text: str, tools: Sequence[LoadedTool], words: Wording) -> str:
     """The `text` of a result, and behind it what it would load."""
     items = [
         Item(
@@ -183,4 +181,5 @@ def render_loaded(text: str, tools: Sequence[LoadedTool]) -> str:
         )
         for tool in tools
     ]
-    return "\n\n".join((text, USE_LOADED, *map(render_item, items)))
+    blocks = [render_item(item, words) for item in items]
+    return "\n\n".join((text, words.use_loaded, *blocks))

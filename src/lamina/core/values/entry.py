@@ -15,9 +15,10 @@ from lamina.core.values.usage import InputTransformation, Usage
 
 FORMAT = 1
 # Raised when a model reads other text, or the same in another order: 2 has what is personal behind
-# what is shared. All of these can be laid out, so that a session goes on with the bytes it has.
-RENDERER = 2
-RENDERERS = (1, 2)
+# what is shared, 3 has other words (`core/text/wording.py`). All of these can be laid out, so that
+# a session goes on with the bytes it has.
+RENDERER = 3
+RENDERERS = (1, 2, 3)
 # Raised when a wire gives other bytes for the same segments, as the renderer's is for texts.
 WIRE_FORM = 1
 

@@ -16,10 +16,12 @@ from msgspec.structs import replace
 
 from lamina.core.codec import digest_texts
 from lamina.core.layers import Assembler, Layout, measure_layers
+from lamina.core.layers.layout import wording_in
 from lamina.core.ledger import cost_of
 from lamina.core.ledger.cost import RequestPrice, output_limit, upper_tokens, writes_long
 from lamina.core.ports import Provider, Providers
 from lamina.core.text import QUERY_FRAME, escape_content, label_of, one_line
+from lamina.core.text.wording import Wording
 from lamina.core.values.collections import Chain
 from lamina.core.values.envelope import Envelope, SystemPart, SystemParts
 from lamina.core.values.item import Item, is_member
@@ -34,13 +36,6 @@ from lamina.engine.sources.attachments import Attachments
 from lamina.errors import ProviderError, WindowExceeded
 
 MAX_CALLS = 8
-PLANNER = f"""\
-You plan how a question is answered; you do not answer it. Call the tools whose results are needed \
-to answer it, all of them at once: you will not see what they give, and there is no second round. \
-So do not call a tool whose arguments depend on the result of another. Call at most {MAX_CALLS}. \
-Call none if the question can be answered from what it says and from what is attached to it.
-Of what is attached you see only titles, paths and first words; whoever answers sees all of it. \
-What you write besides calls is read by nobody."""
 ATTACHED = "attached"
 # How many attachments are listed, and how much of their text.
 MAX_ITEMS = 40
@@ -149,7 +144,8 @@ class CallPlanner:
     ) -> WireRequest:
         """The request, laid out from an envelope of its own."""
         state, layouts = self._session.state, core_of(self._session).layouts
-        system = [SystemPart(name="planner", text=PLANNER)]
+        words = wording_in(state)
+        system = [SystemPart(name="planner", text=words.planner.format(most=MAX_CALLS))]
         if wants_composer(text):
             system.append(SystemPart(name="composer", text=COMPOSER.content))
         summary = summarize_attached([attachment.item for attachment in attachments.attachments])
@@ -175,15 +171,15 @@ class CallPlanner:
         )
 
 
-def describe_problems(problems: Iterable[tuple[ToolCall, str]], right: Iterable[ToolCall]) -> str:
+def describe_problems(
+    problems: Iterable[tuple[ToolCall, str]], right: Iterable[ToolCall], words: Wording
+) -> str:
     """The planner's feedback on its own plan: which calls cannot be run, and why."""
     wrong = [f"- {_describe_call(call)}: {one_line(why)}" for call, why in problems]
     planned = [f"- {_describe_call(call)}" for call in right]
     lines = ["[Your plan has calls that cannot be run:]", *wrong]
-    lines += ["[These are planned; do not repeat them:]", *planned] if planned else []
-    return "\n".join(
-        [*lines, "[Make only the wrong calls again, with arguments that fit, or leave them out.]"]
-    )
+    lines += [words.planned_already, *planned] if planned else []
+    return "\n".join([*lines, words.plan_again])
 
 
 def _describe_call(call: ToolCall) -> str:

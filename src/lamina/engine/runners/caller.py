@@ -14,8 +14,10 @@ from msgspec import Struct
 from lamina.core.assembly.engine_tools import FIND_TOOLS, USE_TOOL, intended_call
 from lamina.core.assembly.inclusion import is_removed
 from lamina.core.assembly.tool_offer import describe_tool, is_described
+from lamina.core.layers.layout import wording_in
 from lamina.core.ports import Approver, ToolHost
 from lamina.core.schemas import check_arguments
+from lamina.core.text.wording import Wording
 from lamina.core.values.event import ToolFinished, ToolStarted
 from lamina.core.values.message import ToolCall, ToolDefinition, ToolResult
 from lamina.core.values.tool import DENIED, Decision, OfferedTool, ToolOutput
@@ -26,7 +28,6 @@ from lamina.engine.session.session_ports import Emit
 from lamina.engine.session.turn import Turn
 from lamina.engine.task_groups import patient_group
 
-CUT_SHORT = "The call was stopped while it ran; what it did until then may stand."
 REMOVED = "The tool was removed from this session; the call was not run."
 
 
@@ -51,6 +52,8 @@ def check_call(
     tools: Mapping[str, OfferedTool],
     removed: Collection[str] = (),
     described: Collection[str] = (),
+    *,
+    words: Wording,
 ) -> CheckedCall | str:
     """A call checked against the definitions that were sent, the available tools and the names of
     removed ones; or what is wrong with it, in more detail for tools that were only `described`."""
@@ -65,7 +68,7 @@ def check_call(
         return f"There is no tool {intended.name!r}. Tools: {names}."
     tool = tools.get(intended.name)
     if tool is None and intended.name == USE_TOOL.name:
-        return "use_tool needs 'name', a text, and 'arguments', an object."
+        return words.use_tool_wrong
     if tool is None:
         return f"The tool {intended.name!r} is not available at present."
     try:
@@ -109,7 +112,12 @@ class Caller:
                 own_calls.append(call)
                 continue
             checked = check_call(
-                call, definitions, tools, state.withdrawn, described.keys() - listed
+                call,
+                definitions,
+                tools,
+                state.withdrawn,
+                described.keys() - listed,
+                words=wording_in(state),
             )
             if isinstance(checked, str):
                 await self._keep(call, ToolOutput(text=checked, is_error=True))
@@ -150,7 +158,7 @@ class Caller:
     async def _call(self, checked: CheckedCall) -> None:
         await self._emit(ToolStarted(call=checked.intended, label=checked.tool.label))
         began = anyio.current_time()
-        output = ToolOutput(text=CUT_SHORT, is_error=True)
+        output = ToolOutput(text=wording_in(self._session.state).call_cut_short, is_error=True)
         try:
             if is_removed(self._session.state, checked.tool):
                 # For example while a person was being asked.

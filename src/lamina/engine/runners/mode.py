@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 from msgspec.structs import replace
 
+from lamina.core.layers.layout import wording_in
 from lamina.core.ports import Providers, ToolHost
 from lamina.core.values.entry import CustomEntry
 from lamina.core.values.event import Ending, Event, WarningIssued
@@ -42,7 +43,6 @@ from lamina.engine.sources.attachments import Attachable, Attachments
 from lamina.engine.sources.note_search import EVERYWHERE, merge_results
 from lamina.errors import TurnStateError
 
-SUPERSEDED = "The call was not run: the person said something else instead."
 Listener = Callable[[Event], Awaitable[None] | None]
 
 
@@ -139,7 +139,8 @@ class RunContext:
         turns = self.core.turns
         await turns.go_back()
         calls = self.session.pending_calls
-        if await self.session.abandon_turn(SUPERSEDED) and calls:
+        why = wording_in(self.session.state).call_superseded
+        if await self.session.abandon_turn(why) and calls:
             names = ", ".join(call.name for call in calls)
             turns.warn(f"these calls were waiting, and a new question dropped them: {names}")
 

@@ -19,7 +19,9 @@ from msgspec import Struct
 from lamina.core.assembly.inclusion import is_removed, sort_tools
 from lamina.core.assembly.tool_offer import is_small_pool
 from lamina.core.codec import mend_text
+from lamina.core.layers.layout import wording_in
 from lamina.core.ports import Approver, ToolHost
+from lamina.core.text.wording import Wording
 from lamina.core.values.entry import PLAN, PLANNED, PROBLEM
 from lamina.core.values.event import ToolFinished, ToolStarted, UsageReported
 from lamina.core.values.message import ToolCall, ToolDefinition, ToolResult, ToolText
@@ -35,7 +37,6 @@ from lamina.engine.runners.call_planner import (
     describe_problems,
 )
 from lamina.engine.runners.caller import (
-    CUT_SHORT,
     REMOVED,
     CheckedCall,
     check_call,
@@ -58,7 +59,6 @@ from lamina.engine.sources.note_search import EVERYWHERE
 from lamina.engine.task_groups import patient_group
 from lamina.errors import LaminaError, SpendError, UsageError, WindowExceeded
 
-NOBODY = "Tool call denied: it needs a person's word, and nobody can be asked while a plan is run."
 Outcome = Literal["ran", "failed", "denied", "stopped"]
 
 
@@ -116,7 +116,7 @@ class Batch:
             decision = await ask_person(session, approver, checked.waiting, emit, planned=True)
             if decision != "deny":
                 return True
-        problem = DENIED if approver else NOBODY
+        problem = DENIED if approver else wording_in(session.state).call_unapproved
         await self._keep(FinishedCall(call=checked.intended, outcome="denied", text=problem))
         return False
 
@@ -124,7 +124,8 @@ class Batch:
         call = checked.intended
         await self._emit(ToolStarted(call=call, label=checked.tool.label))
         began = anyio.current_time()
-        self._outcomes[call.id] = FinishedCall(call=call, outcome="stopped", text=CUT_SHORT)
+        text = wording_in(self._session.state).call_cut_short
+        self._outcomes[call.id] = FinishedCall(call=call, outcome="stopped", text=text)
         if self._search is not None and call.name == LOCAL_SEARCH:
             secrets = self._session.settings.secrets
             output = await self._search.search(checked.arguments, secrets)
@@ -172,9 +173,6 @@ def render_done(calls: Sequence[FinishedCall]) -> tuple[ToolText, ...]:
             head = f"Arguments: {arguments}\n" if arguments.strip("{} ") else ""
             texts.setdefault(call.call.name, []).append(f"{head}{text}")
     return tuple(ToolText(name=name, text="\n\n".join(parts)) for name, parts in texts.items())
-
-
-FINAL = "The call was not run: the tools of this question are done; answer with what they gave."
 
 
 class PlanMode(RunMode):
@@ -264,8 +262,9 @@ class PlanMode(RunMode):
         run = self._run
         names = ", ".join(call.name for call in turn.pending_calls)
         await run.warn(f"the answer called {names}, which was not run")
+        final = wording_in(run.session.state).calls_over
         refusals = [
-            ToolResult(call_id=call.id, name=call.name, text=FINAL, is_error=True)
+            ToolResult(call_id=call.id, name=call.name, text=final, is_error=True)
             for call in turn.pending_calls
         ]
         try:
@@ -273,7 +272,7 @@ class PlanMode(RunMode):
         except WindowExceeded as error:
             await run.warn(f"there is no room to ask again: {error}")
         if turn.pending_calls:
-            await run.session.abandon_turn(FINAL)
+            await run.session.abandon_turn(final)
         return turn
 
     # -- the plan --------------------------------------------------------------------------------
@@ -318,6 +317,7 @@ class PlanMode(RunMode):
             checked = check_plan(
                 plan.calls, by_name, run.session.state.withdrawn,
                 earlier=calls, check_search=self._check_search,
+                words=wording_in(run.session.state),
             )  # fmt: skip
             calls += checked.right
             record = {
@@ -335,7 +335,9 @@ class PlanMode(RunMode):
                 await run.warn(f"planned and not run: {call.name}: {why}{again}")
             if not checked.unclear:
                 break
-            problems = describe_problems(checked.unclear, [call.intended for call in calls])
+            problems = describe_problems(
+                checked.unclear, [call.intended for call in calls], wording_in(run.session.state)
+            )
         return calls
 
     def _check_search(self, call: CheckedCall) -> str:
@@ -474,6 +476,7 @@ def check_plan(
     *,
     earlier: Sequence[CheckedCall] = (),
     check_search: Callable[[CheckedCall], str] = lambda _: "",
+    words: Wording,
 ) -> CheckedPlan:
     """Sorts the calls of a plan, which follow `earlier` ones; `check_search` says what is wrong
     with a search."""
@@ -483,7 +486,7 @@ def check_plan(
     wrong: list[tuple[ToolCall, str]] = []
     unclear: list[tuple[ToolCall, str]] = []
     for call in calls:
-        checked = check_call(call, definitions, by_name, removed)
+        checked = check_call(call, definitions, by_name, removed, words=words)
         problem = checked if isinstance(checked, str) else check_search(checked)
         if isinstance(checked, str) or problem:
             wrong.append((call, problem))

@@ -23,7 +23,7 @@ from lamina.engine.runners.agent_search import ALL_KINDS, SearchedKind, search_s
 from lamina.engine.runners.answer import Answer, PlanPreview, Preview
 from lamina.engine.runners.call_planner import plan_key
 from lamina.engine.runners.composer import without_composer
-from lamina.engine.runners.mode import SUPERSEDED, Listener, RunContext, RunMode, notify
+from lamina.engine.runners.mode import Listener, RunContext, RunMode, notify
 from lamina.engine.runners.note_search_tool import SearchTools
 from lamina.engine.runners.plan import PlanMode
 from lamina.engine.session.session import Session
@@ -373,6 +373,6 @@ class PlanRunner(AgentRunner):
 
 
 __all__ = [
-    "STOPPED", "SUPERSEDED", "AgentRunner", "Answer", "ChatRunner", "Delivery", "Listener",
+    "STOPPED", "AgentRunner", "Answer", "ChatRunner", "Delivery", "Listener",
     "PlanRunner", "Runner",
 ]  # fmt: skip

@@ -161,7 +161,9 @@ class Compactor:
         by = "model" if summary else "extract"
         count = self._assembler.count_text
         if not summary:
-            summary = extract_plan_summary(plan, messages, plan.summary_tokens, count)
+            summary = extract_plan_summary(
+                plan, messages, plan.summary_tokens, count, self._assembler.layout.wording
+            )
             question = shorten(plan.question, QUESTION_TOKENS, count)
             if question.strip() and question not in summary:
                 summary = f"{summary}\n\n{UNDER_WAY.text}\n{question}"

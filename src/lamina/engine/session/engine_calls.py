@@ -10,7 +10,7 @@ import anyio
 import msgspec
 
 from lamina.core.assembly.budget import CHOSEN_SHARE, assemble_standing
-from lamina.core.assembly.engine_tools import FIND_TOOLS, USE_TOOL, intended_call
+from lamina.core.assembly.engine_tools import FIND_TOOLS, USE_TOOL, intended_call, is_search
 from lamina.core.assembly.shortened_results import READ_RESULT, can_read_results
 from lamina.core.assembly.turn_items import keep_item
 from lamina.core.schemas import check_arguments
@@ -73,7 +73,7 @@ class EngineCalls:
         if name == READ_RESULT.name:
             return can_read_results(state)
         searches = name == FIND_TOOLS.name and self._tools.toolset is not None
-        return searches and FIND_TOOLS in state.envelope.tools
+        return searches and any(map(is_search, state.envelope.tools))
 
     async def answer(self, call: ToolCall, target: str) -> ToolResult:
         """The result of a waiting call, kept with what it found.
@@ -143,6 +143,6 @@ def _read_query(call: ToolCall) -> str | ToolFinds:
     except msgspec.DecodeError:
         arguments = None
     if not isinstance(arguments, dict) or check_arguments(FIND_TOOLS.parameters, arguments):
-        return ToolFinds(text="find_tools needs 'query', a text.", is_error=True)
+        return ToolFinds(text="find_tools requires 'query' (a string).", is_error=True)
     query: str = arguments["query"]
     return query

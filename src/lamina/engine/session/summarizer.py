@@ -118,6 +118,7 @@ class SummaryWriter:
         self._page = page
         self._assembler = assembler
         self._count = assembler.count_text
+        self._words = assembler.layout.wording
         self._target = target
         self._wire = wire
         # The most that the counter may report for a request and its answer.
@@ -135,7 +136,7 @@ class SummaryWriter:
 
     async def _write(self, plan: CompactionPlan, messages: Sequence[Message]) -> WrittenSummary:
         dropped = messages[: plan.first_kept]
-        instruction = summary_instruction(plan)
+        instruction = summary_instruction(plan, self._words)
         left = self._window - self._prefix_tokens(dropped) - self._count(instruction)
         if left < plan.summary_tokens:
             return await self._write_in_steps(plan, dropped)
@@ -186,7 +187,7 @@ class SummaryWriter:
         max_tokens = int(plan.summary_tokens * STEP_TOO_LONG)
         # The largest instruction: that of the last part. Each step gets at most `max_tokens`.
         empty = SummaryPart(messages=range(0), text="")
-        around = self._count(step_instruction(plan, empty, MAX_STEPS, MAX_STEPS, "x"))
+        around = self._count(step_instruction(plan, self._words, empty, MAX_STEPS, MAX_STEPS, "x"))
         room = self._window - around - 2 * max_tokens - MESSAGE_TOKENS
         if room < LEAST_PART:
             return WrittenSummary(problem="the window is too small for the summarizer")
@@ -201,7 +202,9 @@ class SummaryWriter:
             if number > skipped and failures < FAILURES:
                 await self._emit(SummaryStep(step=number, of=len(parts)))
                 previous = quote_within(carried, max_tokens, self._count) if carried else ""
-                instruction = step_instruction(plan, part, number, len(parts), previous)
+                instruction = step_instruction(
+                    plan, self._words, part, number, len(parts), previous
+                )
                 request = await self._encode(Envelope(), instruction, max_tokens)
                 job = CompactionJob(
                     instruction=instruction, messages=messages, previous=carried,

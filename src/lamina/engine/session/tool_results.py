@@ -157,7 +157,7 @@ class ResultReader:
         try:
             wanted = msgspec.json.decode(arguments or "{}", type=dict[str, Any])
         except msgspec.MsgspecError as error:
-            return ToolOutput(text=f"The arguments are no JSON object: {error}", is_error=True)
+            return ToolOutput(text=f"The arguments are not a JSON object: {error}", is_error=True)
         return await self.read(wanted)
 
     async def read(self, arguments: Mapping[str, Any]) -> ToolOutput:
@@ -178,7 +178,7 @@ class ResultReader:
             text = await self._read_blob(digest)
         text, _ = self._screen.text(text, f"the result of {result.name}", state.settings.secrets)
         if not is_readable(text):
-            raise UsageError(f"{make_handle(digest)} is no text but data: it has no lines to read")
+            raise UsageError(f"{make_handle(digest)} is data, not text: it has no lines to read")
         last = state.requests.open or state.requests.sent
         target = self._layouts.choose(last.target if last else None, state.settings)
         assembler = self._layouts.assembler_for(target, state.settings.promotion)
@@ -199,8 +199,8 @@ class ResultReader:
         except JournalError as error:
             # The store's message names places on this machine, which a model does not need.
             raise UsageError(
-                f"what {make_handle(digest)} stands for is no longer kept: there is no more of it "
-                f"than what was sent. Call the tool again if you need the rest"
+                f"the rest of {make_handle(digest)} is no longer stored: you have all that is "
+                f"left of it. Call the tool again if you need the rest"
             ) from error
 
     def _find(self, handle: str) -> tuple[str, ToolResult]:
@@ -225,5 +225,5 @@ class ResultReader:
             if isinstance(entry, MessageEntry) and call in (blocks := results_of(entry.message)):
                 return digest, blocks[call]
         handles = [make_handle(digest) for digest in dict.fromkeys(shortened.values())][-_NAMED:]
-        there = f"the latest are {', '.join(handles)}" if handles else "no result has one so far"
+        there = f"the latest are {', '.join(handles)}" if handles else "no result has a handle yet"
         raise UsageError(f"there is no result with the handle {handle[:80]!r}; {there}")

@@ -38,8 +38,8 @@ COMPARED, FIRST = 50, 3
 NEAR = 0.75
 # How much of a query is recorded with its results: the call itself has all of it.
 NOTED = 200
-NOTHING_FOUND = "No other tool fits that. Say in other words what it has to do."
-NO_ROOM = "There are tools that fit, but no room left to describe them in this conversation."
+NOTHING_FOUND = "No other tool matches. Describe the task differently."
+NO_ROOM = "Some tools match, but there is no room left in this conversation to describe them."
 
 
 class ToolFinds(Struct, frozen=True, kw_only=True):
@@ -82,9 +82,8 @@ async def find_tools(
     """The results of a query by the model among `tools`; at most `room` tokens. With `loads_late`
     the vendor loads what is found."""
     if selector.index is None:
-        # The reason, and what to do about it, is for the person, and is reported with every
-        # request.
-        return ToolFinds(text="Tools cannot be searched here.", is_error=True)
+        # The reason, and what to do about it, is for the person: every request reports it.
+        return ToolFinds(text="Tool search is not available here.", is_error=True)
     inclusion = sort_tools(state, tools)
     usable = {tool.id: tool for tool in (*inclusion.agent, *inclusion.present)}
     try:
@@ -180,7 +179,7 @@ def _say(count: int, known: Sequence[str]) -> str:
 
 def _add_known(lines: list[str], known: Sequence[str]) -> str:
     if known:
-        lines.append(f"There already: {', '.join(known)}")
+        lines.append(f"Already available: {', '.join(known)}")
     return "\n".join(lines)
 
 
