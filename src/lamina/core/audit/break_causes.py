@@ -1,8 +1,8 @@
-"""One vocabulary for a cache that did not hit: kinds, blames, certainties, and which go together.
+"""One vocabulary for cache misses: kinds, blames, certainties, and which go together.
 
 Laws: a cause has one kind. `proven` needs the bytes of both requests, whatever the cause; what a
 provider's machines did is never in them, so a miss there is likely at best. The verdicts of the
-ledger, the doctor and whoever logs or counts breaks use this table and no other.
+ledger, the doctor, and everything that logs or counts breaks use only this table.
 """
 
 from types import MappingProxyType
@@ -15,10 +15,10 @@ from lamina.core.values.request import Agreement, CacheMeaning, CacheVerdict
 
 # A recorded boundary; the lifetime passed; bytes changed; bytes agree and were not read.
 BreakKind = Literal["expected", "expired", "moved", "missed"]
-# Whoever writes the requests, the program that a person uses, whoever answers them, or no one.
+# The author of the requests, the program that a person uses, the provider, or no one.
 Blame = Literal["you", "tool", "vendor", "nobody"]
-# Seen in the bytes; the best explanation of the figures; the place is known and not the cause;
-# neither is.
+# Seen in the bytes; the best explanation of the figures; the place is known but not the cause;
+# neither is known.
 Certainty = Literal["proven", "likely", "located", "unknown"]
 
 CauseName = Literal[
@@ -31,17 +31,17 @@ CauseName = Literal[
 ]  # fmt: skip
 
 
-# How much a record holds of requests: their bytes, what was said and used, or figures alone.
+# How much a record contains of requests: their bytes, their reported usage, or figures alone.
 RecordDepth = Literal["bodies", "transcript", "usage"]
 
 
 class CauseWords(Struct, frozen=True, kw_only=True):
-    """What is said of a cause. `blame` "client" is whoever built the request: you, if the program
-    is your own, else your tool."""
+    """The description of a cause. `blame` "client" is whoever built the request: you, if the
+    program is your own, else your tool."""
 
     kind: BreakKind
     blame: Blame | Literal["client"]
-    # The least that is not known of it with the bytes at hand.
+    # The lowest certainty with the bytes at hand.
     best: Certainty
     # Whether the money could have been saved.
     avoidable: bool
@@ -199,12 +199,12 @@ _ORDER = get_args(Certainty)
 
 
 def cap_certainty(wanted: Certainty, cause: CauseName, depth: RecordDepth) -> Certainty:
-    """The most that can be said of a cause from such a record: never `proven` without bytes."""
+    """Return the highest certainty that such a record supports: never `proven` without bytes."""
     return max(wanted, CAUSES[cause].best, _BEST[depth], key=_ORDER.index)
 
 
-# What to do where the usual fix is not in reach: for those who use a program that others wrote, and
-# for providers that have no markers.
+# What to do where the usual fix is out of reach: for users of a program that others wrote, and for
+# providers that have no markers.
 _TOOL_FIXES: dict[CauseName, str] = {
     "idle": "Answer within the lifetime. Before a longer pause, compact, or begin anew afterwards: "
     "a short prompt is cheap to write again.",
@@ -222,7 +222,7 @@ _PLAIN_IDLE = (
 
 
 def fix_for(cause: CauseName, provider: str, *, is_own: bool) -> str:
-    """What can be done about a cause by whoever reads this."""
+    """Return what this reader can do about a cause."""
     if not is_own and cause in _TOOL_FIXES:
         return _TOOL_FIXES[cause]
     if cause == "idle" and provider != "anthropic":
@@ -231,12 +231,13 @@ def fix_for(cause: CauseName, provider: str, *, is_own: bool) -> str:
 
 
 def count_of(number: int, noun: str) -> str:
-    """How many of something, in words: `1 break`, `2,400 breaks`."""
+    """Return a count in words: `1 break`, `2,400 breaks`."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def blame_of(cause: CauseName, *, is_own: bool) -> Blame:
-    """Who is to blame; `is_own` says that the program which sent the request is the user's."""
+    """Return who is to blame; `is_own` says that the program which sent the request is the
+    user's."""
     blame = CAUSES[cause].blame
     if blame == "client":
         return "you" if is_own else "tool"
@@ -244,7 +245,7 @@ def blame_of(cause: CauseName, *, is_own: bool) -> Blame:
 
 
 class BreakWords(Struct, frozen=True, kw_only=True):
-    """What became of a cache, in the one vocabulary."""
+    """The outcome for a cache, in the one vocabulary."""
 
     cause: CauseName
     kind: BreakKind
@@ -252,7 +253,7 @@ class BreakWords(Struct, frozen=True, kw_only=True):
     certainty: Certainty
 
 
-# What a verdict of the ledger is called here; None is no break. The ledger knows the bytes.
+# The names here of the ledger's verdicts; None is no break. The ledger knows the bytes.
 _VERDICTS: dict[CacheMeaning, tuple[CauseName, Certainty] | None] = {
     "as_expected": None,
     "more_than_expected": None,
@@ -272,7 +273,7 @@ _MOVED_LAYERS: dict[Layer, CauseName] = {
 
 
 def name_moved(agreement: Agreement) -> CauseName:
-    """What moved a prefix that Lamina assembled: a boundary where all of it has a recorded
+    """Return what moved a prefix that Lamina assembled: a boundary where all of it has a recorded
     reason, else a change of what stands there."""
     broke = agreement.broke
     if broke is None or (broke.reason.strip() and not agreement.unexplained):
@@ -281,7 +282,7 @@ def name_moved(agreement: Agreement) -> CauseName:
 
 
 def name_verdict(verdict: CacheVerdict, agreement: Agreement) -> BreakWords | None:
-    """A verdict of the ledger in the one vocabulary; None if nothing broke."""
+    """Return a verdict of the ledger in the one vocabulary; None if nothing broke."""
     row = _VERDICTS[verdict.meaning]
     if row is None:
         return None
