@@ -1,8 +1,8 @@
-"""A summary of messages that go, without a model.
+"""A summary of removed messages, without a model.
 
-Laws: a summary is extractive, the same for the same messages, and never over its limit. It says
-only what stands in the messages: where nothing was found, it says that and not that there is
-nothing. An earlier summary is carried as text and never parsed.
+Laws: a summary is extractive, the same for the same messages, and never over its limit. It states
+only what is in the messages: where nothing was found, it says so, and not that there is nothing. An
+earlier summary is carried as text and never parsed.
 """
 
 import re
@@ -25,36 +25,36 @@ from lamina.core.compaction.summary_sheet import (
 from lamina.core.text import one_line
 from lamina.core.values.message import Message, Text, ToolResult
 
-# How long the line of a message may be: the first, or one at which there is room for all.
+# The maximum length of a message's line: the first one, or one at which there is room for all.
 WIDTHS = (160, 100, 64, 40)
 
 
 def extract_summary(
     messages: Sequence[Message], limit: int, count: Count, *, carried: str = ""
 ) -> str:
-    """A notice of the removal, then, up to `limit` tokens, the first line of what was asked and
-    answered: the latest come first in line for the room and stand in their old order. `carried` is
-    the summary that these messages began with. It keeps what they leave, at least half, and loses
-    its middle above that; and lines become shorter before the first ones go."""
+    """Return a notice of the removal, then, up to `limit` tokens, the first line of each question
+    and answer: the latest are preferred and stay in their old order. `carried` is the summary that
+    these messages started with. It gets what they leave, at least half, and loses its middle above
+    that; lines are shortened before the first ones are dropped."""
     lines, head = _headlines(messages, limit - count(NOTICE), count), NOTICE
     if carried:
         taken = sum(count(line) + 1 for line in lines)
         earlier = shorten(carried, max(limit // 2, limit - taken), count)
-        # Cut too short to say what it is, it says nothing.
+        # Too short to say what it is, it is useless.
         head = earlier if earlier == carried or has_notice(earlier) else NOTICE
         lines = _headlines(messages, limit - count(head), count)
     size, first = count(head), len(lines)
     while first and (size := size + count(lines[first - 1]) + 1) <= limit:
         first -= 1
-    # Lines together may be more tokens than one by one.
+    # Joined lines may be more tokens than the sum of single ones.
     while count(text := "\n".join([head, *lines[first:]])) > limit and first < len(lines):
         first += 1
     return text
 
 
 def _headlines(messages: Sequence[Message], room: int, count: Count) -> list[str]:
-    """A line for each message that says something, only as long as leaves room for all of them,
-    where that can be."""
+    """Return a line for each message that has text, short enough for all of them to fit, where
+    possible."""
     lines: list[str] = []
     for width in WIDTHS:
         lines = [line for message in messages if (line := _headline(message, width))]
@@ -81,10 +81,10 @@ def _headline(message: Message, width: int) -> str:
 
 UNDER_WAY = "The question that is being worked on:"
 EARLIER = "An earlier summary, of what went before:"
-# The most of a summary that a quoted question, the earlier summary and a list of files may take.
+# The maximum share of a summary for a quoted question, the earlier summary and a list of files.
 QUESTION_SHARE, EARLIER_SHARE, FILES_SHARE = 0.35, 0.4, 0.15
 MAX_LINES = 8
-# Lines that are worth keeping word for word. Other ways of writing are quoted less.
+# Lines that are worth keeping word for word. Other styles are quoted less.
 _CONSTRAINT = re.compile(
     r"\b(must|mustn't|never|always|do not|don't|prefer|avoid|make sure)\b", re.I
 )
@@ -98,15 +98,15 @@ _BULLET = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s+(.*)")
 def extract_plan_summary(
     plan: CompactionPlan, messages: Sequence[Message], limit: int, count: Count
 ) -> str:
-    """The summary of what `plan` drops from `messages`, within `limit` tokens and smaller than
-    what it stands for. Empty if not even its first line fits. Sections without content say that
+    """Return the summary of what `plan` drops from `messages`, within `limit` tokens and smaller
+    than what it replaces. Empty if not even its first line fits. Sections without content say that
     none was found; where room is short they are left out."""
     limit = min(limit, plan.tokens_dropped - 1)
     past = messages[: plan.first_kept]
     begin = len(past) if plan.turn_begin is None else plan.turn_begin
     before, turn = past[:begin], past[begin:]
     sheet = SummarySheet(limit, count)
-    # In order of worth: who comes first gets the room.
+    # In order of worth: the first ones get the room.
     _add_question(sheet, plan, int(limit * QUESTION_SHARE), count)
     sheet.add("goal", _goal_lines(plan, past))
     _add_files(sheet, "modified", plan.files.modified, int(limit * FILES_SHARE), count)
@@ -142,7 +142,7 @@ def _goal_lines(plan: CompactionPlan, past: Sequence[Message]) -> list[str]:
 def _add_files(
     sheet: SummarySheet, section: str, paths: Sequence[str], room: int, count: Count
 ) -> None:
-    """The latest of these files that fit into `room`, and how many more there are."""
+    """Add the latest of these files that fit into `room`, and how many more there are."""
     lines: list[str] = []
     for path in reversed(paths):
         line = f"- {one_line(path)}"
@@ -156,7 +156,7 @@ def _add_files(
 
 
 def _blocked_lines(messages: Sequence[Message], first_kept: int) -> list[str]:
-    """Tools whose last result is an error, with what it said."""
+    """Return tools whose last result is an error, with its text."""
     last: dict[str, tuple[int, ToolResult]] = {}
     for index, message in enumerate(messages):
         for block in message.blocks:
@@ -171,7 +171,7 @@ def _blocked_lines(messages: Sequence[Message], first_kept: int) -> list[str]:
 
 
 def _marked_lines(messages: Sequence[Message], role: str, mark: re.Pattern[str]) -> list[str]:
-    """The latest lines that someone wrote with one of these words in them."""
+    """Return the latest lines that someone wrote with one of these words in them."""
     lines: dict[str, None] = {}
     for message in messages:
         if message.role == role and (role != "user" or is_question(message)):
@@ -182,7 +182,8 @@ def _marked_lines(messages: Sequence[Message], role: str, mark: re.Pattern[str])
 
 
 def _next_lines(past: Sequence[Message]) -> list[str]:
-    """What the last final answer called next: the rest of that line, or the list below it."""
+    """Return what the last final answer called next: the rest of that line, or the list below
+    it."""
     final = (
         message for message in reversed(past) if message.role == "assistant" and not message.calls
     )
@@ -207,7 +208,7 @@ def _without_bullet(line: str) -> str:
 
 
 def _done_lines(messages: Sequence[Message]) -> list[str]:
-    """Each turn on one line: what was asked, and how its last answer begins."""
+    """Return each turn on one line: what was asked, and how its last answer starts."""
     lines = []
     for question, rest in _turns(messages):
         question_part = f"Asked: {question_line(question)}" if question else "Went on."
@@ -220,7 +221,8 @@ def _done_lines(messages: Sequence[Message]) -> list[str]:
 
 
 def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message | None, list[Message]]]:
-    """Questions, each with what followed; the first is None for what an earlier cut left over."""
+    """Return questions, each with what followed; the first is None for what an earlier cut left
+    over."""
     question: Message | None = None
     rest: list[Message] = []
     for message in messages:
@@ -235,7 +237,7 @@ def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message | None, list[M
 
 
 def _step_lines(turn: Sequence[Message]) -> list[str]:
-    """What was said and called in the part of a turn that goes."""
+    """Return what was said and called in the removed part of a turn."""
     lines = []
     for message in turn:
         if message.role != "assistant":
