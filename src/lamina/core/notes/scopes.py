@@ -1,6 +1,6 @@
 """Where to search, from what people write: folders, tags, and days as text or as dates.
 
-Law: what is no folder, no tag and no date is an error that says so; it never means everywhere.
+Law: what is not a folder, tag or date is reported as an error; it never means everywhere.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from datetime import date, datetime, time
 from lamina.core.values.note import Scope
 from lamina.errors import UsageError
 
-# A moment: as text (2026-11-17, 2026-11-17T09:30:00), as a date, or in seconds since the epoch.
+# A time: as text (2026-11-17, 2026-11-17T09:30:00), as a date, or in seconds since the epoch.
 Moment = str | date | float
 
 
@@ -19,10 +19,11 @@ def make_scope(
     since: Moment | None = None,
     until: Moment | None = None,
 ) -> Scope:
-    """Notes in any of the folders, with any of the tags, changed from `since` up to before `until`.
+    """Return a scope of notes in any of the folders, with any of the tags, changed from `since` to
+    before `until`.
 
     Raises:
-        UsageError: a folder or a tag is blank or no text, or a moment is none.
+        UsageError: a folder or a tag is blank or not text, or a time is not a time.
     """
     return Scope(
         folders=tuple(_read_folder(name) for name in _listed(folder, "folder")),
@@ -33,10 +34,10 @@ def make_scope(
 
 
 def read_moment(moment: Moment | None) -> float | None:
-    """A moment in seconds since the epoch; a day begins at midnight here.
+    """Return a time in seconds since the epoch; a day starts at local midnight.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not a time.
     """
     try:
         match moment:
