@@ -97,7 +97,7 @@ def find_result(entries: Iterable[Entry], what: str) -> KeptResult:
 
 
 def whole_results(entries: Iterable[Entry]) -> Mapping[str, str]:
-    """Return the digests of all results stored whole, each with the ids of its calls."""
+    """Return the digests of all results stored whole, each with the tool and call it came from."""
     return {
         result.digest: f"{result.name} ({result.call_id})"
         for result in list_results(entries)

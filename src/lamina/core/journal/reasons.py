@@ -93,7 +93,7 @@ def find_changed_options(before: Options, after: Options) -> list[str]:
 
 def find_return(copy: Envelope, own: Envelope) -> MovedParts:
     """Return what changes back when a request made from `copy` is followed by one made from its
-    `own` envelope. Includes what was only moved back or returned: other things come after it."""
+    `own` envelope. Includes what only stood after it or is back: other things now come after it."""
     there, back = find_moved_parts(own, copy), find_moved_parts(copy, own)
     places = [there.messages_from, back.messages_from]
     if len(copy.cached) != len(own.cached):

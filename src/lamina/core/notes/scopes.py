@@ -55,7 +55,7 @@ def read_moment(moment: Moment | None) -> float | None:
                 return datetime.fromtimestamp(moment).timestamp()
     except (TypeError, ValueError, OverflowError, OSError):
         raise UsageError(
-            f"{moment!r} is no day: give one as 2026-11-17, or a moment as 2026-11-17T09:30:00"
+            f"{moment!r} is not a date: use 2026-11-17, or 2026-11-17T09:30:00 for a time"
         ) from None
 
 
@@ -66,17 +66,17 @@ def _listed(names: object, what: str) -> tuple[str, ...]:
         if all(isinstance(name, str) for name in texts):
             return texts
         names = next(name for name in texts if not isinstance(name, str))
-    raise UsageError(f"{names!r} is no {what}: it takes a text, or several of them")
+    raise UsageError(f"{names!r} is not a {what}: pass a string or several strings")
 
 
 def _read_folder(name: str) -> str:
     if not name.strip():
-        raise UsageError(f"{name!r} names no folder: give its path in the workspace")
+        raise UsageError(f"{name!r} is not a folder: pass its path in the workspace")
     return name.rstrip("/") or "/"
 
 
 def _read_tag(name: str) -> str:
     tag = name.strip().removeprefix("#")
     if not tag.strip():
-        raise UsageError(f"{name!r} names no tag")
+        raise UsageError(f"{name!r} is not a tag: pass a name, with or without #")
     return tag

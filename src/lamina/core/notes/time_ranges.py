@@ -1,9 +1,9 @@
 """Times as people say them, and the dates that notes have.
 
 Laws: `now` is an argument, as a time without a zone: days are those of this machine. A range
-extends from the start of its first day up to the start of the day after its last. What is not
-understood is an error that names it. `Last week` is the one before this, `the past week` the seven
-days up to today; hours are counted from now.
+extends from the start of its first day up to the start of the day after its last. An unrecognised
+time is an error that lists the accepted forms. `Last week` is the one before this, `the past week`
+the seven days up to today; hours are counted from now.
 """
 
 import re
