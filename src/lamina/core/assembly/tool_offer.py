@@ -377,14 +377,14 @@ class _Planner:
             for name in names
             if name not in self.standing and (name not in others or self._is_added(name))
         ]
-        news = {
+        changes = {
             "new": [n for n in joiners if n not in self.own] or joiners,
             "changed": self._changed(),
             "barred until now": [n for n in leavers if n not in {**self.there, **ENGINE_TOOLS}],
             "not for this model": [n for n in leavers if n in ENGINE_TOOLS and n not in self.there],
             "not chosen any more": [name for name in leavers if name in self.there],
         }
-        text = "; ".join(f"{word}: {list_names(tools)}" for word, tools in news.items() if tools)
+        text = "; ".join(f"{word}: {list_names(tools)}" for word, tools in changes.items() if tools)
         text = text or "described in the conversation can be called"
         if self.boundary is not None and self.boundary.kind not in _SAID_BEFORE:
             text = f"{text} ({self.boundary.reason})"
@@ -510,12 +510,12 @@ class _Settlement:
         leavers += [name for name in barred if name not in listed]
         # The engine's own tools go with those they serve.
         leavers = [name for name in leavers if name not in ENGINE_TOOLS] or leavers
-        news = {
+        changes = {
             "removed": [name for name in leavers if name in self.removed],
             "gone": [name for name in leavers if name not in self.removed],
             "back": [name for name in offered if name not in before and name not in ENGINE_TOOLS],
         }
-        parts = [f"{word}: {list_names(names)}" for word, names in news.items() if names]
+        parts = [f"{word}: {list_names(names)}" for word, names in changes.items() if names]
         if not parts:
             idle = [name for name in barred_names(envelope) if name not in barred]
             parts = [f"barred until now: {list_names(idle)}"]

@@ -138,10 +138,10 @@ def move_digests(before: State, state: State, transformer: str, patch: Patch) ->
     for op in patch.ops:
         if isinstance(op, ResultsReplace) and transformer.startswith(_ENGINE):
             old = results_of(next(m for m in before.envelope.cached if m.id == op.message))
-            news = {call: whole_digest(before, op.message, old[call]) for call in old}
+            digests = {call: whole_digest(before, op.message, old[call]) for call in old}
             calls = {result.call_id for result in op.results}
-            news = {call: digest for call, digest in news.items() if call in calls}
-            state = keep_digests(state, op.message, news)
+            digests = {call: digest for call, digest in digests.items() if call in calls}
+            state = keep_digests(state, op.message, digests)
         elif isinstance(op, ResultsReplace | MessagesCachedReplace) and state.shortened:
             state = _without_replaced(before, state)
     return state

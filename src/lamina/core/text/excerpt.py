@@ -6,21 +6,21 @@ Law: a cut text says so, and how long it was.
 from collections.abc import Callable
 
 
-def cut_text(text: str, limit: int, tell_rest: Callable[[int, int], str] | None = None) -> str:
+def cut_text(text: str, limit: int, describe_rest: Callable[[int, int], str] | None = None) -> str:
     """Return the text, or its beginning and end with a note between them; never longer than
-    `limit`. `tell_rest` describes how to read what is between two places of the text; the note
+    `limit`. `describe_rest` describes how to read what is between two places of the text; the note
     includes that."""
     if len(text) <= limit:
         return text
     end = len(text)
     # The longest possible note: it is made before the cut's position is known.
-    room = limit - len(_make_note(text, limit, tell_rest(end, end) if tell_rest else ""))
+    room = limit - len(_make_note(text, limit, describe_rest(end, end) if describe_rest else ""))
     if room < 2:
         return text[:limit]
     # The beginning says what a result is about, the end how it turned out.
     tail = room // 4
     first, last = room - tail, end - tail
-    note = _make_note(text, limit, tell_rest(first, last) if tell_rest else "")
+    note = _make_note(text, limit, describe_rest(first, last) if describe_rest else "")
     return f"{text[:first]}{note}{text[last:]}"
 
 

@@ -117,8 +117,8 @@ class QueryCache:
     time, they are not digested again. The least recently used results are dropped first. For one
     thread at a time."""
 
-    def __init__(self, most_characters: int = 4_000_000, zone: tzinfo | None = UTC) -> None:
-        self._most = most_characters
+    def __init__(self, max_characters: int = 4_000_000, zone: tzinfo | None = UTC) -> None:
+        self._max_characters = max_characters
         self._zone = zone
         self._size = 0
         self._results: dict[tuple[str, str, bytes], tuple[RenderedQuery, str]] = {}
@@ -143,7 +143,7 @@ class QueryCache:
             known = (result, stamp_of(result.clock, now))
         self._results[key] = known
         self._size += _count_characters(key, known[0].text)
-        while self._size > self._most and self._results:
+        while self._size > self._max_characters and self._results:
             oldest = next(iter(self._results))
             self._size -= _count_characters(oldest, self._results.pop(oldest)[0].text)
         return known[0].text
