@@ -194,7 +194,7 @@ class TreeReader:
         """Return the journal that was read. `session` is its id, in case the header is lost."""
         self._close()
         if not self._older:
-            self._mend_header(session)
+            self._repair_header(session)
         older, new = self._older, self.entries
         return Journal(
             entries=GrownEntries(older, new.values()) if older else new,
@@ -206,15 +206,15 @@ class TreeReader:
 
     def _close(self) -> None:
         if self.awaited and self._before:
-            detail = f"the last write is not whole: {self._tell_awaited()}"
+            detail = f"the last write is not whole: {self._describe_awaited()}"
             self._report("incomplete_write", self._before, detail)
         self.last = max(self.last, 0)
 
-    def _tell_awaited(self) -> str:
+    def _describe_awaited(self) -> str:
         entries = "entry was" if self.awaited == 1 else "entries were"
         return f"{self.awaited} more {entries} to follow"
 
-    def _mend_header(self, session: str) -> None:
+    def _repair_header(self, session: str) -> None:
         first = next(iter(self.entries.values()), None)
         if first is None:
             first = SessionEntry(id="000000", parent=None, at=0.0, session=session)
@@ -237,7 +237,7 @@ class TreeReader:
         if not self._goes_on:
             self._copies = len(self._older) + len(self.entries) <= 1
         if self.awaited and before and not self._goes_on:
-            detail = f"a write ended early: {self._tell_awaited()}"
+            detail = f"a write ended early: {self._describe_awaited()}"
             self._report("incomplete_write", before, detail)
         self.awaited = line.more
         self.lost = 0

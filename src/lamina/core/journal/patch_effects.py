@@ -373,9 +373,9 @@ def _lay(envelope: Envelope, op: ItemLay, sent: bool, stood: StandingItems | Non
     versions = stood.versions_in(envelope, item) if stood else find_versions(envelope, item)
     use = Use(item=item, version=version, form="full", replaces=bool(versions))
     # Where its text stands above, it only has to say that it applies again.
-    is_told = op.in_force is not None and version in versions
+    is_stated = op.in_force is not None and version in versions
     name = f"lay:{len(envelope.cached)}:{item}"
-    context = Context(uses=() if is_told else (use,), in_force=op.in_force)
+    context = Context(uses=() if is_stated else (use,), in_force=op.in_force)
     message = Message(role="user", blocks=(context,), id=name)
     return replace(envelope, cached=envelope.cached.extend((message,)))
 

@@ -65,7 +65,7 @@ def fold_repaired(state: State | None, entry: Entry, damage: list[Damage]) -> St
         state = fold_entry(state, stand_in)
         state = replace(state, turn=replace(state.turn, asked=""))
     try:
-        if (sound_entry := _mend_entry(state, entry, damage)) is not None:
+        if (sound_entry := _repair_entry(state, entry, damage)) is not None:
             return fold_entry(state, sound_entry)
     except LaminaError as error:
         detail = f"entry {entry.id!r} no longer applies: {error}"
@@ -127,7 +127,7 @@ def _needs_results(entry: Entry) -> bool:
     return isinstance(entry, BranchSummaryEntry)
 
 
-def _mend_entry(state: State, entry: Entry, damage: list[Damage]) -> Entry | None:
+def _repair_entry(state: State, entry: Entry, damage: list[Damage]) -> Entry | None:
     """Return the entry without what it can no longer refer to; None if nothing is left of it."""
     match entry:
         case MessageEntry(message=message) if message.role == "tool":
