@@ -1,8 +1,8 @@
 """Where the code and the comments of a Markdown text are.
 
 Laws: time is proportional to the length of the text, whatever it contains. Masked text keeps its
-length and its newlines. A comment that is never closed is not a comment. Comments are `%% like this
-%%` and `<!-- like this -->`, on one line or over several.
+length and its newlines. Comments, `%% so %%` or `<!-- so -->`, may span several lines; one that is
+never closed is not a comment.
 """
 
 import re
